@@ -1,0 +1,2 @@
+// Package tools pins, in its own module, the programs that the Makefile runs with `go tool`.
+package tools
