@@ -1,0 +1,8 @@
+// Package v1alpha1 is the API group resources.gardener.cloud/v1alpha1: the ManagedResource, the labels and
+// annotations that steer how its objects are handled, and its condition types and reasons.
+//
+// The package depends on apimachinery alone, so that every client can import it.
+//
+// +kubebuilder:object:generate=true
+// +groupName=resources.gardener.cloud
+package v1alpha1

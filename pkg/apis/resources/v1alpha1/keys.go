@@ -1,0 +1,70 @@
+package v1alpha1
+
+// Finalizer is placed on a ManagedResource before anything of it is applied. A resource-manager of a class other than
+// the default one appends "-<class>".
+const Finalizer = "resources.gardener.cloud/gardener-resource-manager"
+
+// Values of the resource-manager's resource class.
+const (
+	// DefaultClass is the configured class that stands for ManagedResources without one.
+	DefaultClass = "resources"
+	// AllClasses is the configured class that stands for all ManagedResources.
+	AllClasses = "*"
+)
+
+// Keys on ManagedResources and on the objects they manage.
+const (
+	// AnnotationIgnore on a ManagedResource (truthy) suspends it; on a managed object it means: create once, then never
+	// update.
+	AnnotationIgnore = "resources.gardener.cloud/ignore"
+	// AnnotationMode on a managed object with the value ModeIgnore releases it from its ManagedResource.
+	AnnotationMode = "resources.gardener.cloud/mode"
+	// ModeIgnore is the value of AnnotationMode that releases an object.
+	ModeIgnore = "Ignore"
+	// AnnotationKeepObject (truthy) on a live object keeps it from ever being deleted.
+	AnnotationKeepObject = "resources.gardener.cloud/keep-object"
+	// AnnotationDeleteOnInvalidUpdate (truthy) on a managed object has it deleted and created anew when an update is
+	// rejected as invalid.
+	AnnotationDeleteOnInvalidUpdate = "resources.gardener.cloud/delete-on-invalid-update"
+	// AnnotationDeletionPropagationOnInvalidUpdate is the propagation policy of that deletion: Background, Foreground or
+	// Orphan.
+	AnnotationDeletionPropagationOnInvalidUpdate = "resources.gardener.cloud/deletion-propagation-on-invalid-update"
+	// AnnotationFinalizeDeletionAfter is a Go duration after which the finalizers of a live object that is being deleted
+	// are removed.
+	AnnotationFinalizeDeletionAfter = "resources.gardener.cloud/finalize-deletion-after"
+	// AnnotationPreserveReplicas (truthy) on a managed workload keeps its live replicas.
+	AnnotationPreserveReplicas = "resources.gardener.cloud/preserve-replicas"
+	// AnnotationPreserveResources (truthy) on a managed workload keeps the live resources of its containers.
+	AnnotationPreserveResources = "resources.gardener.cloud/preserve-resources"
+	// AnnotationSkipHealthCheck (truthy) on a live object excludes it from health checks.
+	AnnotationSkipHealthCheck = "resources.gardener.cloud/skip-health-check"
+	// AnnotationOrigin on a live object names the ManagedResource that owns it: [<cluster id>:]<namespace>/<name>.
+	AnnotationOrigin = "resources.gardener.cloud/origin"
+	// AnnotationDescription on a live object warns people who look at it.
+	AnnotationDescription = "resources.gardener.cloud/description"
+	// Description is the value of AnnotationDescription.
+	Description = "DO NOT EDIT - This resource is managed by gardener-resource-manager.\n" +
+		"Any modifications are discarded and the resource is returned to the original state."
+	// LabelManagedBy on a live object selects the objects of a resource-manager.
+	LabelManagedBy = "resources.gardener.cloud/managed-by"
+	// LabelGarbageCollectableReference (truthy) marks an immutable ConfigMap or Secret that the garbage collector
+	// deletes when nothing refers to it.
+	LabelGarbageCollectableReference = "resources.gardener.cloud/garbage-collectable-reference"
+	// AnnotationOperation on a ManagedResource asks for an operation, one of the Operation constants.
+	AnnotationOperation = "gardener.cloud/operation"
+)
+
+// Values of AnnotationOperation.
+const (
+	// OperationReconcile triggers a reconcile; the annotation is removed before it runs.
+	OperationReconcile = "reconcile"
+	// OperationRestore triggers a reconcile.
+	OperationRestore = "restore"
+	// OperationMigrate triggers a reconcile.
+	OperationMigrate = "migrate"
+	// OperationWaitForState suspends everything, deletion too.
+	OperationWaitForState = "wait-for-state"
+)
+
+// FieldManager is the name under which the resource-manager owns fields of the objects it applies.
+const FieldManager = "resource-manager"

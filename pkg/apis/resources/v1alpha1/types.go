@@ -1,0 +1,172 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ManagedResource names Secrets full of manifests and reports what became of the objects in them.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=mr,scope=Namespaced,path=managedresources,singular=managedresource
+// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.class`,description="The class of resource-managers that is responsible."
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcesApplied")].status`,description="Whether all objects are applied."
+// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcesHealthy")].status`,description="Whether all objects are present and healthy."
+// +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcesProgressing")].status`,description="Whether an object is still being rolled out."
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation."
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ResourcesApplied")].reason`,description="Why the objects are (not) applied."
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ResourcesApplied")].message`,description="What happened at the last apply."
+type ManagedResource struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// What is to be applied, and how.
+	// +optional
+	Spec ManagedResourceSpec `json:"spec,omitempty"`
+	// What was applied, and how it is doing.
+	// +optional
+	Status ManagedResourceStatus `json:"status,omitempty"`
+}
+
+// ManagedResourceList is a list of ManagedResources.
+//
+// +kubebuilder:object:root=true
+type ManagedResourceList struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// The ManagedResources.
+	Items []ManagedResource `json:"items"`
+}
+
+// ManagedResourceSpec says which manifests are to be applied, by whom and how.
+type ManagedResourceSpec struct {
+	// Class selects the resource-manager that is responsible. Unset and empty mean the default class.
+	// +optional
+	Class *string `json:"class,omitempty"`
+	// SecretRefs names the Secrets, in the ManagedResource's own namespace, whose data keys hold the
+	// manifests. A key that ends in ".br" is decompressed with Brotli first.
+	SecretRefs []LocalObjectReference `json:"secretRefs"`
+	// InjectLabels are added to every object, to pod templates and to volume claim templates.
+	// +optional
+	InjectLabels map[string]string `json:"injectLabels,omitempty"`
+	// ForceOverwriteLabels removes labels that others added to the objects. Default: false.
+	// +optional
+	ForceOverwriteLabels *bool `json:"forceOverwriteLabels,omitempty"`
+	// ForceOverwriteAnnotations removes annotations that others added to the objects. Default: false.
+	// +optional
+	ForceOverwriteAnnotations *bool `json:"forceOverwriteAnnotations,omitempty"`
+	// KeepObjects leaves the objects in place when the ManagedResource is deleted or changes its class; it
+	// has no effect on objects that leave the ManagedResource. Default: false.
+	// +optional
+	KeepObjects *bool `json:"keepObjects,omitempty"`
+	// Equivalences are sets of kinds whose objects of one name are the same object, so that an object can
+	// move between API groups without being deleted.
+	// +optional
+	Equivalences [][]GroupKind `json:"equivalences,omitempty"`
+	// DeletePersistentVolumeClaims deletes the claims of a StatefulSet together with it. Default: false.
+	// +optional
+	DeletePersistentVolumeClaims *bool `json:"deletePersistentVolumeClaims,omitempty"`
+}
+
+// LocalObjectReference names an object in the namespace of the object that holds the reference.
+//
+// +structType=atomic
+type LocalObjectReference struct {
+	// Name of the object.
+	// +optional
+	// +default=""
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// GroupKind is an API group and a kind in it.
+type GroupKind struct {
+	// Group is the API group; empty for the core group.
+	Group string `json:"group"`
+	// Kind is the kind's name, such as "Deployment".
+	Kind string `json:"kind"`
+}
+
+// ManagedResourceStatus is what the resource-manager last saw and did.
+type ManagedResourceStatus struct {
+	// Conditions tell whether the objects are applied, healthy and rolled out.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []Condition `json:"conditions,omitempty"`
+	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Resources is the inventory: every object of this ManagedResource that lives in the target cluster,
+	// or may live there, sorted by group, kind, namespace and name.
+	// +optional
+	// +listType=atomic
+	Resources []ObjectReference `json:"resources,omitempty"`
+	// SecretsDataChecksum is the SHA-256 (lower-case hex) of the manifests that were last applied.
+	// +optional
+	SecretsDataChecksum *string `json:"secretsDataChecksum,omitempty"`
+}
+
+// Condition is one aspect of a ManagedResource's state.
+type Condition struct {
+	// Type of the condition.
+	// +kubebuilder:validation:MinLength=1
+	Type ConditionType `json:"type"`
+	// Status is True, False, Unknown or Progressing.
+	// +kubebuilder:validation:Enum=True;False;Unknown;Progressing
+	Status ConditionStatus `json:"status"`
+	// LastTransitionTime is when the status last changed.
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	// LastUpdateTime is when status, reason, message or codes last changed.
+	LastUpdateTime metav1.Time `json:"lastUpdateTime"`
+	// Reason is a single word in CamelCase for machines.
+	Reason string `json:"reason"`
+	// Message explains the status to people.
+	Message string `json:"message"`
+	// Codes are well-known error codes. The resource-manager sets none.
+	// +optional
+	// +listType=atomic
+	Codes []string `json:"codes,omitempty"`
+}
+
+// ObjectReference is an entry of the inventory. The fields up to UID are those of a core/v1 ObjectReference.
+//
+// +structType=atomic
+type ObjectReference struct {
+	// Kind of the object.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// Namespace of the object; empty for cluster-scoped objects.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// UID is not set by the resource-manager.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// APIVersion of the object, as in its manifest.
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+	// ResourceVersion is not set by the resource-manager.
+	// +optional
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// FieldPath is not set by the resource-manager.
+	// +optional
+	FieldPath string `json:"fieldPath,omitempty"`
+	// Labels that the resource-manager set on the object.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations of the object's manifest.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Digest is "<sent>.<owned>": a digest of what was last sent to the API server for this object, and one
+	// of the fields that the resource-manager owned right after. While both agree with what would be sent
+	// and what is owned now, nothing has to be sent. Empty until the object was applied.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+}

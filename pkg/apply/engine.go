@@ -1,0 +1,147 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/target"
+)
+
+const (
+	// requestsInFlight bounds the writes to one target cluster, over all ManagedResources. It is the number at which
+	// a local API server is saturated.
+	requestsInFlight = 16
+	// requestTimeout bounds one write. Admission webhooks may take up to 30 seconds (Kubernetes' limit).
+	requestTimeout = 35 * time.Second
+)
+
+// Engine sends objects to one target cluster. It is safe for concurrent use; the bound on requests in flight holds
+// over all its users.
+type Engine struct {
+	objects *target.Objects
+	clock   clock.WithTicker
+	slots   chan struct{}
+}
+
+// NewEngine returns an engine for the cluster that objects give access to.
+func NewEngine(objects *target.Objects, clk clock.WithTicker) *Engine {
+	return &Engine{objects: objects, clock: clk, slots: make(chan struct{}, requestsInFlight)}
+}
+
+// Outcome is what became of one object that was to be applied.
+type Outcome struct {
+	object.Ref
+	// Observation is the object right after it was applied.
+	Observation live.Observation
+	// Err says why the object was not applied.
+	Err error
+}
+
+// Apply sends every manifest by server-side apply, one request each, and returns one outcome per manifest in the order
+// of the manifests. Fields that others own are taken from them. A failure does not keep the others from being tried.
+func (e *Engine) Apply(ctx context.Context, manifests []object.Manifest) []Outcome {
+	outcomes := make([]Outcome, len(manifests))
+	e.forEach(len(manifests), func(i int) {
+		observation, err := e.apply(ctx, manifests[i])
+		if err != nil {
+			err = explain(manifests[i], err)
+		}
+		outcomes[i] = Outcome{Ref: manifests[i].Ref, Observation: observation, Err: err}
+	})
+	return outcomes
+}
+
+func (e *Engine) apply(ctx context.Context, manifest object.Manifest) (live.Observation, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
+	resource, err := e.objects.Resource(manifest.Ref)
+	if err != nil {
+		return live.Observation{}, err
+	}
+	meta, err := resource.Patch(ctx, manifest.Name, types.ApplyPatchType, manifest.Body, metav1.PatchOptions{
+		FieldManager: resourcesv1alpha1.FieldManager,
+		Force:        ptr.To(true),
+	})
+	if err != nil {
+		return live.Observation{}, e.objects.Explain(manifest.Ref, err)
+	}
+	return live.Observe(meta), nil
+}
+
+// Deletion is an object to be deleted, in the state in which the decision to delete it was taken.
+type Deletion struct {
+	object.Ref
+	UID             types.UID
+	ResourceVersion string
+}
+
+// ErrChanged says that an object was not deleted because it is no longer as it was when that was decided.
+var ErrChanged = errors.New("the object has changed")
+
+// Delete asks the API server to delete every object that is still as the deletion describes it, and returns one error
+// per deletion, nil where the request was accepted or the object is gone. The error of an object that changed meanwhile,
+// and is left alone, wraps ErrChanged.
+func (e *Engine) Delete(ctx context.Context, deletions []Deletion) []error {
+	errs := make([]error, len(deletions))
+	e.forEach(len(deletions), func(i int) {
+		switch err := e.delete(ctx, deletions[i]); {
+		case err == nil || apierrors.IsNotFound(err):
+		case apierrors.IsConflict(err):
+			errs[i] = fmt.Errorf("delete %s: %w: %w", deletions[i].Ref, ErrChanged, err)
+		default:
+			errs[i] = fmt.Errorf("delete %s: %w", deletions[i].Ref, err)
+		}
+	})
+	return errs
+}
+
+func (e *Engine) delete(ctx context.Context, deletion Deletion) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
+	resource, err := e.objects.ResourceInAnyVersion(deletion.Ref)
+	if err != nil {
+		return err
+	}
+	err = resource.Delete(ctx, deletion.Name, metav1.DeleteOptions{
+		PropagationPolicy: propagation(deletion.Group),
+		Preconditions:     &metav1.Preconditions{UID: &deletion.UID, ResourceVersion: &deletion.ResourceVersion},
+	})
+	return e.objects.Explain(deletion.Ref, err)
+}
+
+// propagation returns Foreground for workloads, so that they are gone only after their pods, and the API server's
+// default for all others, as gardener-resource-manager does.
+func propagation(group string) *metav1.DeletionPropagation {
+	switch group {
+	case "apps", "extensions", "batch":
+		return ptr.To(metav1.DeletePropagationForeground)
+	}
+	return nil
+}
+
+// forEach calls do for 0…count-1, as many at a time as there are free slots.
+func (e *Engine) forEach(count int, do func(i int)) {
+	var group sync.WaitGroup
+	for i := range count {
+		e.slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-e.slots }()
+			do(i)
+		})
+	}
+	group.Wait()
+}

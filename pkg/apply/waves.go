@@ -1,0 +1,86 @@
+// Package apply is the server-side-apply engine: it sends objects to the target cluster and deletes them again. It
+// knows objects, not ManagedResources.
+package apply
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Wave is a step in the order in which objects are applied. Deletion goes through the waves backwards.
+type Wave int
+
+// The waves, in the order of applying: what others live in or refer to comes first, and what can reject others comes
+// last.
+const (
+	// WaveNamespaces holds what other objects live in.
+	WaveNamespaces Wave = iota
+	// WaveDefinitions holds the kinds of other objects.
+	WaveDefinitions
+	// WaveConfiguration holds identities, permissions, quotas, policies, configuration and storage.
+	WaveConfiguration
+	// WaveWorkloads holds what runs, and what scales and exposes it.
+	WaveWorkloads
+	// WaveCustomResources holds every kind that is not listed here.
+	WaveCustomResources
+	// WaveGates holds what is called by the API server for other objects, and must be able to answer by then.
+	WaveGates
+	waveCount
+)
+
+// Waves returns all waves in the order of applying.
+func Waves() []Wave {
+	waves := make([]Wave, 0, waveCount)
+	for wave := range waveCount {
+		waves = append(waves, wave)
+	}
+	return waves
+}
+
+var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// IsDefinition tells whether the kind is CustomResourceDefinition.
+func IsDefinition(gk schema.GroupKind) bool {
+	return gk == definition
+}
+
+// WaveOf returns the wave of a kind.
+func WaveOf(gk schema.GroupKind) Wave {
+	switch gk {
+	case schema.GroupKind{Kind: "Namespace"}, schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:
+		return WaveNamespaces
+	case definition:
+		return WaveDefinitions
+	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+		return WaveGates
+	}
+	switch gk.Group {
+	case "admissionregistration.k8s.io":
+		return WaveGates
+	case "rbac.authorization.k8s.io", "storage.k8s.io", "flowcontrol.apiserver.k8s.io", "node.k8s.io":
+		return WaveConfiguration
+	case "apps", "batch", "autoscaling", "extensions":
+		return WaveWorkloads
+	case "policy":
+		return WaveConfiguration
+	case "networking.k8s.io":
+		return waveOfNetworking(gk.Kind)
+	case "":
+		return waveOfCore(gk.Kind)
+	}
+	return WaveCustomResources
+}
+
+func waveOfNetworking(kind string) Wave {
+	if kind == "Ingress" {
+		return WaveWorkloads
+	}
+	return WaveConfiguration
+}
+
+func waveOfCore(kind string) Wave {
+	switch kind {
+	case "Pod", "ReplicationController":
+		return WaveWorkloads
+	}
+	return WaveConfiguration
+}

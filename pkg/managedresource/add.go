@@ -1,0 +1,107 @@
+package managedresource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+const (
+	// ControllerName names the controller in logs and metrics.
+	ControllerName = "managedresource"
+	// secretRefIndex finds the ManagedResources that refer to a Secret.
+	secretRefIndex = "spec.secretRefs.name"
+	// firstRetry is the delay after the first failure. It doubles with every further one, up to the sync period.
+	firstRetry = 100 * time.Millisecond
+)
+
+// AddToManager registers the controller: it watches ManagedResources and, by their metadata alone, the Secrets of the
+// source cluster.
+func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, secretRefIndex, secretNames)
+	if err != nil {
+		return fmt.Errorf("index ManagedResources by Secret: %w", err)
+	}
+	return builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(relevantChange())).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.referringToSecret)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: r.Options.ConcurrentSyncs,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				firstRetry, r.Options.SyncPeriod),
+		}).
+		Complete(r)
+}
+
+// secretNames returns the names of the Secrets that a ManagedResource refers to.
+func secretNames(obj client.Object) []string {
+	mr, ok := obj.(*resourcesv1alpha1.ManagedResource)
+	if !ok {
+		return nil
+	}
+	names := make([]string, 0, len(mr.Spec.SecretRefs))
+	for _, reference := range mr.Spec.SecretRefs {
+		names = append(names, reference.Name)
+	}
+	return names
+}
+
+// referringToSecret returns the ManagedResources that refer to a Secret.
+func (r *Reconciler) referringToSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	err := r.Source.List(ctx, list, client.InNamespace(secret.GetNamespace()),
+		client.MatchingFields{secretRefIndex: secret.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not list the ManagedResources that refer to a Secret",
+			"secret", client.ObjectKeyFromObject(secret))
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for _, mr := range list.Items {
+		requests = append(requests, reconcile.Request{
+			NamespacedName: types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name},
+		})
+	}
+	return requests
+}
+
+// relevantChange lets through what may change what has to be done: the spec, the start of the deletion, the annotations
+// that steer the controller, and the removal of a finalizer by the resource-manager of another class. What this
+// controller writes itself is left out.
+func relevantChange() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+				steeringChanged(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
+				finalizerRemoved(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
+		},
+	}
+}
+
+func steeringChanged(before, after map[string]string) bool {
+	const ignore, operation = resourcesv1alpha1.AnnotationIgnore, resourcesv1alpha1.AnnotationOperation
+	fulfilled := before[operation] == resourcesv1alpha1.OperationReconcile && after[operation] == ""
+	return before[ignore] != after[ignore] || (before[operation] != after[operation] && !fulfilled)
+}
+
+func finalizerRemoved(before, after []string) bool {
+	return slices.ContainsFunc(before, func(finalizer string) bool { return !slices.Contains(after, finalizer) })
+}

@@ -1,0 +1,192 @@
+package managedresource
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// applyWaves applies the manifests wave by wave. Within a wave every object is tried; a failure holds back nothing but
+// the custom resources whose definition is missing because of it.
+func (p *pass) applyWaves(ctx context.Context) {
+	byWave := map[apply.Wave][]object.Manifest{}
+	for _, manifest := range p.manifests {
+		wave := apply.WaveOf(manifest.GroupKind())
+		byWave[wave] = append(byWave[wave], manifest)
+	}
+	heldBack := map[schema.GroupKind]error{}
+	for _, wave := range apply.Waves() {
+		changes := p.applyWave(ctx, byWave[wave], heldBack)
+		p.changes = append(p.changes, changes...)
+		if wave == apply.WaveDefinitions {
+			p.awaitDefinitions(ctx, changes, heldBack)
+		}
+	}
+}
+
+func (p *pass) applyWave(ctx context.Context, manifests []object.Manifest, heldBack map[schema.GroupKind]error) []change {
+	changes := planApply(applyInput{
+		manifests: manifests,
+		recorded:  p.recorded,
+		live:      p.Live.Read(ctx, refsOf(manifests)),
+		ownership: p.ownership(ctx),
+		heldBack:  heldBack,
+		always:    p.Options.AlwaysUpdate,
+	})
+	var due []object.Manifest
+	var dueChanges []*change
+	for i := range changes {
+		if changes[i].action == actionCreate || changes[i].action == actionApply {
+			due = append(due, *changes[i].manifest)
+			dueChanges = append(dueChanges, &changes[i])
+		}
+	}
+	for i, outcome := range p.Engine.Apply(ctx, due) {
+		change := dueChanges[i]
+		change.err = outcome.Err
+		change.unchanged = change.observation.ResourceVersion == outcome.Observation.ResourceVersion
+		change.observation = outcome.Observation
+	}
+	return changes
+}
+
+// awaitDefinitions waits until the kinds of new CustomResourceDefinitions are served, and holds back those that are not.
+func (p *pass) awaitDefinitions(ctx context.Context, changes []change, heldBack map[schema.GroupKind]error) {
+	var due []schema.GroupVersionKind
+	for _, change := range changes {
+		if change.err != nil {
+			for _, gvk := range change.manifest.Defines {
+				heldBack[gvk.GroupKind()] = change.err
+			}
+			continue
+		}
+		due = append(due, change.manifest.Defines...)
+	}
+	maps.Copy(heldBack, p.Engine.AwaitServed(ctx, due))
+}
+
+// unwanted returns the recorded objects that are in no manifest. It is empty while a manifest cannot be read: what is in
+// there could be what is missing.
+func (p *pass) unwanted() inventory {
+	if len(p.problems) > 0 {
+		return nil
+	}
+	unwanted := maps.Clone(p.recorded)
+	for _, manifest := range p.manifests {
+		delete(unwanted, manifest.Key())
+	}
+	return unwanted
+}
+
+// prune deletes objects, in the opposite order of their waves. A wave is deleted only when the later ones are gone.
+func (p *pass) prune(ctx context.Context, entries inventory) {
+	byWave := map[apply.Wave]inventory{}
+	for key, entry := range entries {
+		wave := apply.WaveOf(key.GroupKind())
+		if byWave[wave] == nil {
+			byWave[wave] = inventory{}
+		}
+		byWave[wave][key] = entry
+	}
+	for _, wave := range slices.Backward(apply.Waves()) {
+		if len(byWave[wave]) == 0 {
+			continue
+		}
+		changes := p.pruneWave(ctx, byWave[wave])
+		p.changes = append(p.changes, changes...)
+		if slices.ContainsFunc(changes, func(c change) bool { return c.action == actionWait || c.err != nil }) {
+			return
+		}
+	}
+}
+
+func (p *pass) pruneWave(ctx context.Context, entries inventory) []change {
+	states := p.Live.Read(ctx, refsOfEntries(entries))
+	changes := planPrune(pruneInput{
+		entries:   entries,
+		live:      states,
+		ownership: p.ownership(ctx),
+		managedBy: p.Options.ManagedBy,
+		abolished: p.abolished(ctx, states),
+	})
+	p.delete(ctx, changes)
+	return changes
+}
+
+// abolished finds out which of the kinds that are not served will not be back.
+func (p *pass) abolished(ctx context.Context, states map[object.Key]live.State) map[schema.GroupKind]bool {
+	abolished := map[schema.GroupKind]bool{}
+	for key, state := range states {
+		gk := key.GroupKind()
+		if _, asked := abolished[gk]; asked || state.Presence != live.KindNotServed {
+			continue
+		}
+		gone, err := p.Objects.Abolished(ctx, gk)
+		abolished[gk] = gone && err == nil
+	}
+	return abolished
+}
+
+// delete carries out the deletions among the changes and looks what became of them. Those that are not gone yet become
+// actionWait.
+func (p *pass) delete(ctx context.Context, changes []change) {
+	var deletions []apply.Deletion
+	var due []*change
+	for i := range changes {
+		if changes[i].action == actionDelete {
+			deletions = append(deletions, apply.Deletion{
+				Ref:             changes[i].Ref,
+				UID:             changes[i].observation.UID,
+				ResourceVersion: changes[i].observation.ResourceVersion,
+			})
+			due = append(due, &changes[i])
+		}
+	}
+	var sent []object.Ref
+	for i, err := range p.Engine.Delete(ctx, deletions) {
+		switch {
+		case errors.Is(err, apply.ErrChanged):
+			due[i].action, due[i].reason = actionWait, "it changed just before its deletion"
+		case err != nil:
+			due[i].err = err
+		default:
+			sent = append(sent, due[i].Ref)
+		}
+	}
+	states := p.Live.Read(ctx, sent)
+	for _, change := range due {
+		state, wasSent := states[change.Key()]
+		if wasSent && !gone(change.observation, state) {
+			change.action, change.reason = actionWait, "it is being deleted"
+		}
+	}
+}
+
+// gone tells whether the object that was deleted is no longer there. Another one may have taken its name.
+func gone(deleted live.Observation, state live.State) bool {
+	return state.Presence == live.Absent ||
+		state.Presence == live.Present && state.Observation.UID != deleted.UID
+}
+
+func refsOf(manifests []object.Manifest) []object.Ref {
+	refs := make([]object.Ref, 0, len(manifests))
+	for _, manifest := range manifests {
+		refs = append(refs, manifest.Ref)
+	}
+	return refs
+}
+
+func refsOfEntries(entries inventory) []object.Ref {
+	refs := make([]object.Ref, 0, len(entries))
+	for _, entry := range entries {
+		refs = append(refs, refOfEntry(entry))
+	}
+	return refs
+}

@@ -1,0 +1,248 @@
+package managedresource
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// scope says whether the objects of a kind live in namespaces.
+type scope int
+
+const (
+	scopeUnknown scope = iota
+	scopeNamespaced
+	scopeCluster
+)
+
+// marks are what every object of a ManagedResource is marked with.
+type marks struct {
+	origin       string
+	managedBy    string
+	injectLabels map[string]string
+}
+
+// desired is what a ManagedResource wants in the target cluster.
+type desired struct {
+	manifests []object.Manifest
+	// problems are the parts that could not be read. While there are any, the manifests are not complete, so what is
+	// missing in them must not be pruned.
+	problems []problem
+}
+
+// render turns documents into the manifests to be sent: namespaces defaulted, marks set, fields that only the API
+// server may set removed. Scopes are those of the target cluster; kinds that the documents define are added to them.
+// Recorded objects tell the namespace of objects whose scope is not known.
+func render(documents []document, scopes map[schema.GroupVersionKind]scope, recorded inventory, marks marks) desired {
+	scopes = maps.Clone(scopes)
+	for _, document := range documents {
+		addDefinedScopes(scopes, document.object)
+	}
+	var result desired
+	byKey := map[object.Key][]object.Manifest{}
+	for _, document := range documents {
+		ref, err := refOf(document.object)
+		if err != nil {
+			result.fail(fmt.Errorf("could not decode resource %s: %w", document.source, err))
+			continue
+		}
+		ref.Namespace = namespaceOf(ref, scopes[ref.GroupVersionKind], recorded)
+		manifest, err := finish(document, ref, marks)
+		if err != nil {
+			result.fail(fmt.Errorf("could not decode resource %s: %w", document.source, err))
+			continue
+		}
+		byKey[ref.Key()] = append(byKey[ref.Key()], manifest)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(byKey), object.Key.Compare) {
+		result.addUnlessContradictory(byKey[key])
+	}
+	return result
+}
+
+func (d *desired) fail(err error) {
+	d.problems = append(d.problems, problem{reason: resourcesv1alpha1.ReasonDecodingFailed, err: err})
+}
+
+// addUnlessContradictory adds an object that is given once, or several times in the same way.
+func (d *desired) addUnlessContradictory(copies []object.Manifest) {
+	for _, other := range copies[1:] {
+		if other.Digest != copies[0].Digest {
+			d.fail(fmt.Errorf("%s is given twice with different content, %s and %s: neither is applied, remove one",
+				other.Ref, copies[0].Source, other.Source))
+			return
+		}
+	}
+	d.manifests = append(d.manifests, copies[0])
+}
+
+// refOf reads an object's name and kind.
+func refOf(obj map[string]any) (object.Ref, error) {
+	apiVersion, _ := obj["apiVersion"].(string)
+	kind, _ := obj["kind"].(string)
+	if apiVersion == "" || kind == "" {
+		return object.Ref{}, errors.New("it has no apiVersion or no kind")
+	}
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return object.Ref{}, fmt.Errorf("its apiVersion %q is not <group>/<version>", apiVersion)
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	if name == "" {
+		return object.Ref{}, fmt.Errorf("the %s has no metadata.name", kind)
+	}
+	namespace, _ := meta["namespace"].(string)
+	return object.Ref{GroupVersionKind: gv.WithKind(kind), Namespace: namespace, Name: name}, nil
+}
+
+// namespaceOf returns the namespace that an object ends up in.
+func namespaceOf(ref object.Ref, scope scope, recorded inventory) string {
+	switch scope {
+	case scopeCluster:
+		return ""
+	case scopeNamespaced:
+		return orDefault(ref.Namespace)
+	}
+	for _, namespace := range []string{ref.Namespace, orDefault(ref.Namespace), ""} {
+		key := object.Key{Group: ref.Group, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
+		if _, ok := recorded[key]; ok {
+			return namespace
+		}
+	}
+	return orDefault(ref.Namespace)
+}
+
+func orDefault(namespace string) string {
+	if namespace == "" {
+		return corev1.NamespaceDefault
+	}
+	return namespace
+}
+
+// finish sets an object's marks and encodes it.
+func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) {
+	meta := mapAt(doc.object, "metadata")
+	for _, field := range serverFields {
+		delete(meta, field)
+	}
+	delete(meta, "namespace")
+	if ref.Namespace != "" {
+		meta["namespace"] = ref.Namespace
+	}
+	if ref.Group == "" && ref.Kind == "Secret" {
+		mergeStringData(doc.object)
+	}
+	labels, err := stringMap(meta, "labels")
+	if err != nil {
+		return object.Manifest{}, err
+	}
+	annotations, err := stringMap(meta, "annotations")
+	if err != nil {
+		return object.Manifest{}, err
+	}
+	authored := maps.Clone(annotations)
+	maps.Copy(labels, marks.labels())
+	annotations[resourcesv1alpha1.AnnotationOrigin] = marks.origin
+	annotations[resourcesv1alpha1.AnnotationDescription] = resourcesv1alpha1.Description
+	meta["labels"], meta["annotations"] = labels, annotations
+	labelTemplates(doc.object, ref.GroupKind(), marks.labels())
+
+	body, err := json.Marshal(doc.object)
+	if err != nil {
+		return object.Manifest{}, fmt.Errorf("encode %s: %w", ref, err)
+	}
+	manifest := object.Manifest{
+		Ref: ref, Body: body, Digest: object.Digest(body), Source: doc.source,
+		Labels: labels, Annotations: authored,
+	}
+	if apply.IsDefinition(ref.GroupKind()) {
+		manifest.Defines, _ = definedKinds(doc.object)
+	}
+	return manifest, nil
+}
+
+// serverFields are the fields of metadata that only the API server sets. They are found in objects that were read from
+// a cluster, and server-side apply rejects some of them.
+var serverFields = []string{
+	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
+	"resourceVersion", "selfLink", "uid",
+}
+
+// labels returns the labels that go on every object and on pod templates. The managed-by label wins.
+func (m marks) labels() map[string]string {
+	labels := maps.Clone(m.injectLabels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[resourcesv1alpha1.LabelManagedBy] = m.managedBy
+	return labels
+}
+
+// mergeStringData moves a Secret's stringData into data, as the API server does. Server-side apply would own
+// stringData, which is never stored, so that keys removed from it would stay in data.
+func mergeStringData(secret map[string]any) {
+	stringData, ok := secret["stringData"].(map[string]any)
+	if !ok {
+		return
+	}
+	for key, value := range stringData {
+		text, ok := value.(string)
+		if !ok {
+			return // left to the API server to reject
+		}
+		mapAt(secret, "data")[key] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	delete(secret, "stringData")
+}
+
+// mapAt returns the map in a field and creates it if the field holds none.
+func mapAt(parent map[string]any, field string) map[string]any {
+	child, ok := parent[field].(map[string]any)
+	if !ok {
+		child = map[string]any{}
+		parent[field] = child
+	}
+	return child
+}
+
+// stringMap returns a copy of a field of metadata that must map strings to strings.
+func stringMap(meta map[string]any, field string) (map[string]string, error) {
+	values, ok := meta[field].(map[string]any)
+	if !ok && meta[field] != nil {
+		return nil, fmt.Errorf("its metadata.%s is not a map", field)
+	}
+	result := make(map[string]string, len(values)+2)
+	for key, value := range values {
+		text, ok := value.(string)
+		if !ok {
+			return nil, fmt.Errorf("the value of its metadata.%s[%q] is not a string: quote it", field, key)
+		}
+		result[key] = text
+	}
+	return result, nil
+}
+
+// checksum returns the SHA-256 of all data of the Secrets, in their order, as lower-case hex.
+func checksum(secrets []*corev1.Secret) string {
+	hash := sha256.New()
+	for _, secret := range secrets {
+		for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
+			fmt.Fprintf(hash, "%d:%s%d:", len(key), key, len(secret.Data[key]))
+			hash.Write(secret.Data[key])
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}

@@ -1,0 +1,68 @@
+package managedresource
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// duty is what a resource-manager has to do about a ManagedResource.
+type duty int
+
+const (
+	// dutyNone leaves the ManagedResource alone.
+	dutyNone duty = iota
+	// dutyApply applies the objects.
+	dutyApply
+	// dutyCleanUp deletes the objects, because the ManagedResource is being deleted or went to another class.
+	dutyCleanUp
+)
+
+// dutyOf returns what a resource-manager with the given class has to do about a ManagedResource (facts of
+// gardener-resource-manager: an ignored one is left alone unless it is being deleted, one that waits for its state always;
+// the resource-manager of a former class cleans up before that of the new class starts).
+func dutyOf(mr *resourcesv1alpha1.ManagedResource, class string) duty {
+	ignored, err := strconv.ParseBool(mr.Annotations[resourcesv1alpha1.AnnotationIgnore])
+	switch {
+	case mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState:
+		return dutyNone
+	case mr.DeletionTimestamp == nil && err == nil && ignored:
+		return dutyNone
+	case slices.Contains(mr.Finalizers, finalizerOf(class)):
+		if mr.DeletionTimestamp != nil || !responsible(mr, class) {
+			return dutyCleanUp
+		}
+	case mr.DeletionTimestamp != nil || !responsible(mr, class):
+		return dutyNone
+	}
+	if heldByOther(mr, finalizerOf(class)) {
+		return dutyNone
+	}
+	return dutyApply
+}
+
+// finalizerOf returns the finalizer of a resource-manager with the given class.
+func finalizerOf(class string) string {
+	switch class {
+	case "", resourcesv1alpha1.DefaultClass, resourcesv1alpha1.AllClasses:
+		return resourcesv1alpha1.Finalizer
+	}
+	return resourcesv1alpha1.Finalizer + "-" + class
+}
+
+func responsible(mr *resourcesv1alpha1.ManagedResource, class string) bool {
+	wanted := resourcesv1alpha1.DefaultClass
+	if mr.Spec.Class != nil && *mr.Spec.Class != "" {
+		wanted = *mr.Spec.Class
+	}
+	return class == resourcesv1alpha1.AllClasses || class == wanted
+}
+
+// heldByOther tells whether the resource-manager of another class has not finished its clean-up.
+func heldByOther(mr *resourcesv1alpha1.ManagedResource, own string) bool {
+	return slices.ContainsFunc(mr.Finalizers, func(finalizer string) bool {
+		return strings.HasPrefix(finalizer, resourcesv1alpha1.Finalizer) && finalizer != own
+	})
+}

@@ -1,0 +1,198 @@
+package managedresource
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// pass is one reconcile of one ManagedResource: what was read, decided and done in it.
+type pass struct {
+	*Reconciler
+	mr   *resourcesv1alpha1.ManagedResource
+	self origin
+
+	documents []document
+	problems  []problem
+	checksum  string
+	scopes    map[schema.GroupVersionKind]scope
+	recorded  inventory
+	manifests []object.Manifest
+	changes   []change
+}
+
+func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
+	return &pass{
+		Reconciler: r,
+		mr:         mr,
+		self:       origin{clusterID: r.Options.ClusterID, owner: client.ObjectKeyFromObject(mr)},
+	}
+}
+
+// readSecrets reads and decodes the referenced Secrets. A Secret that cannot be read is a problem, not an end: the
+// objects of the others are applied.
+func (p *pass) readSecrets(ctx context.Context) {
+	var secrets []*corev1.Secret
+	for _, reference := range p.mr.Spec.SecretRefs {
+		secret := &corev1.Secret{}
+		key := types.NamespacedName{Namespace: p.mr.Namespace, Name: reference.Name}
+		if err := p.Direct.Get(ctx, key, secret); err != nil {
+			p.problems = append(p.problems, problem{
+				reason:    resourcesv1alpha1.ReasonCannotReadSecret,
+				err:       fmt.Errorf("could not read secret '%s': %w", key, err),
+				transient: !apierrors.IsNotFound(err), // its creation is an event
+			})
+			continue
+		}
+		documents, problems := decodeSecret(secret, p.Options.Limits)
+		p.documents = append(p.documents, documents...)
+		p.problems = append(p.problems, problems...)
+		secrets = append(secrets, secret)
+	}
+	p.checksum = checksum(secrets)
+}
+
+// resolveScopes finds out which kinds live in namespaces. Kinds that are not served, or not at the moment, stay unknown.
+func (p *pass) resolveScopes() {
+	p.scopes = map[schema.GroupVersionKind]scope{}
+	resolve := func(gvk schema.GroupVersionKind) {
+		if _, done := p.scopes[gvk]; done {
+			return
+		}
+		p.scopes[gvk] = scopeUnknown
+		mapping, err := p.Objects.Mapping(gvk)
+		switch {
+		case err != nil:
+		case mapping.Scope.Name() == meta.RESTScopeNameRoot:
+			p.scopes[gvk] = scopeCluster
+		default:
+			p.scopes[gvk] = scopeNamespaced
+		}
+	}
+	for _, document := range p.documents {
+		if ref, err := refOf(document.object); err == nil {
+			resolve(ref.GroupVersionKind)
+		}
+	}
+	for _, reference := range p.mr.Status.Resources {
+		resolve(refOfEntry(reference).GroupVersionKind)
+	}
+	p.recorded = inventoryOf(p.mr.Status.Resources, p.scopes)
+}
+
+// render turns the documents into manifests and lets go of them.
+func (p *pass) render() {
+	rendered := render(p.documents, p.scopes, p.recorded, marks{
+		origin:       p.self.String(),
+		managedBy:    p.Options.ManagedBy,
+		injectLabels: p.mr.Spec.InjectLabels,
+	})
+	p.manifests, p.documents = rendered.manifests, nil
+	p.problems = append(p.problems, rendered.problems...)
+}
+
+// claim tells the other ManagedResources which objects this one wants or holds.
+func (p *pass) claim() {
+	keys := slices.Collect(maps.Keys(p.recorded))
+	for _, manifest := range p.manifests {
+		if _, recorded := p.recorded[manifest.Key()]; !recorded {
+			keys = append(keys, manifest.Key())
+		}
+	}
+	p.claims.set(p.self.owner, keys)
+}
+
+// recordInventory stores what is about to be applied before it is applied, so that nothing can be lost.
+func (p *pass) recordInventory(ctx context.Context) error {
+	union, grown := p.recorded.union(p.manifests)
+	p.recorded = union
+	if !grown {
+		return nil
+	}
+	now := p.Clock.Now()
+	status := *p.mr.Status.DeepCopy()
+	status.Resources = union.references()
+	progress := verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonApplyProgressing,
+		"The resources are currently being reconciled."}
+	if old := conditionOf(status, resourcesv1alpha1.ResourcesApplied); old.Reason == resourcesv1alpha1.ReasonApplyFailed ||
+		old.Reason == resourcesv1alpha1.ReasonDeletionFailed || old.Reason == resourcesv1alpha1.ReasonDeletionPending {
+		progress.reason, progress.message = old.Reason, old.Message
+	}
+	status.Conditions = setCondition(status.Conditions, resourcesv1alpha1.ResourcesApplied, progress, now)
+	return p.storeStatus(ctx, status)
+}
+
+// storeStatus writes the status. It fails with a conflict if the ManagedResource is not the one that was read.
+func (p *pass) storeStatus(ctx context.Context, status resourcesv1alpha1.ManagedResourceStatus) error {
+	body, err := statusPatch(p.mr, status)
+	if err != nil {
+		return err
+	}
+	err = p.Source.Status().Patch(ctx, p.mr, client.RawPatch(types.ApplyPatchType, body),
+		client.FieldOwner(resourcesv1alpha1.FieldManager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("write the status of ManagedResource %s: %w", p.self.owner, err)
+	}
+	return nil
+}
+
+// ownership answers questions about owners from the source cluster's cache and the claims of this process.
+func (p *pass) ownership(ctx context.Context) ownership {
+	return ownership{
+		self:       p.self,
+		stands:     func(owner origin, key object.Key) bool { return p.stands(ctx, owner, key) },
+		firstClaim: p.claims.first,
+		otherClaim: func(key object.Key) (types.NamespacedName, bool) { return p.claims.other(key, p.self.owner) },
+	}
+}
+
+// stands tells whether an origin's ManagedResource exists and wants or holds the object. One that cannot be seen from
+// here is taken to exist.
+func (p *pass) stands(ctx context.Context, owner origin, key object.Key) bool {
+	if owner.clusterID != p.self.clusterID || p.claims.has(key, owner.owner) {
+		return true
+	}
+	other := &resourcesv1alpha1.ManagedResource{}
+	if err := p.Source.Get(ctx, owner.owner, other); err != nil {
+		return !apierrors.IsNotFound(err)
+	}
+	if responsible(other, p.Options.Class) {
+		return false // it would have a claim
+	}
+	_, holds := inventoryOf(other.Status.Resources, p.scopes)[key]
+	return holds
+}
+
+// seedClaims lets every ManagedResource claim what its inventory holds, before the first one is reconciled.
+func (r *Reconciler) seedClaims(ctx context.Context) error {
+	r.seeding.Lock()
+	defer r.seeding.Unlock()
+	if r.seeded {
+		return nil
+	}
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := r.Source.List(ctx, list); err != nil {
+		return fmt.Errorf("list ManagedResources: %w", err)
+	}
+	for i := range list.Items {
+		mr := &list.Items[i]
+		if responsible(mr, r.Options.Class) || slices.Contains(mr.Finalizers, finalizerOf(r.Options.Class)) {
+			p := r.newPass(mr)
+			p.resolveScopes()
+			p.claim()
+		}
+	}
+	r.seeded = true
+	return nil
+}

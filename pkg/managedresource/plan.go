@@ -1,0 +1,218 @@
+package managedresource
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// action is what is done about one object.
+type action string
+
+const (
+	// actionCreate applies an object that does not exist.
+	actionCreate action = "Create"
+	// actionApply applies an object that exists.
+	actionApply action = "Apply"
+	// actionSkip sends nothing: the object is as it was applied.
+	actionSkip action = "Skip"
+	// actionDelete deletes an object that is no longer wanted.
+	actionDelete action = "Delete"
+	// actionForget takes an object that is gone out of the inventory.
+	actionForget action = "Forget"
+	// actionRelease takes an object out of the inventory and leaves it alone.
+	actionRelease action = "Release"
+	// actionWait leaves the object for a later reconcile.
+	actionWait action = "Wait"
+	// actionConflict leaves the object to the ManagedResource that owns it.
+	actionConflict action = "Conflict"
+	// actionFail cannot do what is wanted.
+	actionFail action = "Fail"
+)
+
+// change is the decision about one object and, once it was carried out, what came of it.
+type change struct {
+	object.Ref
+	action action
+	// reason says why, for people.
+	reason string
+	// manifest is set for objects that are wanted.
+	manifest *object.Manifest
+	// observation is the object before and, if it was applied, after the change.
+	observation live.Observation
+	// unchanged is set if the object was applied without effect.
+	unchanged bool
+	// err says why the change was not carried out.
+	err error
+}
+
+// ownership answers who owns an object.
+type ownership struct {
+	self origin
+	// stands tells whether the ManagedResource that an origin names exists and wants or holds the object.
+	stands func(owner origin, key object.Key) bool
+	// firstClaim returns the ManagedResource that was the first to want an object that does not exist.
+	firstClaim func(key object.Key) (types.NamespacedName, bool)
+	// otherClaim returns another ManagedResource that wants an object.
+	otherClaim func(key object.Key) (types.NamespacedName, bool)
+}
+
+// otherOwner returns the ManagedResource that owns a live object, if it is another one. An origin of the same name in
+// another source cluster is the same ManagedResource, which was moved or got a cluster identity.
+func (o ownership) otherOwner(key object.Key, observation live.Observation) (string, bool) {
+	if observation.Origin == "" || observation.Origin == o.self.String() {
+		return "", false
+	}
+	owner, ok := parseOrigin(observation.Origin)
+	if !ok || owner.owner == o.self.owner || !o.stands(owner, key) {
+		return "", false
+	}
+	return owner.String(), true
+}
+
+// applyInput is what the decisions about wanted objects rest on.
+type applyInput struct {
+	manifests []object.Manifest
+	recorded  inventory
+	live      map[object.Key]live.State
+	ownership ownership
+	// heldBack are the kinds whose CustomResourceDefinition of the same ManagedResource is not there yet, with the
+	// reason.
+	heldBack map[schema.GroupKind]error
+	// always applies objects even if nothing changed.
+	always bool
+}
+
+// planApply decides about every wanted object.
+func planApply(in applyInput) []change {
+	changes := make([]change, 0, len(in.manifests))
+	for i := range in.manifests {
+		manifest := &in.manifests[i]
+		state := in.live[manifest.Key()]
+		change := in.decide(manifest, state)
+		change.Ref, change.manifest, change.observation = manifest.Ref, manifest, state.Observation
+		changes = append(changes, change)
+	}
+	return changes
+}
+
+func (in applyInput) decide(manifest *object.Manifest, state live.State) change {
+	key := manifest.Key()
+	switch state.Presence {
+	case live.Present:
+		return in.decidePresent(manifest, state.Observation)
+	case live.Absent:
+		if owner, ok := in.ownership.firstClaim(key); ok && owner != in.ownership.self.owner {
+			return conflict(key, owner.String())
+		}
+		return change{action: actionCreate, reason: "it does not exist"}
+	case live.KindNotServed:
+		if err, ok := in.heldBack[manifest.GroupKind()]; ok {
+			return change{action: actionWait, reason: fmt.Sprintf("its CustomResourceDefinition is not ready: %v", err)}
+		}
+		return change{action: actionFail, err: fmt.Errorf("%w: install its CustomResourceDefinition or API, "+
+			"or remove the object", state.Err)}
+	default:
+		return change{action: actionFail, err: errors.Join(errNotRead, state.Err)}
+	}
+}
+
+// errNotRead marks objects about which nothing can be decided.
+var errNotRead = errors.New("the live object cannot be read")
+
+func (in applyInput) decidePresent(manifest *object.Manifest, observation live.Observation) change {
+	key := manifest.Key()
+	if owner, ok := in.ownership.otherOwner(key, observation); ok {
+		return conflict(key, owner)
+	}
+	if observation.Deleting {
+		return change{action: actionWait, reason: "it is being deleted; it is created anew once it is gone"}
+	}
+	digest := digestOf(*manifest, observation)
+	switch recorded := in.recorded[key].Digest; {
+	case in.always:
+		return change{action: actionApply, reason: "controllers.managedResource.alwaysUpdate is set"}
+	case digest == "" || recorded == "":
+		return change{action: actionApply, reason: "it was not applied before"}
+	case digest != recorded:
+		return change{action: actionApply, reason: "it or its manifest changed"}
+	}
+	return change{action: actionSkip, reason: "nothing changed"}
+}
+
+func conflict(key object.Key, owner string) change {
+	return change{action: actionConflict, err: fmt.Errorf("%s belongs to ManagedResource %s, which keeps it: "+
+		"remove it from one of the two", key, owner)}
+}
+
+// pruneInput is what the decisions about objects that are no longer wanted rest on.
+type pruneInput struct {
+	// entries are the recorded objects that are no longer wanted.
+	entries   inventory
+	live      map[object.Key]live.State
+	ownership ownership
+	// managedBy is the value of the managed-by label.
+	managedBy string
+	// abolished are the kinds that the API server certainly does not serve any more.
+	abolished map[schema.GroupKind]bool
+}
+
+// planPrune decides about every object that is no longer wanted.
+func planPrune(in pruneInput) []change {
+	changes := make([]change, 0, len(in.entries))
+	for key, entry := range in.entries {
+		state := in.live[key]
+		change := in.decide(key, entry, state)
+		change.Ref, change.observation = refOfEntry(entry), state.Observation
+		changes = append(changes, change)
+	}
+	return changes
+}
+
+func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectReference, state live.State) change {
+	switch state.Presence {
+	case live.Absent:
+		return change{action: actionForget, reason: "it is gone"}
+	case live.KindNotServed:
+		if in.abolished[key.GroupKind()] {
+			return change{action: actionForget, reason: "its kind is no longer served"}
+		}
+		return change{action: actionWait, reason: "its kind cannot be reached"}
+	case live.Unknown:
+		return change{action: actionFail, err: errors.Join(errNotRead, state.Err)}
+	}
+
+	observation := state.Observation
+	if owner, ok := in.ownership.otherOwner(key, observation); ok {
+		return change{action: actionRelease, reason: "it belongs to ManagedResource " + owner}
+	}
+	if owner, ok := in.ownership.otherClaim(key); ok {
+		return change{action: actionRelease, reason: fmt.Sprintf("ManagedResource %s takes it over", owner)}
+	}
+	switch {
+	case observation.Keep:
+		return change{action: actionRelease, reason: "its annotation " + resourcesv1alpha1.AnnotationKeepObject + " asks for it"}
+	case !in.ours(entry, observation):
+		return change{action: actionRelease, reason: "somebody else created it anew"}
+	case observation.Deleting:
+		return change{action: actionWait, reason: "it is being deleted"}
+	}
+	return change{action: actionDelete, reason: "it is no longer wanted"}
+}
+
+// ours tells whether a live object is the one that was recorded: its origin is this ManagedResource or, if it lost that
+// annotation, we own fields of it, it has our label, or it was created without any mark because it asked to be ignored.
+func (in pruneInput) ours(entry resourcesv1alpha1.ObjectReference, observation live.Observation) bool {
+	if owner, ok := parseOrigin(observation.Origin); ok {
+		return owner.owner == in.ownership.self.owner
+	}
+	ignored, err := strconv.ParseBool(entry.Annotations[resourcesv1alpha1.AnnotationIgnore])
+	return observation.OwnedDigest != "" || observation.ManagedBy == in.managedBy || (err == nil && ignored)
+}

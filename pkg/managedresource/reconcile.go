@@ -1,0 +1,156 @@
+// Package managedresource reconciles ManagedResources: it reads the manifests in their Secrets, applies them to the
+// target cluster, deletes what is no longer wanted and says so in the condition ResourcesApplied.
+package managedresource
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/target"
+)
+
+// pendingInterval is how soon objects that are being deleted are looked at again.
+const pendingInterval = time.Second
+
+// Options are the settings of the controller.
+type Options struct {
+	// Class selects the ManagedResources: resourcesv1alpha1.DefaultClass, resourcesv1alpha1.AllClasses or another one.
+	Class string
+	// ClusterID is the identity of the source cluster in the origin annotation. It may be empty.
+	ClusterID string
+	// ManagedBy is the value of the managed-by label on every object.
+	ManagedBy string
+	// SyncPeriod is how often a ManagedResource is looked at without an event.
+	SyncPeriod time.Duration
+	// AlwaysUpdate applies every object at every reconcile.
+	AlwaysUpdate bool
+	// ConcurrentSyncs is the number of ManagedResources that are reconciled at once.
+	ConcurrentSyncs int
+	// Limits bound what one Secret may hold.
+	Limits Limits
+}
+
+// Reconciler reconciles ManagedResources.
+type Reconciler struct {
+	// Source reads ManagedResources from a cache and writes them.
+	Source client.Client
+	// Direct reads from the source cluster past any cache.
+	Direct client.Reader
+	// Objects, Live and Engine reach the target cluster.
+	Objects *target.Objects
+	Live    *live.Reader
+	Engine  *apply.Engine
+	// Recorder writes Events on ManagedResources.
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+	Options  Options
+
+	claims *claims
+	// seeding guards seeded, which is set once claims holds the inventories found at the start.
+	seeding *sync.Mutex
+	seeded  bool
+}
+
+// NewReconciler completes a reconciler whose exported fields are set.
+func NewReconciler(r Reconciler) *Reconciler {
+	r.claims = newClaims()
+	r.seeding = &sync.Mutex{}
+	return &r
+}
+
+// Reconcile brings one ManagedResource closer to what it asks for. It returns an error if trying again may help.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := r.Source.Get(ctx, request.NamespacedName, mr); err != nil {
+		r.claims.set(request.NamespacedName, nil)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := r.seedClaims(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	switch dutyOf(mr, r.Options.Class) {
+	case dutyApply:
+		return r.apply(ctx, mr)
+	case dutyCleanUp:
+		return r.cleanUp(ctx, mr)
+	default:
+		return reconcile.Result{}, nil
+	}
+}
+
+// apply brings the target cluster to the state that the ManagedResource describes.
+func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	if err := r.prepare(ctx, mr); err != nil {
+		return reconcile.Result{}, err
+	}
+	p := r.newPass(mr)
+	p.readSecrets(ctx)
+	p.resolveScopes()
+	p.render()
+	p.claim()
+	if err := p.recordInventory(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	p.applyWaves(ctx)
+	p.prune(ctx, p.unwanted())
+	return p.conclude(ctx)
+}
+
+// cleanUp deletes the objects of a ManagedResource and then lets go of it.
+func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	p := r.newPass(mr)
+	p.resolveScopes()
+	p.claim()
+	if mr.Spec.KeepObjects == nil || !*mr.Spec.KeepObjects {
+		p.prune(ctx, p.recorded)
+		if len(p.remaining()) > 0 {
+			return p.conclude(ctx)
+		}
+	}
+	r.claims.set(p.self.owner, nil)
+	p.emitEvents()
+	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
+}
+
+// prepare puts the finalizer on the ManagedResource before anything is applied, and takes the request to reconcile off
+// it, which is thereby fulfilled.
+func (r *Reconciler) prepare(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	before := mr.DeepCopy()
+	changed := controllerutil.AddFinalizer(mr, finalizerOf(r.Options.Class))
+	if mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationReconcile {
+		delete(mr.Annotations, resourcesv1alpha1.AnnotationOperation)
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Source.Patch(ctx, mr, patch, client.FieldOwner(resourcesv1alpha1.FieldManager)); err != nil {
+		return fmt.Errorf("put the finalizer on ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	before := mr.DeepCopy()
+	if !controllerutil.RemoveFinalizer(mr, finalizerOf(r.Options.Class)) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	err := r.Source.Patch(ctx, mr, patch, client.FieldOwner(resourcesv1alpha1.FieldManager))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("take the finalizer off ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)
+	}
+	return nil
+}

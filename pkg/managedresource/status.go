@@ -1,0 +1,210 @@
+package managedresource
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apply"
+)
+
+// maxMessageLength keeps conditions readable and far below the API server's limits.
+const maxMessageLength = 4096
+
+// verdict is what a condition says.
+type verdict struct {
+	status  resourcesv1alpha1.ConditionStatus
+	reason  string
+	message string
+}
+
+// tally sorts the results of a reconcile by what they mean for the condition.
+type tally struct {
+	problems    []problem
+	failed      []change // could not be applied
+	waiting     []change // to be applied later
+	undeletable []change // could not be deleted
+	pending     []change // deleted, but not gone
+}
+
+func tallyOf(problems []problem, changes []change) tally {
+	result := tally{problems: problems}
+	for _, change := range changes {
+		wanted := change.manifest != nil
+		switch {
+		case change.err != nil && wanted:
+			result.failed = append(result.failed, change)
+		case change.err != nil:
+			result.undeletable = append(result.undeletable, change)
+		case change.action == actionWait && wanted:
+			result.waiting = append(result.waiting, change)
+		case change.action == actionWait:
+			result.pending = append(result.pending, change)
+		}
+	}
+	return result
+}
+
+// verdict returns what ResourcesApplied says. The gravest matter decides about status and reason; the message tells all.
+func (t tally) verdict() verdict {
+	message := t.message()
+	switch {
+	case len(t.problems) > 0:
+		return verdict{resourcesv1alpha1.ConditionFalse, t.problemReason(), message}
+	case len(t.failed) > 0:
+		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonApplyFailed, message}
+	case len(t.undeletable) > 0:
+		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionFailed, message}
+	case len(t.waiting) > 0:
+		return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonApplyProgressing, message}
+	case len(t.pending) > 0:
+		return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending, message}
+	}
+	return verdict{resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, "All resources are applied."}
+}
+
+func (t tally) problemReason() string {
+	for _, problem := range t.problems {
+		if problem.reason == resourcesv1alpha1.ReasonCannotReadSecret {
+			return problem.reason
+		}
+	}
+	return t.problems[0].reason
+}
+
+func (t tally) message() string {
+	var problems []string
+	for _, problem := range t.problems {
+		problems = append(problems, problem.err.Error())
+	}
+	sections := []string{
+		section("Could not read all manifests, so nothing is pruned", problems),
+		section("Could not apply", errorsOf(t.failed)),
+		section("Could not delete", errorsOf(t.undeletable)),
+		section("Waiting to apply", reasonsOf(t.waiting)),
+		section("Deletion is still pending", reasonsOf(t.pending)),
+	}
+	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
+	return truncate(strings.Join(sections, "\n"))
+}
+
+// section returns "<title> (<count>): <item>; <item>" with the items sorted, so that messages are stable.
+func section(title string, items []string) string {
+	if len(items) == 0 {
+		return ""
+	}
+	slices.Sort(items)
+	return fmt.Sprintf("%s (%d): %s", title, len(items), strings.Join(items, "; "))
+}
+
+func errorsOf(changes []change) []string {
+	items := make([]string, 0, len(changes))
+	for _, change := range changes {
+		items = append(items, change.err.Error())
+	}
+	return items
+}
+
+func reasonsOf(changes []change) []string {
+	items := make([]string, 0, len(changes))
+	for _, change := range changes {
+		items = append(items, change.Ref.String()+": "+change.reason)
+	}
+	return items
+}
+
+func truncate(message string) string {
+	if len(message) <= maxMessageLength {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessageLength-len(" …")], "") + " …"
+}
+
+// retryable tells whether trying again, with nothing changed by the user, may help.
+func (t tally) retryable() bool {
+	return slices.ContainsFunc(t.problems, func(p problem) bool { return p.transient }) ||
+		slices.ContainsFunc(slices.Concat(t.failed, t.undeletable), func(c change) bool { return !apply.Terminal(c.err) })
+}
+
+// setCondition returns the conditions with one of them set. The transition time moves with the status, the update time
+// with anything (as for all Gardener conditions).
+func setCondition(conditions []resourcesv1alpha1.Condition, conditionType resourcesv1alpha1.ConditionType,
+	verdict verdict, now time.Time,
+) []resourcesv1alpha1.Condition {
+	updated := resourcesv1alpha1.Condition{
+		Type: conditionType, Status: verdict.status, Reason: verdict.reason, Message: verdict.message,
+		LastTransitionTime: metav1.NewTime(now), LastUpdateTime: metav1.NewTime(now),
+	}
+	conditions = slices.Clone(conditions)
+	i := slices.IndexFunc(conditions, func(c resourcesv1alpha1.Condition) bool { return c.Type == conditionType })
+	if i < 0 {
+		return append(conditions, updated)
+	}
+	old := conditions[i]
+	if old.Status == updated.Status {
+		updated.LastTransitionTime = old.LastTransitionTime
+		if old.Reason == updated.Reason && old.Message == updated.Message {
+			updated.LastUpdateTime = old.LastUpdateTime
+		}
+	}
+	conditions[i] = updated
+	return conditions
+}
+
+func conditionOf(status resourcesv1alpha1.ManagedResourceStatus, conditionType resourcesv1alpha1.ConditionType,
+) resourcesv1alpha1.Condition {
+	for _, condition := range status.Conditions {
+		if condition.Type == conditionType {
+			return condition
+		}
+	}
+	return resourcesv1alpha1.Condition{Type: conditionType, Status: resourcesv1alpha1.ConditionUnknown}
+}
+
+// statusPatch returns the server-side-apply patch for the part of a status that this controller owns: the inventory,
+// the observed generation, the checksum and ResourcesApplied. It carries the resourceVersion, so that it is refused
+// when it was computed from an outdated inventory.
+func statusPatch(mr *resourcesv1alpha1.ManagedResource, status resourcesv1alpha1.ManagedResourceStatus) ([]byte, error) {
+	owned := status
+	owned.Conditions = []resourcesv1alpha1.Condition{conditionOf(status, resourcesv1alpha1.ResourcesApplied)}
+	patch := struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        map[string]string                       `json:"metadata"`
+		Status          resourcesv1alpha1.ManagedResourceStatus `json:"status"`
+	}{
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: resourcesv1alpha1.SchemeGroupVersion.String(),
+			Kind:       "ManagedResource",
+		},
+		Metadata: map[string]string{
+			"namespace": mr.Namespace, "name": mr.Name,
+			"uid": string(mr.UID), "resourceVersion": mr.ResourceVersion,
+		},
+		Status: owned,
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode the status of ManagedResource %s/%s: %w", mr.Namespace, mr.Name, err)
+	}
+	return body, nil
+}
+
+// names returns "<count> (<name>, <name>, …)" for an Event.
+func names(changes []change) string {
+	const shown = 5
+	refs := make([]string, 0, len(changes))
+	for _, change := range changes {
+		refs = append(refs, change.Ref.String())
+	}
+	slices.SortFunc(refs, cmp.Compare[string])
+	if len(refs) > shown {
+		refs = append(refs[:shown], "…")
+	}
+	return fmt.Sprintf("%d (%s)", len(changes), strings.Join(refs, ", "))
+}

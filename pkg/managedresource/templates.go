@@ -1,0 +1,84 @@
+package managedresource
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trellis-k8s/trellis/pkg/apply"
+)
+
+// labelTemplates sets labels on what an object makes other objects from: pod templates and volume claim templates.
+func labelTemplates(obj map[string]any, gk schema.GroupKind, labels map[string]string) {
+	spec, ok := obj["spec"].(map[string]any)
+	if !ok {
+		return
+	}
+	if gk == (schema.GroupKind{Group: "batch", Kind: "CronJob"}) {
+		if jobTemplate, ok := spec["jobTemplate"].(map[string]any); ok {
+			labelTemplates(jobTemplate, schema.GroupKind{Group: "batch", Kind: "Job"}, labels)
+		}
+		return
+	}
+	if template, ok := spec["template"].(map[string]any); ok && isObjectTemplate(template) {
+		setLabels(template, labels)
+	}
+	if claims, ok := spec["volumeClaimTemplates"].([]any); ok {
+		for _, claim := range claims {
+			if claim, ok := claim.(map[string]any); ok {
+				setLabels(claim, labels)
+			}
+		}
+	}
+}
+
+// isObjectTemplate tells templates of objects from other fields of custom resources that are called template.
+func isObjectTemplate(template map[string]any) bool {
+	_, hasMetadata := template["metadata"].(map[string]any)
+	_, hasSpec := template["spec"].(map[string]any)
+	return hasMetadata || hasSpec
+}
+
+func setLabels(template map[string]any, labels map[string]string) {
+	target := mapAt(mapAt(template, "metadata"), "labels")
+	for key, value := range labels {
+		target[key] = value
+	}
+}
+
+// addDefinedScopes adds the scopes of the kinds that a CustomResourceDefinition defines, unless they are known.
+func addDefinedScopes(scopes map[schema.GroupVersionKind]scope, obj map[string]any) {
+	ref, err := refOf(obj)
+	if err != nil || !apply.IsDefinition(ref.GroupKind()) {
+		return
+	}
+	kinds, scope := definedKinds(obj)
+	for _, kind := range kinds {
+		if scopes[kind] == scopeUnknown {
+			scopes[kind] = scope
+		}
+	}
+}
+
+// definedKinds returns the kinds that the API server serves because of a CustomResourceDefinition, and their scope.
+func definedKinds(definition map[string]any) ([]schema.GroupVersionKind, scope) {
+	spec, _ := definition["spec"].(map[string]any)
+	group, _ := spec["group"].(string)
+	names, _ := spec["names"].(map[string]any)
+	kind, _ := names["kind"].(string)
+	versions, _ := spec["versions"].([]any)
+
+	var kinds []schema.GroupVersionKind
+	for _, version := range versions {
+		version, _ := version.(map[string]any)
+		name, _ := version["name"].(string)
+		if served, _ := version["served"].(bool); served {
+			kinds = append(kinds, schema.GroupVersionKind{Group: group, Version: name, Kind: kind})
+		}
+	}
+	switch spec["scope"] {
+	case "Cluster":
+		return kinds, scopeCluster
+	case "Namespaced":
+		return kinds, scopeNamespaced
+	}
+	return kinds, scopeUnknown
+}

@@ -1,0 +1,36 @@
+package object
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Manifest is an object as it is to be sent to the API server.
+type Manifest struct {
+	Ref
+	// Body is the object as JSON with sorted keys: equal objects have equal bodies.
+	Body []byte
+	// Digest is the Digest of Body.
+	Digest string
+	// Labels of the object.
+	Labels map[string]string
+	// Annotations of the object as its author wrote them.
+	Annotations map[string]string
+	// Source says where the object was read, for error messages.
+	Source string
+	// Defines is set for CustomResourceDefinitions: the kinds that the API server serves because of it.
+	Defines []schema.GroupVersionKind
+}
+
+// Digest returns 64 bits of the SHA-256 of the parts as 11 characters of URL-safe base64. It tells whether something
+// changed; it does not withstand an attacker who may choose both sides.
+func Digest(parts ...[]byte) string {
+	hash := sha256.New()
+	for _, part := range parts {
+		hash.Write(part)
+		hash.Write([]byte{0})
+	}
+	return base64.RawURLEncoding.EncodeToString(hash.Sum(nil)[:8])
+}

@@ -1,0 +1,59 @@
+// Package object names objects of any kind and holds what is to be sent for them.
+package object
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Ref names an object in a cluster together with the version in which it is written.
+type Ref struct {
+	schema.GroupVersionKind
+	// Namespace is empty for cluster-scoped objects.
+	Namespace string
+	Name      string
+}
+
+// Key is the identity of an object. The version is not part of it: all versions of a kind show the same object.
+type Key struct {
+	Group, Kind, Namespace, Name string
+}
+
+// Key returns the object's identity.
+func (r Ref) Key() Key {
+	return Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
+
+// GroupKind returns the object's kind without a version.
+func (k Key) GroupKind() schema.GroupKind {
+	return schema.GroupKind{Group: k.Group, Kind: k.Kind}
+}
+
+// String returns "<apiVersion>/<kind>/<namespace>/<name>", without the namespace for cluster-scoped objects.
+func (r Ref) String() string {
+	id := r.GroupVersion().String() + "/" + r.Kind + "/"
+	if r.Namespace != "" {
+		id += r.Namespace + "/"
+	}
+	return id + r.Name
+}
+
+// String returns "<kind>[.<group>] <namespace>/<name>", without the namespace for cluster-scoped objects.
+func (k Key) String() string {
+	id := k.GroupKind().String() + " "
+	if k.Namespace != "" {
+		id += k.Namespace + "/"
+	}
+	return id + k.Name
+}
+
+// Compare orders keys by group, kind, namespace and name.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(
+		cmp.Compare(k.Group, other.Group),
+		cmp.Compare(k.Kind, other.Kind),
+		cmp.Compare(k.Namespace, other.Namespace),
+		cmp.Compare(k.Name, other.Name),
+	)
+}

@@ -1,0 +1,177 @@
+// Package target reaches objects of any kind in the target cluster. Only their metadata is ever read: what an object
+// holds beyond it, such as the data of a Secret, never leaves the API server.
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// ErrKindNotServed says that the API server answers for the group and version but does not serve the kind, or that it
+// serves neither. It does not say that objects of the kind are gone.
+var ErrKindNotServed = errors.New("the target cluster does not serve this kind")
+
+// Objects gives access to the objects of one cluster. It is safe for concurrent use.
+type Objects struct {
+	config    *rest.Config
+	http      *http.Client
+	discovery discovery.DiscoveryInterface
+	metadata  metadata.Interface
+
+	mu     sync.RWMutex
+	mapper meta.RESTMapper
+}
+
+// NewObjects returns access to the objects of the cluster that config points to.
+func NewObjects(config *rest.Config, httpClient *http.Client) (*Objects, error) {
+	metadataClient, err := metadata.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("create a metadata client for the target cluster: %w", err)
+	}
+	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("create a discovery client for the target cluster: %w", err)
+	}
+	objects := &Objects{config: config, http: httpClient, discovery: discoveryClient, metadata: metadataClient}
+	return objects, objects.Rediscover()
+}
+
+// Rediscover forgets what is known of the cluster's kinds. They are read again when they are next asked for.
+func (o *Objects) Rediscover() error {
+	mapper, err := apiutil.NewDynamicRESTMapper(o.config, o.http)
+	if err != nil {
+		return fmt.Errorf("create a REST mapper for the target cluster: %w", err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.mapper = mapper
+	return nil
+}
+
+// Mapping returns the resource and scope of a kind. The error wraps ErrKindNotServed if the kind is not served; any
+// other error means that it could not be found out.
+func (o *Objects) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	o.mu.RLock()
+	mapper := o.mapper
+	o.mu.RUnlock()
+
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err == nil {
+		return mapping, nil
+	}
+	if !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("discover %s: %w", gvk, err)
+	}
+	served, err := o.Serves(gvk)
+	if err != nil {
+		return nil, err
+	}
+	if served {
+		return nil, fmt.Errorf("discover %s: the kind has just appeared, try again", gvk)
+	}
+	return nil, fmt.Errorf("%s: %w", gvk, ErrKindNotServed)
+}
+
+// Serves asks the API server itself, past any cache, whether it serves the kind in its version. An error means that
+// it could not be found out, as for an aggregated API that is down.
+func (o *Objects) Serves(gvk schema.GroupVersionKind) (bool, error) {
+	list, err := o.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("discover %s: %w", gvk.GroupVersion(), err)
+	}
+	for _, resource := range list.APIResources {
+		if resource.Kind == gvk.Kind {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Abolished asks the API server itself whether no version of the kind is served any more, so that no object of it can
+// be read, changed or deleted. An error means that it could not be found out: an API server that is not ready or an
+// aggregated API that is down proves nothing.
+func (o *Objects) Abolished(ctx context.Context, gk schema.GroupKind) (bool, error) {
+	if err := o.discovery.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
+		return false, fmt.Errorf("target cluster is not ready to tell whether it serves %s: %w", gk, err)
+	}
+	groups, err := o.discovery.ServerGroups()
+	if err != nil {
+		return false, fmt.Errorf("discover the API groups of the target cluster: %w", err)
+	}
+	for _, group := range groups.Groups {
+		if group.Name != gk.Group {
+			continue
+		}
+		for _, version := range group.Versions {
+			served, err := o.Serves(gk.WithVersion(version.Version))
+			if served || err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// Resource returns the client for the object that ref names, in exactly its version. Errors are those of Mapping.
+func (o *Objects) Resource(ref object.Ref) (metadata.ResourceInterface, error) {
+	mapping, err := o.Mapping(ref.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+	return o.resource(mapping, ref.Namespace), nil
+}
+
+// ResourceInAnyVersion returns the client for the object that ref names, in another version of its kind if its own is
+// not served. Errors are those of Mapping.
+func (o *Objects) ResourceInAnyVersion(ref object.Ref) (metadata.ResourceInterface, error) {
+	mapping, err := o.Mapping(ref.GroupVersionKind)
+	if errors.Is(err, ErrKindNotServed) {
+		o.mu.RLock()
+		defer o.mu.RUnlock()
+		var anyErr error
+		if mapping, anyErr = o.mapper.RESTMapping(ref.GroupKind()); anyErr != nil {
+			return nil, err
+		}
+		return o.resource(mapping, ref.Namespace), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o.resource(mapping, ref.Namespace), nil
+}
+
+func (o *Objects) resource(mapping *meta.RESTMapping, namespace string) metadata.ResourceInterface {
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		return o.metadata.Resource(mapping.Resource)
+	}
+	return o.metadata.Resource(mapping.Resource).Namespace(namespace)
+}
+
+// Explain turns the error of a request into ErrKindNotServed where the API server's "not found" speaks of the resource
+// and not of the object, and forgets the outdated mapping. Other errors are returned as they are.
+func (o *Objects) Explain(ref object.Ref, err error) error {
+	if !apierrors.IsNotFound(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return err
+	}
+	if rediscoverErr := o.Rediscover(); rediscoverErr != nil {
+		return errors.Join(err, rediscoverErr)
+	}
+	return fmt.Errorf("%s: %w", ref.GroupVersionKind, ErrKindNotServed)
+}
