@@ -1,0 +1,63 @@
+// Command resource-manager applies the manifests that ManagedResources name to a target cluster and keeps them so.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
+
+	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	if err := newCommand().ExecuteContext(signals.SetupSignalHandler()); err != nil {
+		fmt.Fprintf(os.Stderr, "resource-manager: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func newCommand() *cobra.Command {
+	var configFile string
+	var extraTargetNamespaces []string
+	command := &cobra.Command{
+		Use:   "resource-manager --config FILE",
+		Short: "Apply the manifests that ManagedResources name to a target cluster, and keep them so",
+		Long: `resource-manager watches ManagedResources in a source cluster, applies the manifests in the Secrets that
+they name to a target cluster with server-side apply, and reports in their conditions what became of them.
+
+Environment:
+  KUBECONFIG         overrides sourceClientConnection.kubeconfig
+  TARGET_KUBECONFIG  overrides targetClientConnection.kubeconfig`,
+		Example: `  # run with a configuration file (see docs/configuration.md)
+  resource-manager --config resource-manager.yaml
+
+  # manage the objects of another cluster
+  TARGET_KUBECONFIG=shoot.kubeconfig resource-manager --config resource-manager.yaml`,
+		Version:       version,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config, err := configv1alpha1.Load(configFile)
+			if err != nil {
+				return err
+			}
+			config.ApplyOverrides(os.Getenv("KUBECONFIG"), os.Getenv("TARGET_KUBECONFIG"), extraTargetNamespaces)
+			return run(command.Context(), config)
+		},
+	}
+	command.SetVersionTemplate("{{.Version}}\n")
+	flags := command.Flags()
+	flags.StringVar(&configFile, "config", "", "path of the configuration file")
+	flags.StringArrayVar(&extraTargetNamespaces, "extra-target-namespace", nil,
+		"namespace that is added to targetClientConnection.namespaces; may be repeated")
+	if err := command.MarkFlagRequired("config"); err != nil {
+		panic(err) // the flag was defined two lines above
+	}
+	return command
+}

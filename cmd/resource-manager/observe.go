@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/http/pprof"
+	goruntime "runtime"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+)
+
+// newLogger returns a logger to standard error in the configured level and format.
+func newLogger(config *configv1alpha1.ResourceManagerConfiguration) logr.Logger {
+	level := map[string]zapcore.Level{
+		"debug": zapcore.DebugLevel,
+		"info":  zapcore.InfoLevel,
+		"error": zapcore.ErrorLevel,
+	}[config.LogLevel]
+	encoder := zap.JSONEncoder(isoTime)
+	if config.LogFormat == "text" {
+		encoder = zap.ConsoleEncoder(isoTime)
+	}
+	return zap.New(zap.Level(level), encoder, zap.StacktraceLevel(zapcore.PanicLevel))
+}
+
+func isoTime(config *zapcore.EncoderConfig) {
+	config.EncodeTime = zapcore.ISO8601TimeEncoder
+}
+
+// addProfiles serves Go's profiles on the metrics port if the configuration asks for it.
+func addProfiles(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration) error {
+	if !ptr.Deref(config.Debugging.EnableProfiling, false) {
+		return nil
+	}
+	if ptr.Deref(config.Debugging.EnableContentionProfiling, false) {
+		goruntime.SetBlockProfileRate(1)
+	}
+	return errors.Join(
+		mgr.AddMetricsServerExtraHandler("/debug/pprof/", http.HandlerFunc(pprof.Index)),
+		mgr.AddMetricsServerExtraHandler("/debug/pprof/cmdline", http.HandlerFunc(pprof.Cmdline)),
+		mgr.AddMetricsServerExtraHandler("/debug/pprof/profile", http.HandlerFunc(pprof.Profile)),
+		mgr.AddMetricsServerExtraHandler("/debug/pprof/symbol", http.HandlerFunc(pprof.Symbol)),
+		mgr.AddMetricsServerExtraHandler("/debug/pprof/trace", http.HandlerFunc(pprof.Trace)),
+	)
+}
+
+// warnOfMissingParts says which parts the configuration enables that this version does not have, so that nobody relies
+// on them.
+func warnOfMissingParts(log logr.Logger, config *configv1alpha1.ResourceManagerConfiguration) {
+	controllers, webhooks := config.Controllers, config.Webhooks
+	for path, enabled := range map[string]bool{
+		"controllers.garbageCollector":             controllers.GarbageCollector.Enabled,
+		"controllers.csrApprover":                  controllers.CSRApprover.Enabled,
+		"controllers.istioClusterConfiguration":    controllers.IstioClusterConfiguration.Enabled,
+		"controllers.networkPolicy":                controllers.NetworkPolicy.Enabled,
+		"controllers.nodeCriticalComponents":       controllers.NodeCriticalComponents.Enabled,
+		"controllers.nodeAgentReconciliationDelay": controllers.NodeAgentReconciliationDelay.Enabled,
+		"controllers.tokenRequestor":               controllers.TokenRequestor.Enabled,
+		"controllers.tokenInvalidator":             controllers.TokenInvalidator.Enabled,
+		"webhooks.crdDeletionProtection":           webhooks.CRDDeletionProtection.Enabled,
+		"webhooks.extensionValidation":             webhooks.ExtensionValidation.Enabled,
+		"webhooks.highAvailabilityConfig":          webhooks.HighAvailabilityConfig.Enabled,
+		"webhooks.kubernetesServiceHost":           webhooks.KubernetesServiceHost.Enabled,
+		"webhooks.systemComponentsConfig":          webhooks.SystemComponentsConfig.Enabled,
+		"webhooks.podKubeAPIServerLoadBalancing":   webhooks.PodKubeAPIServerLoadBalancing.Enabled,
+		"webhooks.podSchedulerName":                webhooks.PodSchedulerName.Enabled,
+		"webhooks.podTopologySpreadConstraints":    webhooks.PodTopologySpreadConstraints.Enabled,
+		"webhooks.projectedTokenMount":             webhooks.ProjectedTokenMount.Enabled,
+		"webhooks.nodeAgentAuthorizer":             webhooks.NodeAgentAuthorizer.Enabled,
+		"webhooks.seccompProfile":                  webhooks.SeccompProfile.Enabled,
+		"webhooks.vpaInPlaceUpdates":               webhooks.VPAInPlaceUpdates.Enabled,
+		"webhooks.tokenInvalidator":                webhooks.TokenInvalidator.Enabled,
+		"webhooks.endpointSliceHints":              webhooks.EndpointSliceHints.Enabled,
+	} {
+		if enabled {
+			log.Error(nil, "The configuration enables a part that this version does not have yet; it is not run", "part", path)
+		}
+	}
+}

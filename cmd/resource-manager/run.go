@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/target"
+)
+
+// gracefulShutdown is how long running reconciles may take to finish after a signal to stop.
+const gracefulShutdown = 5 * time.Second
+
+// run starts everything that the configuration asks for and returns when the context ends or something fails.
+func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguration) error {
+	log := newLogger(config)
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+	warnOfMissingParts(log, config)
+
+	sourceConfig, err := restConfig(&config.SourceClientConnection)
+	if err != nil {
+		return fmt.Errorf("source cluster: %w", err)
+	}
+	targetConfig := sourceConfig
+	if hasOwnTarget(config) {
+		if targetConfig, err = restConfig(config.TargetClientConnection); err != nil {
+			return fmt.Errorf("target cluster: %w", err)
+		}
+	}
+	mgr, err := newManager(config, sourceConfig, log)
+	if err != nil {
+		return err
+	}
+	if err := addManagedResource(ctx, mgr, config, targetConfig); err != nil {
+		return err
+	}
+	log.Info("Starting resource-manager", "version", version,
+		"source", sourceConfig.Host, "target", targetConfig.Host, "class", *config.Controllers.ResourceClass)
+	return mgr.Start(ctx)
+}
+
+func hasOwnTarget(config *configv1alpha1.ResourceManagerConfiguration) bool {
+	return config.TargetClientConnection != nil && config.TargetClientConnection.Kubeconfig != ""
+}
+
+// newManager returns the manager of the source cluster, with its health checks.
+func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfig *rest.Config, log logr.Logger,
+) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(resourcesv1alpha1.AddToScheme(scheme))
+
+	election := config.LeaderElection
+	mgr, err := manager.New(sourceConfig, manager.Options{
+		Scheme: scheme,
+		Logger: log,
+		Cache:  cacheOptions(config),
+		Controller: ctrlconfig.Controller{
+			CacheSyncTimeout: config.Controllers.CacheSyncTimeout.Duration,
+		},
+		LeaderElection:                ptr.Deref(election.LeaderElect, false),
+		LeaderElectionID:              election.ResourceName,
+		LeaderElectionNamespace:       election.ResourceNamespace,
+		LeaderElectionResourceLock:    election.ResourceLock,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &election.LeaseDuration.Duration,
+		RenewDeadline:                 &election.RenewDeadline.Duration,
+		RetryPeriod:                   &election.RetryPeriod.Duration,
+		HealthProbeBindAddress:        address(config.Server.HealthProbes),
+		Metrics:                       metricsserver.Options{BindAddress: address(config.Server.Metrics)},
+		PprofBindAddress:              "0",
+		GracefulShutdownTimeout:       ptr.To(gracefulShutdown),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the connection to the source cluster: %w", err)
+	}
+	if err := addHealthChecks(mgr, sourceConfig); err != nil {
+		return nil, err
+	}
+	return mgr, addProfiles(mgr, config)
+}
+
+// cacheOptions restricts the cache to the configured namespaces and keeps nothing of Secrets but their names and
+// versions: annotations of kubectl repeat a Secret's data.
+func cacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Options {
+	options := cache.Options{
+		SyncPeriod:       ptr.To(config.SourceClientConnection.CacheResyncPeriod.Duration),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}: {
+				Transform: keepNameAndVersion,
+			},
+			&corev1.Secret{}: {Transform: keepNameAndVersion},
+		},
+	}
+	for _, namespace := range config.SourceClientConnection.Namespaces {
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	return options
+}
+
+func keepNameAndVersion(obj any) (any, error) {
+	meta, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return obj, nil
+	}
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: meta.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+		},
+	}, nil
+}
+
+// addManagedResource adds the controller of ManagedResources.
+func addManagedResource(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
+	targetConfig *rest.Config,
+) error {
+	httpClient, err := rest.HTTPClientFor(targetConfig)
+	if err != nil {
+		return fmt.Errorf("set up the connection to the target cluster: %w", err)
+	}
+	objects, err := target.NewObjects(targetConfig, httpClient)
+	if err != nil {
+		return err
+	}
+	settings := config.Controllers.ManagedResource
+	limits := managedresource.DefaultLimits()
+	limits.Bytes = settings.MaxSecretSize.Value()
+	reconciler := managedresource.NewReconciler(managedresource.Reconciler{
+		Source:   mgr.GetClient(),
+		Direct:   mgr.GetAPIReader(),
+		Objects:  objects,
+		Live:     live.NewReader(objects),
+		Engine:   apply.NewEngine(objects, clock.RealClock{}),
+		Recorder: mgr.GetEventRecorder("resource-manager"),
+		Clock:    clock.RealClock{},
+		Options: managedresource.Options{
+			Class:           *config.Controllers.ResourceClass,
+			ClusterID:       *config.Controllers.ClusterID,
+			ManagedBy:       *settings.ManagedByLabelValue,
+			SyncPeriod:      settings.SyncPeriod.Duration,
+			AlwaysUpdate:    *settings.AlwaysUpdate,
+			ConcurrentSyncs: *settings.ConcurrentSyncs,
+			Limits:          limits,
+		},
+	})
+	return reconciler.AddToManager(ctx, mgr)
+}
+
+func address(server *configv1alpha1.Server) string {
+	return net.JoinHostPort(server.BindAddress, strconv.Itoa(server.Port))
+}
+
+// addHealthChecks makes /healthz tell whether the source cluster answers, and /readyz whether the caches hold what the
+// controllers need.
+func addHealthChecks(mgr manager.Manager, sourceConfig *rest.Config) error {
+	probe, err := newSourceProbe(sourceConfig)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		mgr.AddHealthzCheck("source-cluster", probe),
+		mgr.AddReadyzCheck("informers-synced", func(request *http.Request) error {
+			ctx, cancel := context.WithTimeout(request.Context(), time.Second)
+			defer cancel()
+			if !mgr.GetCache().WaitForCacheSync(ctx) {
+				return errors.New("the caches of the source cluster are not filled yet")
+			}
+			return nil
+		}),
+	)
+}
