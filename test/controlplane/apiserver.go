@@ -1,0 +1,119 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+`
+
+// startAPIServer starts etcd and kube-apiserver, and provisions the administrator. Envtest gives etcd
+// --unsafe-no-fsync and both free ports on loopback.
+func (cp *ControlPlane) startAPIServer(ctx context.Context) error {
+	environment := &envtest.Environment{
+		ControlPlaneStartTimeout: remaining(ctx, programTimeout),
+		ControlPlaneStopTimeout:  programTimeout,
+	}
+	for name, configure := range map[string]func(*envtest.Environment, string, *os.File) error{
+		"etcd": cp.configureEtcd, "kube-apiserver": cp.configureAPIServer,
+	} {
+		path, err := cp.binaries.find(name)
+		if err != nil {
+			return err
+		}
+		log, err := os.Create(cp.path(name + ".log"))
+		if err != nil {
+			return fmt.Errorf("opening the log of %s: %w", name, err)
+		}
+		defer log.Close() //nolint:errcheck // the processes have their own descriptors
+		if err := configure(environment, path, log); err != nil {
+			return err
+		}
+	}
+
+	cp.environment = environment
+	config, err := environment.Start()
+	if err != nil {
+		return fmt.Errorf("%w\nthe end of the log of etcd:\n%s\nthe end of the log of kube-apiserver:\n%s",
+			err, tail(cp.path("etcd.log")), tail(cp.path("kube-apiserver.log")))
+	}
+	// Certificates for webhooks, in a temporary directory that the watchdog does not know. Nobody uses them.
+	if err := environment.WebhookInstallOptions.Cleanup(); err != nil {
+		return fmt.Errorf("removing the unused certificates: %w", err)
+	}
+	if err := ctx.Err(); err != nil { // envtest knows no contexts
+		return fmt.Errorf("waiting for it: %w", context.Cause(ctx))
+	}
+
+	config.QPS, config.Burst = -1, 0
+	cp.config, cp.kubeconfig = config, environment.KubeConfig
+	for name, content := range map[string][]byte{"kubeconfig": cp.kubeconfig, "certs/ca.crt": config.CAData} {
+		if err := os.WriteFile(cp.path(name), content, 0o600); err != nil {
+			return fmt.Errorf("writing its certificates: %w", err)
+		}
+	}
+	return nil
+}
+
+func (cp *ControlPlane) configureEtcd(environment *envtest.Environment, path string, log *os.File) error {
+	dataDir := cp.path("etcd") // the watchdog knows etcd by it
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return fmt.Errorf("making the directory of etcd: %w", err)
+	}
+	environment.ControlPlane.Etcd = &envtest.Etcd{Path: path, DataDir: dataDir, Out: log, Err: log}
+	return nil
+}
+
+func (cp *ControlPlane) configureAPIServer(environment *envtest.Environment, path string, log *os.File) error {
+	certDir := cp.path("certs") // the watchdog knows kube-apiserver by it
+	if err := os.MkdirAll(certDir, 0o700); err != nil {
+		return fmt.Errorf("making the directory of certificates: %w", err)
+	}
+	server := environment.ControlPlane.GetAPIServer()
+	server.Path, server.CertDir, server.Out, server.Err = path, certDir, log, log
+	flags := server.Configure()
+	// Nobody ever dials this address (RFC 5737), but it has to be told: the default is that of the
+	// machine's default route, which a machine need not have, and loopback is no valid endpoint.
+	flags.Set("advertise-address", "192.0.2.1")
+	if cp.options.ControllerManager {
+		// Envtest disables the admission of service accounts, which nobody would create without it.
+		flags.Disable("disable-admission-plugins")
+	}
+	if cp.options.AuditLog != "" {
+		auditLog, err := filepath.Abs(cp.options.AuditLog)
+		if err != nil {
+			return fmt.Errorf("finding the audit log: %w", err)
+		}
+		policy := cp.path("audit-policy.yaml")
+		if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+			return fmt.Errorf("writing the audit policy: %w", err)
+		}
+		// A size of 0 disables the rotation, so that every request is in the one file.
+		flags.Set("audit-policy-file", policy).Set("audit-log-path", auditLog).Set("audit-log-maxsize", "0")
+	}
+	for name, values := range cp.options.APIServerArgs {
+		flags.Set(name, slices.Clone(values)...)
+	}
+	return nil
+}
+
+func (cp *ControlPlane) path(name string) string { return filepath.Join(cp.dir, name) }
+
+// remaining is the time that the context leaves, at most the given duration.
+func remaining(ctx context.Context, most time.Duration) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return max(min(time.Until(deadline), most), time.Millisecond)
+	}
+	return most
+}
