@@ -1,0 +1,103 @@
+// Command roundtrip takes folders of manifests through their whole life on a real control plane: applied through a
+// ManagedResource, compared with what lives, one manifest removed, all deleted, and looked for what is left.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+)
+
+const usage = `Takes folders of manifests through their whole life on a real control plane of its own.
+
+Each folder becomes one ManagedResource. It is applied, compared with the manifests, applied again without its last
+manifest (which must go), and deleted (nothing of it must be left).
+
+Usage:
+  go run ./hack/roundtrip [flags] FOLDER...
+
+Examples:
+  go run ./hack/roundtrip --brotli ./manifests/argo-cd
+  go run ./hack/roundtrip --kill 10 ./manifests/kube-prometheus
+
+Needs bin/resource-manager (make build) and the control plane's programs (make controlplane).
+
+Flags:
+`
+
+type options struct {
+	brotli  bool
+	kills   int
+	binary  string
+	timeout time.Duration
+}
+
+func main() {
+	var opts options
+	flag.BoolVar(&opts.brotli, "brotli", false, "compress the manifests with Brotli into one Secret")
+	flag.IntVar(&opts.kills, "kill", 0, "rounds in which the resource-manager is killed (SIGKILL) at a random moment of the "+
+		"apply and at one of the delete")
+	flag.StringVar(&opts.binary, "binary", "bin/resource-manager", "the resource-manager to run")
+	flag.DurationVar(&opts.timeout, "timeout", 3*time.Minute, "how long one step may take")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), usage)
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, opts, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "roundtrip:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, opts options, folders []string) (err error) {
+	fmt.Println("Starting a control plane (about 15 seconds) …")
+	cp, err := controlplane.Start(ctx, controlplane.Options{ControllerManager: true, Log: os.Stdout})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if stopErr := cp.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	cluster, err := newCluster(ctx, cp, opts)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "FOLDER\tOBJECTS\tAPPLIED AFTER\tPRUNED AFTER\tDELETED AFTER")
+	for _, folder := range folders {
+		set, err := readFolder(folder)
+		if err != nil {
+			return err
+		}
+		name := strings.ToLower(filepath.Base(filepath.Clean(folder)))
+		fmt.Printf("%s: %d objects\n", name, len(set.objects()))
+		times, err := cluster.roundtrip(ctx, name, set)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", name, len(set.objects()), times.applied, times.pruned, times.deleted)
+		for round := range opts.kills {
+			if err := cluster.killRound(ctx, name, set, times, round+1); err != nil {
+				return fmt.Errorf("%s: round %d: %w", name, round+1, err)
+			}
+		}
+	}
+	return table.Flush()
+}
