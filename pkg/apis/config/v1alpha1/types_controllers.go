@@ -1,0 +1,154 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ControllersConfiguration configures what runs on the leader.
+type ControllersConfiguration struct {
+	// ClusterID becomes part of the origin annotation, which says who owns an object. Besides a plain text,
+	// "<cluster>" and "<default>" take it from the ConfigMap kube-system/cluster-identity of the source cluster.
+	// Default: empty. Rule: not nil.
+	// +optional
+	ClusterID *string `json:"clusterID,omitempty"`
+	// ResourceClass is the class of ManagedResources that are handled. Default: "resources". Rule: not empty.
+	// +optional
+	ResourceClass *string `json:"resourceClass,omitempty"`
+	// CacheSyncTimeout is how long a controller waits at its start for its caches. Default: 2m.
+	// +optional
+	CacheSyncTimeout *metav1.Duration `json:"cacheSyncTimeout,omitempty"`
+	// GarbageCollector deletes immutable Secrets and ConfigMaps that nothing refers to any more.
+	GarbageCollector GarbageCollectorConfiguration `json:"garbageCollector"`
+	// Health checks the applied objects.
+	Health HealthConfiguration `json:"health"`
+	// CSRApprover approves the certificate requests of kubelets and node agents.
+	CSRApprover CSRApproverConfiguration `json:"csrApprover"`
+	// ManagedResource applies the objects of ManagedResources. Parse also accepts the spelling
+	// managedResources, which the documents use and gardener-resource-manager ignores (Trellis).
+	ManagedResource ManagedResourceConfiguration `json:"managedResource"`
+	// IstioClusterConfiguration watches Istio's objects for the NetworkPolicy controller.
+	// Default for concurrentSyncs: 5 if enabled.
+	IstioClusterConfiguration OptionalController `json:"istioClusterConfiguration"`
+	// NetworkPolicy derives network policies from Services.
+	NetworkPolicy NetworkPolicyConfiguration `json:"networkPolicy"`
+	// NodeCriticalComponents takes the taint off nodes whose critical components are ready.
+	NodeCriticalComponents NodeCriticalComponentsConfiguration `json:"nodeCriticalComponents"`
+	// NodeAgentReconciliationDelay spreads the node agents' work over time.
+	NodeAgentReconciliationDelay NodeAgentReconciliationDelayConfiguration `json:"nodeAgentReconciliationDelay"`
+	// TokenRequestor keeps tokens of the target's ServiceAccounts in Secrets of the source.
+	// Default for concurrentSyncs: 5 if enabled. Rule: at least 1 if enabled.
+	TokenRequestor OptionalController `json:"tokenRequestor"`
+	// TokenInvalidator invalidates the static tokens of ServiceAccounts; it belongs to the webhook of the same
+	// name. Default for concurrentSyncs: 5 if enabled.
+	TokenInvalidator OptionalController `json:"tokenInvalidator"`
+}
+
+// OptionalController is a controller that runs only if it is enabled.
+type OptionalController struct {
+	// Enabled switches the controller on. Default: false.
+	Enabled bool `json:"enabled"`
+	// ConcurrentSyncs is how many objects are worked on at a time. Default and rule: see the field that has
+	// this type; nil unless enabled.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+}
+
+// GarbageCollectorConfiguration configures the garbage collector.
+type GarbageCollectorConfiguration struct {
+	// Enabled switches the controller on. Default: false.
+	Enabled bool `json:"enabled"`
+	// SyncPeriod is the time between two collections. Default: 1h if enabled. Rule: at least 15s if enabled.
+	// +optional
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+}
+
+// HealthConfiguration configures the health controllers.
+type HealthConfiguration struct {
+	// ConcurrentSyncs is how many ManagedResources are worked on at a time. Default: 5. Rule: at least 1.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+	// SyncPeriod is the time after which objects are checked although nothing was seen to change.
+	// Default: 1m. Rule: at least 15s.
+	// +optional
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+}
+
+// CSRApproverConfiguration configures the approver of certificate signing requests.
+// Default for concurrentSyncs: 1 if enabled. Rule: at least 1 if enabled.
+type CSRApproverConfiguration struct {
+	OptionalController `json:",inline"`
+
+	// MachineNamespace is the source cluster's namespace of the Machines against which requests are checked.
+	// Default: nil. Rule: nil or not empty if enabled.
+	// +optional
+	MachineNamespace *string `json:"machineNamespace,omitempty"`
+}
+
+// ManagedResourceConfiguration configures the controller that applies the objects of ManagedResources.
+type ManagedResourceConfiguration struct {
+	// ConcurrentSyncs is how many ManagedResources are worked on at a time. Default: 5. Rule: at least 1.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+	// SyncPeriod is the time after which a ManagedResource is reconciled although nothing was seen to change.
+	// Default: 1m. Rule: at least 15s.
+	// +optional
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// AlwaysUpdate sends every object at every reconcile, even if nothing has to be changed. Default: false.
+	// +optional
+	AlwaysUpdate *bool `json:"alwaysUpdate,omitempty"`
+	// ManagedByLabelValue is the value of the label resources.gardener.cloud/managed-by on every applied object.
+	// Default: "gardener". Rule: not empty.
+	// +optional
+	ManagedByLabelValue *string `json:"managedByLabelValue,omitempty"`
+	// MaxSecretSize is how many bytes all manifests of one Secret may have together once they are decompressed;
+	// it keeps a small compressed Secret from filling the memory. Default: 64Mi. Rule: above 0.
+	// Trellis adds this field.
+	// +optional
+	MaxSecretSize *resource.Quantity `json:"maxSecretSize,omitempty"`
+}
+
+// NetworkPolicyConfiguration configures the NetworkPolicy controller.
+// Default for concurrentSyncs: 5 if enabled.
+type NetworkPolicyConfiguration struct {
+	OptionalController `json:",inline"`
+
+	// NamespaceSelectors select the namespaces whose Services are handled: those that match any of them.
+	// Default: empty, which means all. Rule: valid label selectors (Kubernetes).
+	// +optional
+	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
+	// IngressControllerSelector selects the pods of the ingress controller, which are to reach the Services that
+	// Ingresses name. Default: nil.
+	// +optional
+	IngressControllerSelector *IngressControllerSelector `json:"ingressControllerSelector,omitempty"`
+}
+
+// IngressControllerSelector selects the pods of an ingress controller.
+type IngressControllerSelector struct {
+	// Namespace is the namespace of the ingress controller. Default: empty.
+	Namespace string `json:"namespace"`
+	// PodSelector selects its pods. Default: empty. Rule: a valid label selector (Kubernetes).
+	PodSelector metav1.LabelSelector `json:"podSelector"`
+}
+
+// NodeCriticalComponentsConfiguration configures the controller for nodes' critical components.
+// Default for concurrentSyncs: 5 if enabled.
+type NodeCriticalComponentsConfiguration struct {
+	OptionalController `json:",inline"`
+
+	// Backoff is the time after which a node that was not ready is looked at again. Default: 10s if enabled.
+	// +optional
+	Backoff *metav1.Duration `json:"backoff,omitempty"`
+}
+
+// NodeAgentReconciliationDelayConfiguration configures the controller that spreads the node agents' work.
+type NodeAgentReconciliationDelayConfiguration struct {
+	// Enabled switches the controller on. Default: false.
+	Enabled bool `json:"enabled"`
+	// MinDelay is the delay of the first node. Default: 0s if enabled. Rule: at least 0s, at most maxDelay.
+	// +optional
+	MinDelay *metav1.Duration `json:"minDelay,omitempty"`
+	// MaxDelay is the delay of the last node. Default: 5m if enabled. Rule: at least 0s.
+	// +optional
+	MaxDelay *metav1.Duration `json:"maxDelay,omitempty"`
+}
