@@ -1,0 +1,225 @@
+package v1alpha1
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	componentbaseconfig "k8s.io/component-base/config"
+	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
+	componentbasevalidation "k8s.io/component-base/config/validation"
+)
+
+const (
+	minSyncPeriod        = 15 * time.Second
+	minCacheResyncPeriod = 10 * time.Second
+	minTokenExpiration   = 600
+	maxPort              = 65535
+)
+
+// Validate returns everything that is wrong with a defaulted configuration.
+func Validate(c *ResourceManagerConfiguration) field.ErrorList {
+	errs := validateClientConnection(&c.SourceClientConnection, field.NewPath("sourceClientConnection"))
+	if c.TargetClientConnection != nil {
+		errs = append(errs, validateClientConnection(c.TargetClientConnection, field.NewPath("targetClientConnection"))...)
+	}
+	errs = append(errs, validateLeaderElection(&c.LeaderElection, field.NewPath("leaderElection"))...)
+	errs = append(errs, validateServers(&c.Server, field.NewPath("server"))...)
+	errs = append(errs, oneOf(c.LogLevel, field.NewPath("logLevel"), LogLevelDebug, LogLevelInfo, LogLevelError)...)
+	errs = append(errs, oneOf(c.LogFormat, field.NewPath("logFormat"), LogFormatJSON, LogFormatText)...)
+	errs = append(errs, validateControllers(&c.Controllers, field.NewPath("controllers"))...)
+	return append(errs, validateWebhooks(&c.Webhooks, field.NewPath("webhooks"))...)
+}
+
+func validateClientConnection(c *ClientConnection, path *field.Path) field.ErrorList {
+	internal := componentbaseconfig.ClientConnectionConfiguration{QPS: c.QPS, Burst: c.Burst}
+	errs := componentbasevalidation.ValidateClientConnectionConfiguration(&internal, path)
+	return append(errs, durationAtLeast(c.CacheResyncPeriod, minCacheResyncPeriod, path.Child("cacheResyncPeriod"))...)
+}
+
+func validateLeaderElection(c *componentbaseconfigv1alpha1.LeaderElectionConfiguration, path *field.Path) field.ErrorList {
+	if c.LeaderElect != nil && !*c.LeaderElect {
+		return nil
+	}
+	errs := componentbasevalidation.ValidateLeaderElectionConfiguration(&componentbaseconfig.LeaderElectionConfiguration{
+		LeaderElect:       true,
+		LeaseDuration:     c.LeaseDuration,
+		RenewDeadline:     c.RenewDeadline,
+		RetryPeriod:       c.RetryPeriod,
+		ResourceLock:      c.ResourceLock,
+		ResourceName:      c.ResourceName,
+		ResourceNamespace: c.ResourceNamespace,
+	}, path)
+	explainLeaderElection(errs, c, path)
+	if c.RenewDeadline.Duration < c.RetryPeriod.Duration {
+		errs = append(errs, field.Invalid(path.Child("renewDeadline"), c.RenewDeadline.Duration.String(),
+			fmt.Sprintf("must be at least retryPeriod, which is %s", c.RetryPeriod.Duration)))
+	}
+	return errs
+}
+
+// explainLeaderElection completes two of component-base's messages: one does not say what to do about the only
+// setting that has no default, the other shows the value of another field.
+func explainLeaderElection(errs field.ErrorList, c *componentbaseconfigv1alpha1.LeaderElectionConfiguration, path *field.Path) {
+	for _, err := range errs {
+		switch {
+		case err.Field == path.Child("resourceNamespace").String():
+			err.Detail = "name the namespace of the lease, or set leaderElection.leaderElect to false"
+		case err.Field == path.Child("leaseDuration").String() && c.LeaseDuration.Duration > 0:
+			err.BadValue = c.LeaseDuration.Duration.String()
+			err.Detail = fmt.Sprintf("must be above renewDeadline, which is %s", c.RenewDeadline.Duration)
+		}
+	}
+}
+
+func validateServers(c *ServerConfiguration, path *field.Path) field.ErrorList {
+	errs := validateServer(&c.Webhooks.Server, path.Child("webhooks"))
+	errs = append(errs, validateServer(c.HealthProbes, path.Child("healthProbes"))...)
+	return append(errs, validateServer(c.Metrics, path.Child("metrics"))...)
+}
+
+func validateServer(c *Server, path *field.Path) field.ErrorList {
+	if c == nil {
+		return field.ErrorList{field.Required(path, "must be set")}
+	}
+	if c.Port < 0 || c.Port > maxPort {
+		return field.ErrorList{field.Invalid(path.Child("port"), c.Port, fmt.Sprintf("must be between 0 and %d", maxPort))}
+	}
+	return nil
+}
+
+func validateControllers(c *ControllersConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.ClusterID == nil {
+		errs = append(errs, field.Required(path.Child("clusterID"), "must be set, but may be empty"))
+	}
+	errs = append(errs, setAndNotEmpty(c.ResourceClass, path.Child("resourceClass"))...)
+	errs = append(errs, atLeast(c.Health.ConcurrentSyncs, 1, path.Child("health", "concurrentSyncs"))...)
+	errs = append(errs, durationAtLeast(c.Health.SyncPeriod, minSyncPeriod, path.Child("health", "syncPeriod"))...)
+	errs = append(errs, validateManagedResource(&c.ManagedResource, path.Child("managedResource"))...)
+	if c.GarbageCollector.Enabled {
+		errs = append(errs, durationAtLeast(c.GarbageCollector.SyncPeriod, minSyncPeriod, path.Child("garbageCollector", "syncPeriod"))...)
+	}
+	if c.CSRApprover.Enabled {
+		csrPath := path.Child("csrApprover")
+		errs = append(errs, atLeast(c.CSRApprover.ConcurrentSyncs, 1, csrPath.Child("concurrentSyncs"))...)
+		errs = append(errs, nilOrNotEmpty(c.CSRApprover.MachineNamespace, csrPath.Child("machineNamespace"))...)
+	}
+	if c.TokenRequestor.Enabled {
+		errs = append(errs, atLeast(c.TokenRequestor.ConcurrentSyncs, 1, path.Child("tokenRequestor", "concurrentSyncs"))...)
+	}
+	errs = append(errs, validateNetworkPolicy(&c.NetworkPolicy, path.Child("networkPolicy"))...)
+	return append(errs, validateDelay(&c.NodeAgentReconciliationDelay, path.Child("nodeAgentReconciliationDelay"))...)
+}
+
+func validateManagedResource(c *ManagedResourceConfiguration, path *field.Path) field.ErrorList {
+	errs := atLeast(c.ConcurrentSyncs, 1, path.Child("concurrentSyncs"))
+	errs = append(errs, durationAtLeast(c.SyncPeriod, minSyncPeriod, path.Child("syncPeriod"))...)
+	errs = append(errs, setAndNotEmpty(c.ManagedByLabelValue, path.Child("managedByLabelValue"))...)
+	if c.MaxSecretSize == nil {
+		return append(errs, field.Required(path.Child("maxSecretSize"), "must be set"))
+	}
+	if c.MaxSecretSize.Sign() <= 0 {
+		errs = append(errs, field.Invalid(path.Child("maxSecretSize"), c.MaxSecretSize.String(), "must be above 0"))
+	}
+	return errs
+}
+
+func validateNetworkPolicy(c *NetworkPolicyConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range c.NamespaceSelectors {
+		errs = append(errs, validateSelector(&c.NamespaceSelectors[i], path.Child("namespaceSelectors").Index(i))...)
+	}
+	if c.IngressControllerSelector != nil {
+		selectorPath := path.Child("ingressControllerSelector", "podSelector")
+		errs = append(errs, validateSelector(&c.IngressControllerSelector.PodSelector, selectorPath)...)
+	}
+	return errs
+}
+
+// validateSelector finds what would otherwise fail every reconcile later.
+func validateSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
+}
+
+func validateDelay(c *NodeAgentReconciliationDelayConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.MinDelay != nil {
+		errs = append(errs, durationAtLeast(c.MinDelay, 0, path.Child("minDelay"))...)
+	}
+	if c.MaxDelay != nil {
+		errs = append(errs, durationAtLeast(c.MaxDelay, 0, path.Child("maxDelay"))...)
+	}
+	if c.MinDelay != nil && c.MaxDelay != nil && c.MinDelay.Duration > c.MaxDelay.Duration {
+		errs = append(errs, field.Invalid(path.Child("minDelay"), c.MinDelay.Duration.String(),
+			fmt.Sprintf("must be at most maxDelay, which is %s", c.MaxDelay.Duration)))
+	}
+	return errs
+}
+
+func validateWebhooks(c *WebhooksConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	haPath := path.Child("highAvailabilityConfig")
+	if seconds := c.HighAvailabilityConfig.DefaultNotReadyTolerationSeconds; seconds != nil {
+		errs = append(errs, atLeast(seconds, 0, haPath.Child("defaultNotReadyTolerationSeconds"))...)
+	}
+	if seconds := c.HighAvailabilityConfig.DefaultUnreachableTolerationSeconds; seconds != nil {
+		errs = append(errs, atLeast(seconds, 0, haPath.Child("defaultUnreachableTolerationSeconds"))...)
+	}
+	if c.NodeAgentAuthorizer.Enabled {
+		errs = append(errs, nilOrNotEmpty(c.NodeAgentAuthorizer.MachineNamespace, path.Child("nodeAgentAuthorizer", "machineNamespace"))...)
+	}
+	if c.PodSchedulerName.Enabled {
+		errs = append(errs, setAndNotEmpty(c.PodSchedulerName.SchedulerName, path.Child("podSchedulerName", "schedulerName"))...)
+	}
+	if c.ProjectedTokenMount.Enabled {
+		errs = append(errs, atLeast(c.ProjectedTokenMount.ExpirationSeconds, minTokenExpiration, path.Child("projectedTokenMount", "expirationSeconds"))...)
+	}
+	return append(errs, validateTolerations(c.SystemComponentsConfig.PodTolerations, path.Child("systemComponentsConfig", "podTolerations"))...)
+}
+
+func atLeast[T cmp.Ordered](value *T, minimum T, path *field.Path) field.ErrorList {
+	if value == nil {
+		return field.ErrorList{field.Required(path, fmt.Sprintf("must be at least %v", minimum))}
+	}
+	if *value < minimum {
+		return field.ErrorList{field.Invalid(path, *value, fmt.Sprintf("must be at least %v", minimum))}
+	}
+	return nil
+}
+
+func durationAtLeast(value *metav1.Duration, minimum time.Duration, path *field.Path) field.ErrorList {
+	if value == nil {
+		return field.ErrorList{field.Required(path, fmt.Sprintf("must be at least %s", minimum))}
+	}
+	if value.Duration < minimum {
+		return field.ErrorList{field.Invalid(path, value.Duration.String(), fmt.Sprintf("must be at least %s", minimum))}
+	}
+	return nil
+}
+
+func setAndNotEmpty(value *string, path *field.Path) field.ErrorList {
+	if value == nil || *value == "" {
+		return field.ErrorList{field.Required(path, "must not be empty")}
+	}
+	return nil
+}
+
+func nilOrNotEmpty(value *string, path *field.Path) field.ErrorList {
+	if value != nil && *value == "" {
+		return field.ErrorList{field.Invalid(path, "", "must not be empty; leave the field out if there is no such namespace")}
+	}
+	return nil
+}
+
+func oneOf(value string, path *field.Path, allowed ...string) field.ErrorList {
+	for _, candidate := range allowed {
+		if value == candidate {
+			return nil
+		}
+	}
+	return field.ErrorList{field.NotSupported(path, value, allowed)}
+}
