@@ -38,23 +38,34 @@ func (m manifests) objects() []*unstructured.Unstructured {
 	return objects
 }
 
-// withoutLast returns the manifests without the last object, and that object.
+// withoutLast returns the manifests without the last object that no other one lives in or is defined by, and that object.
 func (m manifests) withoutLast() (manifests, *unstructured.Unstructured, error) {
 	rest := slices.Clone(m)
-	last := &rest[len(rest)-1]
-	removed := last.objects[len(last.objects)-1]
-	last.objects = last.objects[:len(last.objects)-1]
+	for i, file := range slices.Backward(rest) {
+		for j, object := range slices.Backward(file.objects) {
+			if kind := object.GetKind(); kind == "Namespace" || kind == "CustomResourceDefinition" {
+				continue
+			}
+			rest[i].objects = slices.Delete(slices.Clone(file.objects), j, j+1)
+			var err error
+			rest[i].content, err = encode(rest[i].objects)
+			return rest, object, err
+		}
+	}
+	return nil, nil, errors.New("the folder holds nothing that could be removed alone")
+}
+
+func encode(objects []*unstructured.Unstructured) ([]byte, error) {
 	var content bytes.Buffer
-	for _, object := range last.objects {
+	for _, object := range objects {
 		document, err := yaml.Marshal(object)
 		if err != nil {
-			return nil, nil, fmt.Errorf("encode %s: %w", object.GetName(), err)
+			return nil, fmt.Errorf("encode %s: %w", object.GetName(), err)
 		}
 		content.WriteString("---\n")
 		content.Write(document)
 	}
-	last.content = content.Bytes()
-	return rest, removed, nil
+	return content.Bytes(), nil
 }
 
 func readFolder(folder string) (manifests, error) {

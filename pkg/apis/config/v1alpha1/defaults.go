@@ -18,8 +18,8 @@ func SetDefaults(c *ResourceManagerConfiguration) {
 	// component-base would recommend profiling; gardener-resource-manager leaves it off.
 	setIfNil(&c.Debugging.EnableProfiling, false)
 	setIfNil(&c.Debugging.EnableContentionProfiling, false)
-	setIfZero(&c.LogLevel, logLevelInfo)
-	setIfZero(&c.LogFormat, logFormatJSON)
+	setIfZero(&c.LogLevel, LogLevelInfo)
+	setIfZero(&c.LogFormat, LogFormatJSON)
 	defaultControllers(&c.Controllers)
 	defaultWebhooks(&c.Webhooks)
 }

@@ -17,7 +17,7 @@ const (
 	// maxDepth is far above the depth of the deepest field and far below what recursion can bear.
 	maxDepth = 100
 	// maxExpandedBytes bounds what a file's aliases may multiply it to.
-	maxExpandedBytes = 16 * maxFileBytes
+	maxExpandedBytes = 4 * maxFileBytes
 )
 
 // readTree reads the file's only document into maps, lists and scalars, and reports the keys that are in it twice,

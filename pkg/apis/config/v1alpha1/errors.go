@@ -32,7 +32,11 @@ func newInvalidError(problems field.ErrorList) *invalidError {
 // Error lists the problems, one per line.
 func (e *invalidError) Error() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d problem(s):", len(e.problems))
+	fmt.Fprintf(&text, "%d problem", len(e.problems))
+	if len(e.problems) > 1 {
+		text.WriteByte('s')
+	}
+	text.WriteByte(':')
 	for _, problem := range e.problems[:min(len(e.problems), maxProblems)] {
 		text.WriteString("\n  - " + oneLine(problem.Error()))
 	}

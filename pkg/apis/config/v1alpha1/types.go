@@ -5,6 +5,16 @@ import (
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
 )
 
+// The values of logLevel and logFormat.
+const (
+	LogLevelDebug = "debug"
+	LogLevelInfo  = "info"
+	LogLevelError = "error"
+
+	LogFormatJSON = "json"
+	LogFormatText = "text"
+)
+
 // ResourceManagerConfiguration is the content of the file that --config names.
 //
 // +kubebuilder:object:root=true

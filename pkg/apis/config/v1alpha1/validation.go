@@ -14,13 +14,6 @@ import (
 )
 
 const (
-	logLevelDebug = "debug"
-	logLevelInfo  = "info"
-	logLevelError = "error"
-
-	logFormatJSON = "json"
-	logFormatText = "text"
-
 	minSyncPeriod        = 15 * time.Second
 	minCacheResyncPeriod = 10 * time.Second
 	minTokenExpiration   = 600
@@ -35,8 +28,8 @@ func Validate(c *ResourceManagerConfiguration) field.ErrorList {
 	}
 	errs = append(errs, validateLeaderElection(&c.LeaderElection, field.NewPath("leaderElection"))...)
 	errs = append(errs, validateServers(&c.Server, field.NewPath("server"))...)
-	errs = append(errs, oneOf(c.LogLevel, field.NewPath("logLevel"), logLevelDebug, logLevelInfo, logLevelError)...)
-	errs = append(errs, oneOf(c.LogFormat, field.NewPath("logFormat"), logFormatJSON, logFormatText)...)
+	errs = append(errs, oneOf(c.LogLevel, field.NewPath("logLevel"), LogLevelDebug, LogLevelInfo, LogLevelError)...)
+	errs = append(errs, oneOf(c.LogFormat, field.NewPath("logFormat"), LogFormatJSON, LogFormatText)...)
 	errs = append(errs, validateControllers(&c.Controllers, field.NewPath("controllers"))...)
 	return append(errs, validateWebhooks(&c.Webhooks, field.NewPath("webhooks"))...)
 }

@@ -1,0 +1,166 @@
+package v1alpha1
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// One bad value for every rule: the file, without its header, and the problems that it has.
+var invalidFiles = map[string]struct {
+	file string
+	want []string
+}{
+	"source burst": {"sourceClientConnection: {burst: -1}", []string{
+		"sourceClientConnection.burst: Invalid value: -1: must be non-negative"}},
+	"target burst": {"targetClientConnection: {burst: -1}", []string{
+		"targetClientConnection.burst: Invalid value: -1: must be non-negative"}},
+	"source resync": {"sourceClientConnection: {cacheResyncPeriod: 9s}", []string{
+		`sourceClientConnection.cacheResyncPeriod: Invalid value: "9s": must be at least 10s`}},
+	"target resync": {"targetClientConnection: {cacheResyncPeriod: 9999ms}", []string{
+		`targetClientConnection.cacheResyncPeriod: Invalid value: "9.999s": must be at least 10s`}},
+	"webhook port": {"server: {webhooks: {port: -1}}", []string{
+		"server.webhooks.port: Invalid value: -1: must be between 0 and 65535"}},
+	"health port": {"server: {healthProbes: {port: -1}}", []string{
+		"server.healthProbes.port: Invalid value: -1: must be between 0 and 65535"}},
+	"metrics port": {"server: {metrics: {port: 65536}}", []string{
+		"server.metrics.port: Invalid value: 65536: must be between 0 and 65535"}},
+	"log level": {"logLevel: warn", []string{
+		`logLevel: Unsupported value: "warn": supported values: "debug", "info", "error"`}},
+	"log format": {"logFormat: xml", []string{
+		`logFormat: Unsupported value: "xml": supported values: "json", "text"`}},
+	"class": {`controllers: {resourceClass: ""}`, []string{
+		"controllers.resourceClass: Required value: must not be empty"}},
+	"garbage collector": {"controllers: {garbageCollector: {enabled: true, syncPeriod: 14s}}", []string{
+		`controllers.garbageCollector.syncPeriod: Invalid value: "14s": must be at least 15s`}},
+	"health": {"controllers: {health: {concurrentSyncs: 0, syncPeriod: 14s}}", []string{
+		"controllers.health.concurrentSyncs: Invalid value: 0: must be at least 1",
+		`controllers.health.syncPeriod: Invalid value: "14s": must be at least 15s`}},
+	"csr approver": {`controllers: {csrApprover: {enabled: true, concurrentSyncs: 0, machineNamespace: ""}}`, []string{
+		"controllers.csrApprover.concurrentSyncs: Invalid value: 0: must be at least 1",
+		`controllers.csrApprover.machineNamespace: Invalid value: "": must not be empty; leave the field out if there is no such namespace`}},
+	"managed resource": {`controllers: {managedResource: {concurrentSyncs: 0, syncPeriod: 14s, managedByLabelValue: ""}}`, []string{
+		"controllers.managedResource.concurrentSyncs: Invalid value: 0: must be at least 1",
+		"controllers.managedResource.managedByLabelValue: Required value: must not be empty",
+		`controllers.managedResource.syncPeriod: Invalid value: "14s": must be at least 15s`}},
+	"secret size zero": {"controllers: {managedResource: {maxSecretSize: 0}}", []string{
+		`controllers.managedResource.maxSecretSize: Invalid value: "0": must be above 0`}},
+	"secret size negative": {"controllers: {managedResource: {maxSecretSize: -1Mi}}", []string{
+		`controllers.managedResource.maxSecretSize: Invalid value: "-1Mi": must be above 0`}},
+	"namespace selectors": {"controllers: {networkPolicy: {namespaceSelectors: [{}, {matchExpressions: [{key: a, operator: Is}]}]}}", []string{
+		`controllers.networkPolicy.namespaceSelectors[1].matchExpressions[0].operator: Invalid value: "Is": not a valid selector operator`}},
+	"ingress selector": {`controllers: {networkPolicy: {ingressControllerSelector: {podSelector: {matchExpressions: [{key: a, operator: In}]}}}}`, []string{
+		"controllers.networkPolicy.ingressControllerSelector.podSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'"}},
+	"delays below zero": {"controllers: {nodeAgentReconciliationDelay: {enabled: true, minDelay: -2s, maxDelay: -1s}}", []string{
+		`controllers.nodeAgentReconciliationDelay.maxDelay: Invalid value: "-1s": must be at least 0s`,
+		`controllers.nodeAgentReconciliationDelay.minDelay: Invalid value: "-2s": must be at least 0s`}},
+	"delays crossed": {"controllers: {nodeAgentReconciliationDelay: {enabled: true, minDelay: 6m}}", []string{
+		`controllers.nodeAgentReconciliationDelay.minDelay: Invalid value: "6m0s": must be at most maxDelay, which is 5m0s`}},
+	"token requestor": {"controllers: {tokenRequestor: {enabled: true, concurrentSyncs: 0}}", []string{
+		"controllers.tokenRequestor.concurrentSyncs: Invalid value: 0: must be at least 1"}},
+	"tolerations of highly available pods": {"webhooks: {highAvailabilityConfig: {defaultNotReadyTolerationSeconds: -1, defaultUnreachableTolerationSeconds: -2}}", []string{
+		"webhooks.highAvailabilityConfig.defaultNotReadyTolerationSeconds: Invalid value: -1: must be at least 0",
+		"webhooks.highAvailabilityConfig.defaultUnreachableTolerationSeconds: Invalid value: -2: must be at least 0"}},
+	"node agent authorizer": {`webhooks: {nodeAgentAuthorizer: {enabled: true, machineNamespace: ""}}`, []string{
+		`webhooks.nodeAgentAuthorizer.machineNamespace: Invalid value: "": must not be empty; leave the field out if there is no such namespace`}},
+	"scheduler name": {`webhooks: {podSchedulerName: {enabled: true, schedulerName: ""}}`, []string{
+		"webhooks.podSchedulerName.schedulerName: Required value: must not be empty"}},
+	"token expiration": {"webhooks: {projectedTokenMount: {enabled: true, expirationSeconds: 599}}", []string{
+		"webhooks.projectedTokenMount.expirationSeconds: Invalid value: 599: must be at least 600"}},
+}
+
+func TestValidation(t *testing.T) {
+	for name, test := range invalidFiles {
+		t.Run(name, func(t *testing.T) {
+			if got := problemsOf(t, minimal+test.file); !slices.Equal(got, test.want) {
+				t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestValidationOfLeaderElection(t *testing.T) {
+	for file, want := range map[string]string{
+		"": "leaderElection.resourceNamespace: Required value: name the namespace of the lease, or set leaderElection.leaderElect to false",
+		"{resourceNamespace: a, leaseDuration: 10s}": `leaderElection.leaseDuration: Invalid value: "10s": must be above renewDeadline, which is 10s`,
+		"{resourceNamespace: a, leaseDuration: -1s}": `leaderElection.leaseDuration: Invalid value: "-1s": must be greater than zero`,
+		"{resourceNamespace: a, renewDeadline: -1s}": `leaderElection.renewDeadline: Invalid value: "-1s": must be greater than zero`,
+		"{resourceNamespace: a, renewDeadline: 1s}":  `leaderElection.renewDeadline: Invalid value: "1s": must be at least retryPeriod, which is 2s`,
+		"{resourceNamespace: a, retryPeriod: -1s}":   `leaderElection.retryPeriod: Invalid value: "-1s": must be greater than zero`,
+	} {
+		if got := problemsOf(t, header+"leaderElection: "+file); !slices.Contains(got, want) {
+			t.Errorf("%s\ngot:\n%s\nwant:\n%s", file, strings.Join(got, "\n"), want)
+		}
+	}
+	mustParse(t, header+"leaderElection: {leaderElect: false, leaseDuration: -1s}")
+	mustParse(t, header+"leaderElection: {resourceNamespace: a, renewDeadline: 2s, retryPeriod: 2s}")
+}
+
+func TestValidationOfLockNameAndKind(t *testing.T) {
+	c := mustParse(t, minimal)
+	c.LeaderElection.ResourceLock, c.LeaderElection.ResourceName = "", ""
+	expectFields(t, Validate(c), "leaderElection.resourceLock", "leaderElection.resourceName")
+}
+
+// What is not enabled is not checked, where the rule says "if enabled".
+func TestValidationIgnoresWhatIsDisabled(t *testing.T) {
+	mustParse(t, minimal+`
+controllers:
+  garbageCollector: {syncPeriod: 1s}
+  csrApprover: {concurrentSyncs: 0, machineNamespace: ""}
+  tokenRequestor: {concurrentSyncs: 0}
+webhooks:
+  nodeAgentAuthorizer: {machineNamespace: ""}
+  podSchedulerName: {schedulerName: ""}
+  projectedTokenMount: {expirationSeconds: 1}
+`)
+}
+
+func TestValidationAcceptsBounds(t *testing.T) {
+	mustParse(t, minimal+`
+sourceClientConnection: {qps: -1, cacheResyncPeriod: 10s}
+server: {webhooks: {port: 65535}, metrics: {port: 0}}
+controllers:
+  garbageCollector: {enabled: true, syncPeriod: 15s}
+  health: {concurrentSyncs: 1, syncPeriod: 15s}
+  managedResource: {concurrentSyncs: 1, syncPeriod: 15s, maxSecretSize: 1}
+  nodeAgentReconciliationDelay: {enabled: true, minDelay: 5m, maxDelay: 5m}
+webhooks:
+  highAvailabilityConfig: {defaultNotReadyTolerationSeconds: 0, defaultUnreachableTolerationSeconds: 0}
+  projectedTokenMount: {enabled: true, expirationSeconds: 600}
+`)
+}
+
+// Without defaults the required pointers are nil; that is reported, and does not crash.
+func TestValidationWithoutDefaults(t *testing.T) {
+	c := &ResourceManagerConfiguration{}
+	c.Controllers.GarbageCollector.Enabled = true
+	c.Controllers.TokenRequestor.Enabled = true
+	c.Controllers.CSRApprover.Enabled = true
+	c.Webhooks.PodSchedulerName.Enabled = true
+	c.Webhooks.ProjectedTokenMount.Enabled = true
+	expectFields(t, Validate(c),
+		"controllers.clusterID", "controllers.csrApprover.concurrentSyncs", "controllers.garbageCollector.syncPeriod",
+		"controllers.health.concurrentSyncs", "controllers.health.syncPeriod",
+		"controllers.managedResource.concurrentSyncs", "controllers.managedResource.managedByLabelValue",
+		"controllers.managedResource.maxSecretSize", "controllers.managedResource.syncPeriod",
+		"controllers.resourceClass", "controllers.tokenRequestor.concurrentSyncs",
+		"leaderElection.leaseDuration", "leaderElection.renewDeadline", "leaderElection.resourceLock",
+		"leaderElection.resourceName", "leaderElection.resourceNamespace", "leaderElection.retryPeriod",
+		"logFormat", "logLevel", "server.healthProbes", "server.metrics", "sourceClientConnection.cacheResyncPeriod",
+		"webhooks.podSchedulerName.schedulerName", "webhooks.projectedTokenMount.expirationSeconds")
+}
+
+func expectFields(t *testing.T, errs field.ErrorList, want ...string) {
+	t.Helper()
+	var got []string
+	for _, err := range errs {
+		got = append(got, err.Field)
+	}
+	slices.Sort(got)
+	if got = slices.Compact(got); !slices.Equal(got, want) {
+		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
