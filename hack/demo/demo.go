@@ -39,7 +39,7 @@ func (d *demo) complete() (err error) {
 func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
 
 // say tells the user something. Whether somebody reads it makes no difference.
-func (d *demo) say(format string, args ...any) { _, _ = fmt.Fprintf(d.out, format+"\n", args...) }
+func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
 // lock writes the process ID of the background process to the file pid. The lock on that file, which the
 // kernel takes away with the process, says that it runs; a process ID alone might be somebody else's.
