@@ -8,6 +8,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 module=$root/test/controlplane/binaries
 bin=$root/bin
+go=${GO:-go}
 stamps=$bin/.controlplane
 
 # name, package, module that the version is taken from
@@ -23,7 +24,7 @@ programs=(
 cd "$module"
 
 version_of() { # module
-  go list -m -f '{{.Version}}' "$1"
+  "$go" list -m -f '{{.Version}}' "$1"
 }
 
 kubernetes=$(version_of k8s.io/kubernetes)
@@ -35,7 +36,7 @@ IFS=. read -r major minor _ <<<"${kubernetes#v}"
 stamp=k8s.io/component-base/version
 ldflags="-s -w -X $stamp.gitVersion=$kubernetes -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor"
 
-key="$(go env GOOS GOARCH | paste -sd/ -) $(cat go.mod go.sum | cksum)"
+key="$("$go" env GOOS GOARCH | paste -sd/ -) $(cat go.mod go.sum | cksum)"
 
 pinned_version() { # module
   case $1 in
@@ -63,7 +64,7 @@ link() { # name
 
 build() { # name package version
   local log=$work/$1.log
-  if ! CGO_ENABLED=0 go build -trimpath -ldflags "$ldflags" -o "$work/$1" "$2" >"$log" 2>&1; then
+  if ! CGO_ENABLED=0 "$go" build -trimpath -ldflags "$ldflags" -o "$work/$1" "$2" >"$log" 2>&1; then
     printf '\n' && cat "$log" >&2
     echo "error: $1 could not be built, see above" >&2
     exit 1
@@ -76,7 +77,7 @@ build() { # name package version
 # The Stages tell kwok how nodes and pods come to life.
 copy_stages() {
   local source stage
-  source=$(go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
+  source=$("$go" list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
   mkdir -p "$work/stages"
   for stage in "$source"/{node/fast,node/heartbeat-with-lease,pod/fast}/*.yaml; do
     [[ $(basename "$stage") == kustomization.yaml ]] || install -m 0644 "$stage" "$work/stages"

@@ -25,22 +25,16 @@ func (cp *ControlPlane) startAPIServer(ctx context.Context) error {
 		ControlPlaneStartTimeout: remaining(ctx, programTimeout),
 		ControlPlaneStopTimeout:  programTimeout,
 	}
-	for name, configure := range map[string]func(*envtest.Environment, string, *os.File) error{
-		"etcd": cp.configureEtcd, "kube-apiserver": cp.configureAPIServer,
-	} {
-		path, err := cp.binaries.find(name)
-		if err != nil {
-			return err
-		}
-		log, err := os.Create(cp.path(name + ".log"))
-		if err != nil {
-			return fmt.Errorf("opening the log of %s: %w", name, err)
-		}
-		defer log.Close() //nolint:errcheck // the processes have their own descriptors
-		if err := configure(environment, path, log); err != nil {
-			return err
-		}
+	etcdLog, err := cp.configureEtcd(environment)
+	if err != nil {
+		return err
 	}
+	defer etcdLog.Close() //nolint:errcheck // etcd has its own descriptor
+	serverLog, err := cp.configureAPIServer(environment)
+	if err != nil {
+		return err
+	}
+	defer serverLog.Close() //nolint:errcheck // kube-apiserver has its own descriptor
 
 	cp.environment = environment
 	config, err := environment.Start()
@@ -52,8 +46,8 @@ func (cp *ControlPlane) startAPIServer(ctx context.Context) error {
 	if err := environment.WebhookInstallOptions.Cleanup(); err != nil {
 		return fmt.Errorf("removing the unused certificates: %w", err)
 	}
-	if err := ctx.Err(); err != nil { // envtest knows no contexts
-		return fmt.Errorf("waiting for it: %w", context.Cause(ctx))
+	if ctx.Err() != nil { // envtest knows no contexts
+		return context.Cause(ctx)
 	}
 
 	config.QPS, config.Burst = -1, 0
@@ -66,23 +60,18 @@ func (cp *ControlPlane) startAPIServer(ctx context.Context) error {
 	return nil
 }
 
-func (cp *ControlPlane) configureEtcd(environment *envtest.Environment, path string, log *os.File) error {
+func (cp *ControlPlane) configureEtcd(environment *envtest.Environment) (*os.File, error) {
 	dataDir := cp.path("etcd") // the watchdog knows etcd by it
-	if err := os.MkdirAll(dataDir, 0o700); err != nil {
-		return fmt.Errorf("making the directory of etcd: %w", err)
+	path, log, err := cp.prepareProgram("etcd", dataDir)
+	if err != nil {
+		return nil, err
 	}
 	environment.ControlPlane.Etcd = &envtest.Etcd{Path: path, DataDir: dataDir, Out: log, Err: log}
-	return nil
+	return log, nil
 }
 
-func (cp *ControlPlane) configureAPIServer(environment *envtest.Environment, path string, log *os.File) error {
-	certDir := cp.path("certs") // the watchdog knows kube-apiserver by it
-	if err := os.MkdirAll(certDir, 0o700); err != nil {
-		return fmt.Errorf("making the directory of certificates: %w", err)
-	}
-	server := environment.ControlPlane.GetAPIServer()
-	server.Path, server.CertDir, server.Out, server.Err = path, certDir, log, log
-	flags := server.Configure()
+func (cp *ControlPlane) configureAPIServer(environment *envtest.Environment) (*os.File, error) {
+	flags := environment.ControlPlane.GetAPIServer().Configure()
 	// Nobody ever dials this address (RFC 5737), but it has to be told: the default is that of the
 	// machine's default route, which a machine need not have, and loopback is no valid endpoint.
 	flags.Set("advertise-address", "192.0.2.1")
@@ -93,11 +82,11 @@ func (cp *ControlPlane) configureAPIServer(environment *envtest.Environment, pat
 	if cp.options.AuditLog != "" {
 		auditLog, err := filepath.Abs(cp.options.AuditLog)
 		if err != nil {
-			return fmt.Errorf("finding the audit log: %w", err)
+			return nil, fmt.Errorf("finding the audit log: %w", err)
 		}
 		policy := cp.path("audit-policy.yaml")
 		if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
-			return fmt.Errorf("writing the audit policy: %w", err)
+			return nil, fmt.Errorf("writing the audit policy: %w", err)
 		}
 		// A size of 0 disables the rotation, so that every request is in the one file.
 		flags.Set("audit-policy-file", policy).Set("audit-log-path", auditLog).Set("audit-log-maxsize", "0")
@@ -105,7 +94,29 @@ func (cp *ControlPlane) configureAPIServer(environment *envtest.Environment, pat
 	for name, values := range cp.options.APIServerArgs {
 		flags.Set(name, slices.Clone(values)...)
 	}
-	return nil
+
+	certDir := cp.path("certs") // the watchdog knows kube-apiserver by it
+	path, log, err := cp.prepareProgram("kube-apiserver", certDir)
+	if err != nil {
+		return nil, err
+	}
+	server := environment.ControlPlane.GetAPIServer()
+	server.Path, server.CertDir, server.Out, server.Err = path, certDir, log, log
+	return log, nil
+}
+
+// prepareProgram finds a program, makes its directory and opens its log.
+func (cp *ControlPlane) prepareProgram(name, dir string) (path string, log *os.File, err error) {
+	if path, err = cp.binaries.find(name); err != nil {
+		return "", nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", nil, fmt.Errorf("making the directory of %s: %w", name, err)
+	}
+	if log, err = os.Create(cp.path(name + ".log")); err != nil {
+		return "", nil, fmt.Errorf("opening the log of %s: %w", name, err)
+	}
+	return path, log, nil
 }
 
 func (cp *ControlPlane) path(name string) string { return filepath.Join(cp.dir, name) }

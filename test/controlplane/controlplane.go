@@ -34,8 +34,8 @@ type Options struct {
 	// kube-controller-manager has seen them Ready, ControllerManager.
 	Nodes int
 
-	// Dir keeps data, certificates, logs and the kubeconfig, and is left behind by Stop. It must be new
-	// or empty. By default a temporary directory is used and removed.
+	// Dir keeps data, certificates, logs and the kubeconfig, and is left behind by Stop. It cannot be
+	// used twice. By default a temporary directory is used and removed.
 	Dir string
 	// APIServerArgs are further flags of kube-apiserver, without dashes. They replace default values.
 	APIServerArgs map[string][]string
@@ -129,11 +129,10 @@ func makeDir(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	entries, err := os.ReadDir(dir)
-	if err == nil && len(entries) > 0 {
-		err = fmt.Errorf("%s is not empty, it already holds %s", dir, entries[0].Name())
+	if _, err := os.Stat(filepath.Join(dir, "etcd")); err == nil {
+		return "", fmt.Errorf("%s already holds the data of a control plane, remove it first", dir)
 	}
-	return dir, err
+	return dir, nil
 }
 
 // step runs one step of the start and reports how long it took.

@@ -201,7 +201,7 @@ func TestDirAuditLogAndArguments(t *testing.T) {
 	if audited := auditedRequests(t, auditLog, "audited"); audited == 0 {
 		t.Error("the audit log holds no request of this test")
 	}
-	if _, err := Start(t.Context(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "is not empty") {
+	if _, err := Start(t.Context(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "already holds the data") {
 		t.Errorf("a start in a used directory: %v", err)
 	}
 }

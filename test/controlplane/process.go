@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,7 +27,8 @@ type Process struct {
 }
 
 // StartProcess starts a program whose output goes to <name>.log in [ControlPlane.Dir]. It is stopped
-// with the control plane, the last one first; on Linux also when this process is killed.
+// with the control plane, the last one first; on Linux also when this process is killed. It gets the
+// environment of this process without variables that name another cluster.
 func (cp *ControlPlane) StartProcess(name, path string, args ...string) (*Process, error) {
 	return cp.start(&Process{name: name}, path, args)
 }
@@ -39,10 +41,9 @@ func (cp *ControlPlane) start(p *Process, path string, args []string) (*Process,
 	}
 	defer log.Close() //nolint:errcheck // the process has its own descriptor
 
-	// Bound to no context: it lives until it is stopped.
-	p.command = exec.Command(path, args...) //nolint:gosec,noctx // only tests and the demo start programs
+	p.command = exec.Command(path, args...) //nolint:noctx // lives until it is stopped
 	p.command.Stdout, p.command.Stderr = log, log
-	p.command.Env = append(os.Environ(), markerEnv+"="+cp.dir+"/")
+	p.command.Env = append(slices.DeleteFunc(os.Environ(), namesCluster), markerEnv+"="+cp.dir+"/")
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this process to handle
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)
@@ -56,6 +57,11 @@ func (cp *ControlPlane) start(p *Process, path string, args []string) (*Process,
 	defer cp.mutex.Unlock()
 	cp.processes = append(cp.processes, p)
 	return p, nil
+}
+
+// namesCluster tells whether a variable would lead a program to a cluster that is none of a test's business.
+func namesCluster(variable string) bool {
+	return strings.HasPrefix(variable, "KUBECONFIG=") || strings.HasPrefix(variable, "TARGET_KUBECONFIG=")
 }
 
 // PID is the process ID.
@@ -107,7 +113,7 @@ func (p *Process) signal(signal syscall.Signal) error {
 
 // tail returns the last lines of a file, or why it cannot be read.
 func tail(path string) string {
-	file, err := os.Open(path) //nolint:gosec // a log written by this package
+	file, err := os.Open(path)
 	if err != nil {
 		return err.Error()
 	}

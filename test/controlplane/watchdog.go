@@ -33,7 +33,7 @@ func startWatchdog(dir string, remove bool) (*watchdog, error) {
 	}
 	// A process of its own session gets neither Ctrl-C nor the hang-up of the terminal. It is bound to
 	// no context, since it must outlive this process.
-	command := exec.Command("sh", "-c", watchdogScript, "controlplane-watchdog", dir, action) //nolint:gosec,noctx // a fixed script
+	command := exec.Command("sh", "-c", watchdogScript, "controlplane-watchdog", dir, action) //nolint:noctx // see above
 	command.Dir = "/"
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	pipe, err := command.StdinPipe()

@@ -1,0 +1,87 @@
+# `make help` lists what can be done here.
+
+GO       ?= go
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 30s
+
+# The race detector needs a C compiler, which a machine need not have.
+RACE := $(if $(shell command -v $$($(GO) env CC) 2>/dev/null),-race)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Build and run
+
+.PHONY: build
+build: ## Build bin/resource-manager.
+	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/resource-manager
+
+.PHONY: controlplane
+controlplane: ## Build a Kubernetes control plane into bin/ (about 5-15 minutes the first time).
+	@GO='$(GO)' hack/build-controlplane.sh
+
+.PHONY: demo
+demo: controlplane build bin/demo ## Start a control plane and the resource-manager on this machine, and show what it does.
+	@bin/demo up
+	@bin/demo tour
+
+.PHONY: down
+down: bin/demo ## Stop what `make demo` started.
+	@bin/demo down
+
+.PHONY: bin/demo
+bin/demo:
+	@$(GO) build -o $@ ./hack/demo
+
+.PHONY: clean
+clean: ## Remove bin/ and what `make demo` started.
+	@[ ! -x bin/demo ] || bin/demo down
+	rm -rf bin .run
+
+##@ Check
+
+.PHONY: test
+test: controlplane ## Run all tests, with a real control plane.
+	@echo "Running all tests$(if $(RACE), with,: no C compiler, so without) the race detector, this takes a few minutes."
+	$(GO) test $(RACE) -timeout 20m ./...
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no control plane.
+	$(GO) test -short -timeout 5m ./...
+
+.PHONY: bench
+bench: controlplane ## Run the benchmarks, with a real control plane.
+	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz test for FUZZTIME (30s).
+	@GO='$(GO)' hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: lint
+lint: bin/golangci-lint ## Vet and lint.
+	$(GO) vet ./...
+	bin/golangci-lint run ./...
+
+.PHONY: vuln
+vuln: bin/govulncheck ## Look for known vulnerabilities (needs the network).
+	bin/govulncheck ./...
+
+##@ Generate
+
+.PHONY: generate
+generate: bin/controller-gen ## Generate deep copies and CRDs.
+	bin/controller-gen object paths=./pkg/apis/...
+	bin/controller-gen crd paths=./pkg/apis/resources/... output:crd:dir=config/crd
+
+# Tools, in the versions of hack/tools/go.mod.
+bin/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+bin/govulncheck: tool = golang.org/x/vuln/cmd/govulncheck
+bin/controller-gen: tool = sigs.k8s.io/controller-tools/cmd/controller-gen
+
+bin/golangci-lint bin/govulncheck bin/controller-gen: hack/tools/go.mod hack/tools/go.sum
+	@echo "Building $@ (golangci-lint takes some minutes the first time)"
+	@CGO_ENABLED=0 $(GO) build -modfile=hack/tools/go.mod -o $@ $(tool)

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+)
+
+const (
+	serveCommand   = "serve"
+	servingMessage = "serving"
+	// progressDescriptor is the first of exec.Cmd.ExtraFiles.
+	progressDescriptor = 3
+
+	nodes                  = 3
+	resourceManagerTimeout = time.Minute
+)
+
+const resourceManagerConfig = `apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
+kind: ResourceManagerConfiguration
+sourceClientConnection:
+  kubeconfig: %q
+  qps: -1
+leaderElection:
+  leaderElect: false
+server:
+  healthProbes:
+    bindAddress: 127.0.0.1
+    port: %d
+  metrics:
+    bindAddress: 127.0.0.1
+    port: %d
+logLevel: info
+logFormat: text
+controllers:
+  managedResource:
+    syncPeriod: 15s
+`
+
+// serve is the background process. It holds the control plane and the resource-manager until it is told
+// to end or the resource-manager ends. Its parent reads the progress; if that is gone before everything
+// runs, writing fails and everything is stopped.
+func (d *demo) serve(ctx context.Context) (err error) {
+	pidFile, err := d.lock()
+	if err != nil {
+		return err
+	}
+	defer pidFile.Close() //nolint:errcheck // this ends the lock, the content is written
+	progress := os.NewFile(progressDescriptor, "progress")
+
+	if _, err := fmt.Fprintf(progress, "Starting Kubernetes with %d simulated nodes, this takes about 5 seconds (a minute on a busy machine).\n", nodes); err != nil {
+		return fmt.Errorf("reporting progress: %w", err)
+	}
+	cp, err := controlplane.Start(ctx, controlplane.Options{
+		ControllerManager: true, Scheduler: true, Nodes: nodes, Dir: d.dir, Log: progress,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cp.Stop()) }()
+
+	var ended <-chan struct{}
+	var resourceManager *controlplane.Process
+	if !d.controlPlaneOnly {
+		if resourceManager, err = d.startResourceManager(ctx, cp, progress); err != nil {
+			return err
+		}
+		ended = resourceManager.Done()
+	}
+	_, err = fmt.Fprintln(progress, servingMessage)
+	if err := errors.Join(err, progress.Close()); err != nil {
+		return fmt.Errorf("reporting progress: %w", err)
+	}
+
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-ended: // never without resource-manager
+		return resourceManager.Err()
+	}
+}
+
+func (d *demo) resourceManager() string { return filepath.Join(d.root, "bin", "resource-manager") }
+
+// startResourceManager installs the CRDs, starts the resource-manager and waits until it is ready.
+func (d *demo) startResourceManager(ctx context.Context, cp *controlplane.ControlPlane, progress *os.File) (*controlplane.Process, error) {
+	if _, err := fmt.Fprintln(progress, "Installing the CRDs and starting the resource-manager, this takes a few seconds."); err != nil {
+		return nil, fmt.Errorf("reporting progress: %w", err)
+	}
+	if err := installCRDs(ctx, cp.Config(), filepath.Join(d.root, "config", "crd")); err != nil {
+		return nil, err
+	}
+	healthPort, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	metricsPort, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	config := d.path("resource-manager.yaml")
+	content := fmt.Sprintf(resourceManagerConfig, d.path("kubeconfig"), healthPort, metricsPort)
+	if err := os.WriteFile(config, []byte(content), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the configuration of the resource-manager: %w", err)
+	}
+	process, err := cp.StartProcess("resource-manager", d.resourceManager(), "--config", config)
+	if err != nil {
+		return nil, err
+	}
+	if err := awaitReady(ctx, process, fmt.Sprintf("http://127.0.0.1:%d/readyz", healthPort)); err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintf(progress, "resource-manager ready (metrics at http://127.0.0.1:%d/metrics)\n", metricsPort)
+	return process, err
+}
+
+// awaitReady polls a URL until it answers with 200. It ends early when the process has ended.
+func awaitReady(ctx context.Context, process *controlplane.Process, url string) error {
+	last := errors.New("no answer")
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, resourceManagerTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := process.Err(); err != nil {
+			return false, err
+		}
+		last = get(ctx, url)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the resource-manager to become ready: %w", errors.Join(err, last))
+	}
+	return nil
+}
+
+func get(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	if err := response.Body.Close(); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return nil
+}
+
+// freePort returns a port of loopback that nobody listens on.
+func freePort() (int, error) {
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return 0, fmt.Errorf("finding a free port: %w", err)
+	}
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if err := listener.Close(); err != nil || !ok {
+		return 0, fmt.Errorf("finding a free port: %v: %w", listener.Addr(), err)
+	}
+	return address.Port, nil
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	logName = "demo.log" // the first file that is made
+
+	pollInterval = 100 * time.Millisecond
+	stopTimeout  = time.Minute
+	killTimeout  = 10 * time.Second
+)
+
+// up starts the background process and shows its progress until everything runs.
+func (d *demo) up(ctx context.Context) error {
+	pid, running, err := d.running()
+	if err != nil {
+		return err
+	}
+	if running {
+		d.say("The demo is already running (pid %d), it is used as it is.", pid)
+		d.sayHowToUseIt()
+		return nil
+	}
+	if err := d.checkPrograms(); err != nil {
+		return err
+	}
+	// What is left of a demo that was killed is of no use.
+	if err := d.removeFiles(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return fmt.Errorf("making a directory for the demo: %w", err)
+	}
+	if err := d.startBackground(ctx); err != nil {
+		return err
+	}
+	d.say("Everything runs.")
+	d.sayHowToUseIt()
+	return nil
+}
+
+func (d *demo) checkPrograms() error {
+	if d.controlPlaneOnly {
+		return nil
+	}
+	if _, err := os.Stat(d.resourceManager()); errors.Is(err, fs.ErrNotExist) {
+		return errors.New("bin/resource-manager does not exist: run `make build` first, or use --control-plane-only")
+	} else if err != nil {
+		return fmt.Errorf("looking for the resource-manager: %w", err)
+	}
+	return nil
+}
+
+func (d *demo) sayHowToUseIt() {
+	d.say(`
+  export KUBECONFIG=%s
+  bin/kubectl get nodes
+
+Logs are in %s. Stop it with: make down`, d.path("kubeconfig"), d.path("*.log"))
+}
+
+// startBackground re-executes this program in a session of its own. Progress comes through a pipe, whose
+// end without the word that everything runs is a failure.
+func (d *demo) startBackground(ctx context.Context) error {
+	executable, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	log, err := os.Create(d.path(logName))
+	if err != nil {
+		return fmt.Errorf("opening a log: %w", err)
+	}
+	defer log.Close() //nolint:errcheck // the background process has its own descriptor
+	progress, writer, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("making a pipe: %w", err)
+	}
+	defer progress.Close() //nolint:errcheck // only read
+
+	args := []string{serveCommand, "--dir", d.dir, fmt.Sprintf("--control-plane-only=%t", d.controlPlaneOnly)}
+	command := exec.Command(executable, args...) //nolint:noctx // outlives this process
+	command.Dir, command.Stdout, command.Stderr = d.root, log, log
+	command.ExtraFiles = []*os.File{writer}
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := errors.Join(command.Start(), writer.Close()); err != nil {
+		return fmt.Errorf("starting the background process: %w", err)
+	}
+
+	defer context.AfterFunc(ctx, func() { _ = command.Process.Signal(syscall.SIGTERM) })()
+	for scanner := bufio.NewScanner(progress); scanner.Scan(); {
+		if scanner.Text() == servingMessage {
+			return nil
+		}
+		d.say("%s", scanner.Text())
+	}
+	_ = command.Wait() // the log says more
+	if ctx.Err() != nil {
+		return errors.New("interrupted, everything is stopped")
+	}
+	reason, err := os.ReadFile(log.Name())
+	if err != nil {
+		return fmt.Errorf("reading the log of the background process: %w", err)
+	}
+	return errors.New(strings.TrimPrefix(strings.TrimSpace(string(reason)), "error: "))
+}
+
+// down stops the background process, which stops all others, and removes the files of the demo.
+func (d *demo) down(ctx context.Context) error {
+	pid, running, err := d.running()
+	if err != nil {
+		return err
+	}
+	if running {
+		d.say("Stopping the demo (pid %d), this takes a few seconds.", pid)
+		if err := d.stop(ctx, pid); err != nil {
+			return err
+		}
+	} else {
+		d.say("The demo is not running, there is nothing to stop.")
+	}
+	if err := d.removeFiles(); err != nil {
+		return err
+	}
+	if running {
+		d.say("Stopped, and its files are removed.")
+	}
+	return nil
+}
+
+// removeFiles removes the directory of the demo, and refuses to remove any other.
+func (d *demo) removeFiles() error {
+	entries, err := os.ReadDir(d.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("removing the files of the demo: %w", err)
+	}
+	if _, err := os.Stat(d.path(logName)); err != nil && len(entries) > 0 {
+		return fmt.Errorf("%s was not made by the demo, remove it or choose another --dir: %w", d.dir, err)
+	}
+	if err := os.RemoveAll(d.dir); err != nil {
+		return fmt.Errorf("removing the files of the demo: %w", err)
+	}
+	return nil
+}
+
+// stop asks the background process to end and kills it if it does not. Even then nothing of it is left:
+// see the watchdog of the package controlplane.
+func (d *demo) stop(ctx context.Context, pid int) error {
+	for _, attempt := range []struct {
+		signal  syscall.Signal
+		timeout time.Duration
+	}{{syscall.SIGTERM, stopTimeout}, {syscall.SIGKILL, killTimeout}} {
+		if err := syscall.Kill(pid, attempt.signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("stopping the process %d: %w", pid, err)
+		}
+		err := wait.PollUntilContextTimeout(ctx, pollInterval, attempt.timeout, true, func(context.Context) (bool, error) {
+			_, running, err := d.running()
+			return !running, err
+		})
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the process %d does not end", pid)
+}
