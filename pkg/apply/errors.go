@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -54,19 +55,17 @@ type redactedError struct {
 func (e *redactedError) Error() string { return e.text }
 func (e *redactedError) Unwrap() error { return e.err }
 
+// redact takes out of an error's text every value of a Secret's data, plain and in base64, whatever its shape.
 func redact(body []byte, err error) error {
 	var secret struct {
-		Data map[string]any `json:"data"`
+		Data any `json:"data"`
 	}
-	if json.Unmarshal(body, &secret) != nil {
-		return &redactedError{text: "rejected by the API server (details withheld: the Secret's data has the wrong shape)", err: err}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber() // numbers are to be found as they are written
+	if decoder.Decode(&secret) != nil {
+		return &redactedError{text: "rejected by the API server (details withheld)", err: err}
 	}
-	var values []string
-	for _, value := range secret.Data {
-		text := fmt.Sprint(value)
-		plain, _ := base64.StdEncoding.DecodeString(text)
-		values = append(values, text, string(plain))
-	}
+	values := leaves(nil, secret.Data)
 	// Longest first, so that a value that is part of another one does not leave the rest of it behind.
 	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
 	text := err.Error()
@@ -76,4 +75,39 @@ func redact(body []byte, err error) error {
 		}
 	}
 	return &redactedError{text: text, err: err}
+}
+
+// leaves appends all values in a JSON value, and what they are in base64, to values. The keys of a Secret's data are no
+// secrets, but those below them may be.
+func leaves(values []string, value any) []string {
+	fields, isMap := value.(map[string]any)
+	for _, field := range fields {
+		values = leavesBelow(values, field)
+	}
+	if isMap {
+		return values
+	}
+	return leavesBelow(values, value)
+}
+
+func leavesBelow(values []string, value any) []string {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			values = leavesBelow(append(values, key), field)
+		}
+	case []any:
+		for _, item := range value {
+			values = leavesBelow(values, item)
+		}
+	case json.Number:
+		values = append(values, value.String())
+	case string:
+		plain, err := base64.StdEncoding.DecodeString(value)
+		if err == nil {
+			values = append(values, string(plain))
+		}
+		values = append(values, value)
+	}
+	return values
 }

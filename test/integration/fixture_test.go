@@ -1,0 +1,307 @@
+// Package integration tests the resource-manager's controllers against a real API server.
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/target"
+	"github.com/trellis-k8s/trellis/test/controlplane"
+)
+
+var (
+	shared      = controlplane.Shared{Options: controlplane.Options{ControllerManager: true}}
+	installOnce sync.Once
+)
+
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
+
+const syncPeriod = time.Hour
+
+// fixture is a namespace of its own in the source cluster and a reconciler of which every call is made by the test.
+type fixture struct {
+	*testing.T
+	ctx        context.Context
+	client     client.Client
+	namespace  string
+	reconciler *managedresource.Reconciler
+	clock      *clocktesting.FakePassiveClock
+	recorder   *events.FakeRecorder
+	requests   *requestLog
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	config := shared.Get(t).Config()
+	scheme := runtime.NewScheme()
+	must(t, clientgoscheme.AddToScheme(scheme))
+	must(t, resourcesv1alpha1.AddToScheme(scheme))
+	installOnce.Do(func() {
+		_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
+			Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true,
+		})
+		must(t, err)
+	})
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	must(t, err)
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	must(t, c.Create(t.Context(), namespace))
+	f := &fixture{
+		T: t, ctx: t.Context(), client: c, namespace: namespace.Name,
+		clock:    clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+		recorder: events.NewFakeRecorder(1000),
+		requests: &requestLog{},
+	}
+	f.reconciler = f.newReconciler(config, c, managedresource.Options{})
+	return f
+}
+
+// newReconciler returns a reconciler like that of a resource-manager that has just started.
+func (f *fixture) newReconciler(config *rest.Config, source client.Client, options managedresource.Options) *managedresource.Reconciler {
+	f.Helper()
+	config = rest.CopyConfig(config)
+	config.Wrap(f.requests.wrap)
+	httpClient, err := rest.HTTPClientFor(config)
+	must(f, err)
+	objects, err := target.NewObjects(config, httpClient)
+	must(f, err)
+	if options.Class == "" {
+		options.Class = resourcesv1alpha1.DefaultClass
+	}
+	options.ManagedBy, options.SyncPeriod, options.ConcurrentSyncs = "gardener", syncPeriod, 5
+	if options.Limits == (managedresource.Limits{}) {
+		options.Limits = managedresource.DefaultLimits()
+	}
+	return managedresource.NewReconciler(managedresource.Reconciler{
+		Source: source, Direct: f.client, Objects: objects,
+		Live:   live.NewReader(objects),
+		Engine: apply.NewEngine(objects, clock.RealClock{}), Recorder: f.recorder, Clock: f.clock, Options: options,
+	})
+}
+
+func (f *fixture) restart() {
+	f.reconciler = f.newReconciler(shared.Get(f).Config(), f.client, f.reconciler.Options)
+}
+
+// requestLog counts the requests to the target cluster and may break them.
+type requestLog struct {
+	mu    sync.Mutex
+	lines []string
+	// fault returns an error for requests that are not to be sent.
+	fault func(*http.Request) error
+}
+
+func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		l.mu.Lock()
+		l.lines = append(l.lines, request.Method+" "+request.URL.Path)
+		fault := l.fault
+		l.mu.Unlock()
+		if fault != nil {
+			if err := fault(request); err != nil {
+				return nil, err
+			}
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// writes returns the requests since the last call that write, in order.
+func (l *requestLog) writes() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var writes []string
+	for _, line := range l.lines {
+		if !strings.HasPrefix(line, http.MethodGet) {
+			writes = append(writes, line)
+		}
+	}
+	l.lines = nil
+	return writes
+}
+
+func (l *requestLog) breakWith(fault func(*http.Request) error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fault = fault
+}
+
+// secret writes a Secret with the given keys and values.
+func (f *fixture) secret(name string, keysAndValues ...string) {
+	f.Helper()
+	data := map[string][]byte{}
+	for i := 0; i < len(keysAndValues); i += 2 {
+		data[keysAndValues[i]] = []byte(keysAndValues[i+1])
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}, Data: data}
+	err := f.client.Create(f.ctx, secret)
+	if apierrors.IsAlreadyExists(err) {
+		err = f.client.Update(f.ctx, secret)
+	}
+	must(f, err)
+}
+
+// managedResource creates a ManagedResource that refers to the Secrets.
+func (f *fixture) managedResource(name string, secrets ...string) *resourcesv1alpha1.ManagedResource {
+	f.Helper()
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
+	mr.Spec.SecretRefs = []resourcesv1alpha1.LocalObjectReference{}
+	for _, secret := range secrets {
+		mr.Spec.SecretRefs = append(mr.Spec.SecretRefs, resourcesv1alpha1.LocalObjectReference{Name: secret})
+	}
+	must(f, f.client.Create(f.ctx, mr))
+	return mr
+}
+
+// manage writes a Secret "<name>" and a ManagedResource of that name.
+func (f *fixture) manage(name string, documents ...string) *resourcesv1alpha1.ManagedResource {
+	f.Helper()
+	f.secret(name, "objects.yaml", strings.Join(documents, "\n---\n"))
+	return f.managedResource(name, name)
+}
+
+// reconcile reconciles once and returns the ManagedResource after it.
+func (f *fixture) reconcile(name string) (*resourcesv1alpha1.ManagedResource, reconcile.Result, error) {
+	f.Helper()
+	key := types.NamespacedName{Namespace: f.namespace, Name: name}
+	result, err := f.reconciler.Reconcile(f.ctx, reconcile.Request{NamespacedName: key})
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if getErr := f.client.Get(f.ctx, key, mr); !apierrors.IsNotFound(getErr) {
+		must(f, getErr)
+	}
+	return mr, result, err
+}
+
+// reconcileOK reconciles once, which must succeed completely.
+func (f *fixture) reconcileOK(name string) *resourcesv1alpha1.ManagedResource {
+	f.Helper()
+	mr, result, err := f.reconcile(name)
+	must(f, err)
+	if condition := applied(mr); condition.Status != resourcesv1alpha1.ConditionTrue {
+		f.Fatalf("ResourcesApplied is %s %s: %s", condition.Status, condition.Reason, condition.Message)
+	}
+	if result.RequeueAfter != syncPeriod {
+		f.Fatalf("comes back after %s, want %s", result.RequeueAfter, syncPeriod)
+	}
+	return mr
+}
+
+// reconcileUntil reconciles until done, at most for 30 seconds.
+func (f *fixture) reconcileUntil(name, reason string, done func(*resourcesv1alpha1.ManagedResource) bool) {
+	f.Helper()
+	var last error
+	f.eventually(reason, func() bool {
+		var mr *resourcesv1alpha1.ManagedResource
+		mr, _, last = f.reconcile(name)
+		return done(mr)
+	})
+	_ = last
+}
+
+func (f *fixture) eventually(reason string, done func() bool) {
+	f.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			f.Fatalf("not within 30 seconds: %s", reason)
+		}
+	}
+}
+
+func (f *fixture) delete(mr *resourcesv1alpha1.ManagedResource) {
+	f.Helper()
+	must(f, f.client.Delete(f.ctx, mr))
+	f.reconcileUntil(mr.Name, "the ManagedResource is gone", func(mr *resourcesv1alpha1.ManagedResource) bool {
+		return mr.Name == ""
+	})
+}
+
+func applied(mr *resourcesv1alpha1.ManagedResource) resourcesv1alpha1.Condition {
+	for _, condition := range mr.Status.Conditions {
+		if condition.Type == resourcesv1alpha1.ResourcesApplied {
+			return condition
+		}
+	}
+	return resourcesv1alpha1.Condition{}
+}
+
+// configMap returns the manifest of a ConfigMap in the fixture's namespace.
+func (f *fixture) configMap(name, value string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\n  namespace: %s\ndata:\n  key: %q\n",
+		name, f.namespace, value)
+}
+
+// liveConfigMap reads a ConfigMap; nil if there is none.
+func (f *fixture) liveConfigMap(name string) *corev1.ConfigMap {
+	f.Helper()
+	configMap := &corev1.ConfigMap{}
+	err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: name}, configMap)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	must(f, err)
+	return configMap
+}
+
+func (f *fixture) wantConfigMap(name, value string) *corev1.ConfigMap {
+	f.Helper()
+	configMap := f.liveConfigMap(name)
+	if configMap == nil {
+		f.Fatalf("ConfigMap %s does not exist", name)
+	}
+	if configMap.Data["key"] != value {
+		f.Fatalf("ConfigMap %s has the value %q, want %q", name, configMap.Data["key"], value)
+	}
+	return configMap
+}
+
+func (f *fixture) wantNoConfigMap(name string) {
+	f.Helper()
+	if f.liveConfigMap(name) != nil {
+		f.Fatalf("ConfigMap %s exists", name)
+	}
+}
+
+func wantContains(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in: %s", part, text)
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
