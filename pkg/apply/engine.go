@@ -116,6 +116,9 @@ func (e *Engine) delete(ctx context.Context, deletion Deletion) error {
 	if err != nil {
 		return err
 	}
+	if IsDefinition(deletion.GroupKind()) {
+		e.awaken(ctx, deletion)
+	}
 	err = resource.Delete(ctx, deletion.Name, metav1.DeleteOptions{
 		PropagationPolicy: propagation(deletion.Group),
 		Preconditions:     &metav1.Preconditions{UID: &deletion.UID, ResourceVersion: &deletion.ResourceVersion},

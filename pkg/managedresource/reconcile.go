@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,8 +21,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// pendingInterval is how soon objects that are being deleted are looked at again.
-const pendingInterval = time.Second
+const (
+	// pendingInterval is how soon objects that are being deleted are looked at again.
+	pendingInterval = time.Second
+	// outdatedInterval is how soon a ManagedResource is looked at again that was read in an outdated state.
+	outdatedInterval = 200 * time.Millisecond
+)
 
 // Options are the settings of the controller.
 type Options struct {
@@ -72,13 +77,26 @@ func NewReconciler(r Reconciler) *Reconciler {
 // Reconcile brings one ManagedResource closer to what it asks for. It returns an error if trying again may help.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
-	if err := r.Source.Get(ctx, request.NamespacedName, mr); err != nil {
+	err := r.Source.Get(ctx, request.NamespacedName, mr)
+	if apierrors.IsNotFound(err) {
 		r.claims.set(request.NamespacedName, nil)
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("read ManagedResource %s: %w", request, err)
 	}
 	if err := r.seedClaims(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
+	result, err := r.fulfil(ctx, mr)
+	if apierrors.IsConflict(err) {
+		// The cache was behind. Nothing is wrong, and the next look is at the present state.
+		return reconcile.Result{RequeueAfter: outdatedInterval}, nil
+	}
+	return result, err
+}
+
+func (r *Reconciler) fulfil(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	switch dutyOf(mr, r.Options.Class) {
 	case dutyApply:
 		return r.apply(ctx, mr)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -155,6 +156,18 @@ func (o *Objects) ResourceInAnyVersion(ref object.Ref) (metadata.ResourceInterfa
 		return nil, err
 	}
 	return o.resource(mapping, ref.Namespace), nil
+}
+
+// Defined returns the client for all objects of the kind that the named CustomResourceDefinition defines.
+func (o *Objects) Defined(definition string) (metadata.ResourceInterface, error) {
+	plural, group, _ := strings.Cut(definition, ".") // Kubernetes requires the name <plural>.<group>
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	resource, err := o.mapper.ResourceFor(schema.GroupVersionResource{Group: group, Resource: plural})
+	if err != nil {
+		return nil, fmt.Errorf("discover the kind of CustomResourceDefinition %s: %w", definition, err)
+	}
+	return o.metadata.Resource(resource), nil
 }
 
 func (o *Objects) resource(mapping *meta.RESTMapping, namespace string) metadata.ResourceInterface {

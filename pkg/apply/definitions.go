@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 const (
@@ -45,5 +47,21 @@ func (e *Engine) awaitServed(ctx context.Context, gvk schema.GroupVersionKind) e
 			return fmt.Errorf("not served within %s after its CustomResourceDefinition was applied, "+
 				"see the conditions of the CustomResourceDefinition: %w", servedTimeout, err)
 		}
+	}
+}
+
+// awaken has the API server open its storage of a CustomResourceDefinition's objects before the definition is deleted.
+// If nobody has asked for them before, the API server opens it only to delete them, finds it not ready yet, and may then
+// forget about the deletion for five minutes (a race of its crd_finalizer with its own status update). That the objects
+// cannot be listed is no reason not to delete the definition.
+func (e *Engine) awaken(ctx context.Context, deletion Deletion) {
+	resource, err := e.objects.Defined(deletion.Name)
+	if err != nil {
+		return
+	}
+	_, err = resource.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("Could not list the objects of a CustomResourceDefinition before its deletion",
+			"customResourceDefinition", deletion.Name, "error", err.Error())
 	}
 }

@@ -1,0 +1,232 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/controlplane"
+)
+
+// binary builds the resource-manager once and returns its path.
+var binary = sync.OnceValues(func() (string, error) {
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("resource-manager-%d", os.Getpid()))
+	output, err := exec.Command("go", "build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", path,
+		"./cmd/resource-manager").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build the resource-manager: %w\n%s", err, output)
+	}
+	return path, nil
+})
+
+// process is a running resource-manager.
+type process struct {
+	*testing.T
+	command *exec.Cmd
+	log     *lockedBuffer
+	health  string
+	metrics string
+}
+
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(data)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
+func (f *fixture) command(config string) (*exec.Cmd, *lockedBuffer) {
+	f.Helper()
+	path, err := binary()
+	must(f, err)
+	file := filepath.Join(f.TempDir(), "config.yaml")
+	must(f, os.WriteFile(file, []byte(config), 0o600))
+	command := exec.Command(path, "--config", file)
+	log := &lockedBuffer{}
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return command, log
+}
+
+// start starts a resource-manager that cares for the fixture's namespace alone.
+func (f *fixture) start(extra string) *process {
+	f.Helper()
+	p := &process{T: f.T, health: freeAddress(f), metrics: freeAddress(f)}
+	kubeconfig := filepath.Join(f.TempDir(), "kubeconfig")
+	must(f, os.WriteFile(kubeconfig, shared.Get(f).Kubeconfig(), 0o600))
+	_, healthPort, _ := net.SplitHostPort(p.health)
+	_, metricsPort, _ := net.SplitHostPort(p.metrics)
+	p.command, p.log = f.command(fmt.Sprintf(`apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
+kind: ResourceManagerConfiguration
+sourceClientConnection: {kubeconfig: %s, namespaces: [%s], qps: -1}
+server:
+  healthProbes: {bindAddress: 127.0.0.1, port: %s}
+  metrics: {bindAddress: 127.0.0.1, port: %s}
+%s`, kubeconfig, f.namespace, healthPort, metricsPort, extra))
+	must(f, p.command.Start())
+	f.Cleanup(func() {
+		_ = p.command.Process.Kill()
+		_, _ = p.command.Process.Wait()
+		if f.Failed() {
+			f.Logf("log of the resource-manager:\n%s", p.log)
+		}
+	})
+	f.eventually("the resource-manager is ready", func() bool { return p.get(p.health, "/readyz") == http.StatusOK })
+	return p
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, listener.Close())
+	return listener.Addr().String()
+}
+
+func (p *process) get(address, path string) int {
+	ctx, cancel := context.WithTimeout(p.Context(), 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	must(p, err)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode
+}
+
+// stop asks the process to stop and checks that it does so without an error.
+func (p *process) stop() {
+	p.Helper()
+	must(p, p.command.Process.Signal(syscall.SIGTERM))
+	done := make(chan error, 1)
+	go func() { done <- p.command.Wait() }()
+	select {
+	case err := <-done:
+		must(p, err)
+	case <-time.After(20 * time.Second):
+		p.Fatal("the resource-manager does not stop")
+	}
+}
+
+func (f *fixture) eventuallyApplied(name string, status resourcesv1alpha1.ConditionStatus, reason string) {
+	f.Helper()
+	f.eventually(fmt.Sprintf("ResourcesApplied of %s is %s %s", name, status, reason), func() bool {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		must(f, f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: name}, mr))
+		condition := applied(mr)
+		return condition.Status == status && condition.Reason == reason
+	})
+}
+
+const noElection = "leaderElection: {leaderElect: false}\n"
+
+func TestBinaryReactsToEvents(t *testing.T) {
+	f := newFixture(t)
+	p := f.start(noElection)
+	if p.get(p.health, "/healthz") != http.StatusOK || p.get(p.metrics, "/metrics") != http.StatusOK {
+		t.Error("/healthz or /metrics does not answer")
+	}
+	mr := f.managedResource("set", "later")
+	f.eventuallyApplied("set", resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonCannotReadSecret)
+	f.secret("later", "objects.yaml", f.configMap("one", "1"))
+	f.eventuallyApplied("set", resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded)
+	live := f.wantConfigMap("one", "1")
+	if manager := live.ManagedFields[0].Manager; manager != resourcesv1alpha1.FieldManager {
+		t.Errorf("the field manager is %q", manager)
+	}
+	f.secret("later", "objects.yaml", f.configMap("one", "2"))
+	f.eventually("the new value is applied", func() bool { return f.liveConfigMap("one").Data["key"] == "2" })
+
+	elsewhere := newFixture(t)
+	elsewhere.manage("set", elsewhere.configMap("one", "1"))
+	must(t, f.client.Delete(f.ctx, mr))
+	f.eventually("the objects are deleted", func() bool { return f.liveConfigMap("one") == nil })
+	elsewhere.wantNoConfigMap("one")
+	p.stop()
+}
+
+func TestBinaryElectsALeader(t *testing.T) {
+	f := newFixture(t)
+	election := fmt.Sprintf("leaderElection: {leaderElect: true, resourceNamespace: %s, leaseDuration: 15s}\n", f.namespace)
+	first := f.start(election)
+	holder := func() string {
+		lease := &coordinationv1.Lease{}
+		key := types.NamespacedName{Namespace: f.namespace, Name: "gardener-resource-manager"}
+		if f.client.Get(f.ctx, key, lease) != nil || lease.Spec.HolderIdentity == nil {
+			return ""
+		}
+		return *lease.Spec.HolderIdentity
+	}
+	f.eventually("there is a leader", func() bool { return holder() != "" })
+	leader := holder()
+	second := f.start(election)
+	f.manage("set", f.configMap("one", "1"))
+	f.eventuallyApplied("set", resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded)
+	if holder() != leader {
+		t.Error("the second one took the lease of the first")
+	}
+	first.stop()
+	f.eventually("the second one leads", func() bool { h := holder(); return h != "" && h != leader })
+	f.secret("set", "objects.yaml", f.configMap("one", "2"))
+	f.eventually("the second one reconciles", func() bool { return f.liveConfigMap("one").Data["key"] == "2" })
+	second.stop()
+}
+
+func TestBinaryRefusesAWrongConfiguration(t *testing.T) {
+	f := newFixture(t)
+	command, log := f.command(`apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
+kind: ResourceManagerConfiguration
+logLevel: loud
+controllers: {managedResource: {syncPeriod: 1s, colour: green}}
+leaderElection: {leaderElect: false}
+`)
+	err := command.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("ends with %v, want exit code 1", err)
+	}
+	wantContains(t, log.String(), "logLevel", "controllers.managedResource.syncPeriod", "controllers.managedResource.colour")
+}
+
+func TestBinaryPrintsItsVersion(t *testing.T) {
+	path, err := binary()
+	must(t, err)
+	output, err := exec.Command(path, "--version").CombinedOutput()
+	must(t, err)
+	if got := strings.TrimSpace(string(output)); got != "v0.0.0-test" {
+		t.Errorf("prints %q", got)
+	}
+}
