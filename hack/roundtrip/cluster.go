@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -32,6 +33,7 @@ type cluster struct {
 	cp      *controlplane.ControlPlane
 	client  client.Client
 	options options
+	out     io.Writer
 	config  string
 	manager *controlplane.Process
 	starts  int
@@ -57,11 +59,14 @@ func newCluster(ctx context.Context, cp *controlplane.ControlPlane, opts options
 	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		return nil, err
 	}
-	result := &cluster{cp: cp, client: c, options: opts, config: filepath.Join(cp.Dir(), "resource-manager.yaml")}
+	result := &cluster{cp: cp, client: c, options: opts, out: os.Stdout, config: filepath.Join(cp.Dir(), "resource-manager.yaml")}
 	if err := result.writeConfig(); err != nil {
 		return nil, err
 	}
-	return result, result.startManager()
+	if err := result.startManager(); err != nil {
+		return nil, err
+	}
+	return result, nil
 }
 
 func (c *cluster) writeConfig() error {
@@ -83,21 +88,25 @@ leaderElection:
 server:
   healthProbes:
     bindAddress: 127.0.0.1
-    port: %d
+    port: %s
   metrics:
     bindAddress: 127.0.0.1
-    port: %d
+    port: %s
 logFormat: text
 `, filepath.Join(c.cp.Dir(), "kubeconfig"), health, metrics), 0o600)
 }
 
-func freePort() (int, error) {
+func freePort() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
 	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
+		return "", fmt.Errorf("find a free port: %w", err)
 	}
 	defer listener.Close() //nolint:errcheck // nothing was sent
-	return listener.Addr().(*net.TCPAddr).Port, nil
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return port, nil
 }
 
 func (c *cluster) startManager() (err error) {
@@ -117,7 +126,7 @@ func (c *cluster) roundtrip(ctx context.Context, name string, set manifests) (ti
 	if err != nil {
 		return result, err
 	}
-	fmt.Printf("  removing %s %s\n", removed.GetKind(), removed.GetName())
+	fmt.Fprintf(c.out, "  removing %s %s\n", removed.GetKind(), removed.GetName())
 	result.pruned, err = c.timed("pruned", func() error {
 		return errors.Join(c.apply(ctx, name, smaller), c.awaitGone(ctx, []*unstructured.Unstructured{removed}))
 	})
@@ -134,7 +143,7 @@ func (c *cluster) timed(what string, do func() error) (time.Duration, error) {
 		return 0, err
 	}
 	took := time.Since(start).Round(10 * time.Millisecond)
-	fmt.Printf("  %s after %s\n", what, took)
+	fmt.Fprintf(c.out, "  %s after %s\n", what, took)
 	return took, nil
 }
 
@@ -149,7 +158,7 @@ func (c *cluster) killRound(ctx context.Context, name string, set manifests, usu
 	if err := errors.Join(c.delete(ctx, name, set), <-killed); err != nil {
 		return err
 	}
-	fmt.Printf("  round %d: killed %s into the apply and %s into the delete: all %d objects there, then none\n",
+	fmt.Fprintf(c.out, "  round %d: killed %s into the apply and %s into the delete: all %d objects there, then none\n",
 		round, applyAfter.Round(time.Millisecond), deleteAfter.Round(time.Millisecond), len(set.objects()))
 	return nil
 }
@@ -161,7 +170,7 @@ func randomMoment(within time.Duration) time.Duration {
 func (c *cluster) killAfter(delay time.Duration) <-chan error {
 	result := make(chan error, 1)
 	go func() {
-		time.Sleep(delay)
+		<-time.After(delay)
 		_ = c.manager.Stop(0) // it is killed, so it ends with an error
 		result <- c.startManager()
 	}()

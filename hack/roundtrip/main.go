@@ -40,7 +40,9 @@ type options struct {
 	timeout time.Duration
 }
 
-func main() {
+func main() { os.Exit(runMain()) }
+
+func runMain() int {
 	var opts options
 	flag.BoolVar(&opts.brotli, "brotli", false, "compress the manifests with Brotli into one Secret")
 	flag.IntVar(&opts.kills, "kill", 0, "rounds in which the resource-manager is killed (SIGKILL) at a random moment of the "+
@@ -54,18 +56,19 @@ func main() {
 	flag.Parse()
 	if flag.NArg() == 0 {
 		flag.Usage()
-		os.Exit(2)
+		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, opts, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "roundtrip:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 func run(ctx context.Context, opts options, folders []string) (err error) {
-	fmt.Println("Starting a control plane (about 15 seconds) …")
+	fmt.Fprintln(os.Stdout, "Starting a control plane (about 15 seconds) …")
 	cp, err := controlplane.Start(ctx, controlplane.Options{ControllerManager: true, Log: os.Stdout})
 	if err != nil {
 		return err
@@ -87,7 +90,7 @@ func run(ctx context.Context, opts options, folders []string) (err error) {
 			return err
 		}
 		name := strings.ToLower(filepath.Base(filepath.Clean(folder)))
-		fmt.Printf("%s: %d objects\n", name, len(set.objects()))
+		fmt.Fprintf(os.Stdout, "%s: %d objects\n", name, len(set.objects()))
 		times, err := cluster.roundtrip(ctx, name, set)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)

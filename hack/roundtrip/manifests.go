@@ -12,7 +12,6 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -75,7 +74,7 @@ func readFolder(folder string) (manifests, error) {
 	}
 	var set manifests
 	for _, path := range paths {
-		content, err := os.ReadFile(path) //nolint:gosec // the user names the folder
+		content, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
@@ -108,11 +107,12 @@ func readObjects(content []byte) ([]*unstructured.Unstructured, error) {
 		switch {
 		case len(object.Object) == 0:
 		case object.IsList():
-			if err := object.EachListItem(func(item runtime.Object) error {
-				objects = append(objects, item.(*unstructured.Unstructured))
-				return nil
-			}); err != nil {
+			list, err := object.ToList()
+			if err != nil {
 				return nil, err
+			}
+			for i := range list.Items {
+				objects = append(objects, &list.Items[i])
 			}
 		default:
 			objects = append(objects, object)

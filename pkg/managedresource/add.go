@@ -26,7 +26,7 @@ const (
 	// ControllerName names the controller in logs and metrics.
 	ControllerName = "managedresource"
 	// secretRefIndex finds the ManagedResources that refer to a Secret.
-	secretRefIndex = "spec.secretRefs.name"
+	secretRefIndex = "spec.secretRefs.name" //nolint:gosec // the name of an index
 	// firstRetry is the delay after the first failure. It doubles with every further one, up to the sync period.
 	firstRetry = 100 * time.Millisecond
 )

@@ -114,7 +114,7 @@ func errorsOf(changes []change) []string {
 func reasonsOf(changes []change) []string {
 	items := make([]string, 0, len(changes))
 	for _, change := range changes {
-		items = append(items, change.Ref.String()+": "+change.reason)
+		items = append(items, change.String()+": "+change.reason)
 	}
 	return items
 }
@@ -200,7 +200,7 @@ func names(changes []change) string {
 	const shown = 5
 	refs := make([]string, 0, len(changes))
 	for _, change := range changes {
-		refs = append(refs, change.Ref.String())
+		refs = append(refs, change.String())
 	}
 	slices.SortFunc(refs, cmp.Compare[string])
 	if len(refs) > shown {

@@ -48,7 +48,10 @@ func NewObjects(config *rest.Config, httpClient *http.Client) (*Objects, error) 
 		return nil, fmt.Errorf("create a discovery client for the target cluster: %w", err)
 	}
 	objects := &Objects{config: config, http: httpClient, discovery: discoveryClient, metadata: metadataClient}
-	return objects, objects.Rediscover()
+	if err := objects.Rediscover(); err != nil {
+		return nil, err
+	}
+	return objects, nil
 }
 
 // Rediscover forgets what is known of the cluster's kinds. They are read again when they are next asked for.

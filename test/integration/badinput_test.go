@@ -12,13 +12,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 )
 
-func compressed(t testing.TB, content []byte) string {
-	t.Helper()
+func compressed(tb testing.TB, content []byte) string {
+	tb.Helper()
 	var buffer bytes.Buffer
 	writer := brotli.NewWriter(&buffer)
 	_, err := writer.Write(content)
-	must(t, err)
-	must(t, writer.Close())
+	must(tb, err)
+	must(tb, writer.Close())
 	return buffer.String()
 }
 
@@ -145,13 +145,13 @@ func TestBadInput(t *testing.T) {
 
 // wantRetry checks that failures are tried again with backoff, which an error asks for, where that may help, and left
 // to the next event or resync otherwise.
-func wantRetry(t testing.TB, retry bool, result reconcile.Result, err error) {
-	t.Helper()
+func wantRetry(tb testing.TB, retry bool, result reconcile.Result, err error) {
+	tb.Helper()
 	if retry != (err != nil) {
-		t.Errorf("the reconcile returns the error %v, want one: %t", err, retry)
+		tb.Errorf("the reconcile returns the error %v, want one: %t", err, retry)
 	}
 	if err == nil && result.RequeueAfter != syncPeriod {
-		t.Errorf("comes back after %s, want %s", result.RequeueAfter, syncPeriod)
+		tb.Errorf("comes back after %s, want %s", result.RequeueAfter, syncPeriod)
 	}
 }
 

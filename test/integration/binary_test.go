@@ -105,11 +105,11 @@ server:
 	return p
 }
 
-func freeAddress(t testing.TB) string {
-	t.Helper()
+func freeAddress(tb testing.TB) string {
+	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	must(t, listener.Close())
+	must(tb, err)
+	must(tb, listener.Close())
 	return listener.Addr().String()
 }
 

@@ -290,18 +290,18 @@ func (f *fixture) wantNoConfigMap(name string) {
 	}
 }
 
-func wantContains(t testing.TB, text string, parts ...string) {
-	t.Helper()
+func wantContains(tb testing.TB, text string, parts ...string) {
+	tb.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			t.Errorf("%q is not in: %s", part, text)
+			tb.Errorf("%q is not in: %s", part, text)
 		}
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }

@@ -172,9 +172,9 @@ spec:
 func TestCustomResourceBesideItsDefinition(t *testing.T) {
 	f := newFixture(t)
 	group := f.namespace + ".example.org"
-	mr := f.manage("set", "apiVersion: "+group+"/v1\nkind: Coupon\nmetadata: {name: summer}\nspec: {percent: 10}\n",
+	f.manage("set", "apiVersion: "+group+"/v1\nkind: Coupon\nmetadata: {name: summer}\nspec: {percent: 10}\n",
 		strings.ReplaceAll(definition, "GROUP", group))
-	mr = f.reconcileOK("set")
+	mr := f.reconcileOK("set")
 	if len(mr.Status.Resources) != 2 {
 		t.Errorf("inventory is %v", mr.Status.Resources)
 	}
