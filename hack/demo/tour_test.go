@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/andybalholm/brotli"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-k8s/trellis/examples"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+func TestPack(t *testing.T) {
+	files := fstest.MapFS{
+		"shop/b.yaml":   {Data: []byte("b: 1\n")},
+		"shop/a.yaml":   {Data: []byte("a: 1")},
+		"shop/notes.md": {Data: []byte("no manifest")},
+	}
+	plain := mustPack(t, files, delivery{name: "plain", folder: "shop"})
+	if got := plain.secret.Data; len(got) != 2 || string(got["a.yaml"]) != "a: 1" || string(got["b.yaml"]) != "b: 1\n" {
+		t.Errorf("the plain Secret holds %q", got)
+	}
+	if !ptr.Deref(plain.secret.Immutable, false) || !strings.HasPrefix(plain.secret.Name, "plain-") {
+		t.Errorf("the Secret %s is not immutable or not named after its delivery", plain.secret.Name)
+	}
+	if plain.files != 2 || plain.size != 9 {
+		t.Errorf("%d files of %d bytes, want 2 of 9", plain.files, plain.size)
+	}
+
+	compressed := mustPack(t, files, delivery{name: "compressed", folder: "shop", compress: true})
+	content, err := io.ReadAll(brotli.NewReader(bytes.NewReader(compressed.secret.Data["data.yaml.br"])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "---\na: 1\n---\nb: 1\n\n"; string(content) != want {
+		t.Errorf("the compressed Secret holds %q, want %q", content, want)
+	}
+
+	if _, err := (delivery{folder: "nowhere"}).pack(files); err == nil || !strings.Contains(err.Error(), "no manifests in nowhere") {
+		t.Errorf("error %v for a folder that does not exist", err)
+	}
+}
+
+func TestSecretsAreNamedAfterTheirContent(t *testing.T) {
+	d := delivery{name: "shop", folder: "shop", compress: true}
+	name := func(content string) string {
+		return mustPack(t, fstest.MapFS{"shop/a.yaml": {Data: []byte(content)}}, d).secret.Name
+	}
+	if first, second := name("a: 1"), name("a: 1"); first != second {
+		t.Error("the same manifests got different names, so a second tour would write them again")
+	}
+	if name("a: 1") == name("a: 2") {
+		t.Error("different manifests got the same name, though the Secret is immutable")
+	}
+}
+
+// TestExamples looks for what the tour takes for granted about the examples.
+func TestExamples(t *testing.T) {
+	g := &guide{files: examples.Files}
+	for _, d := range webshop {
+		mustPack(t, examples.Files, d)
+	}
+	for _, name := range []string{"webshop/base/configmap.yaml", "webshop/app/deployment.yaml", "webshop/app/autoscaler.yaml"} {
+		object := map[string]any{}
+		if err := g.readExample(name, &object); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func mustPack(t *testing.T, files fs.FS, d delivery) *parcel {
+	t.Helper()
+	p, err := d.pack(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestAppliedCondition(t *testing.T) {
+	mr := func(status resourcesv1alpha1.ConditionStatus, observed int64) *resourcesv1alpha1.ManagedResource {
+		mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		mr.Status.ObservedGeneration = observed
+		mr.Status.Conditions = []resourcesv1alpha1.Condition{
+			{Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionTrue},
+			{Type: resourcesv1alpha1.ResourcesApplied, Status: status},
+		}
+		return mr
+	}
+	for name, test := range map[string]struct {
+		mr   *resourcesv1alpha1.ManagedResource
+		want resourcesv1alpha1.ConditionStatus
+	}{
+		"without conditions":    {&resourcesv1alpha1.ManagedResource{}, resourcesv1alpha1.ConditionUnknown},
+		"applied":               {mr(resourcesv1alpha1.ConditionTrue, 2), resourcesv1alpha1.ConditionTrue},
+		"applied before":        {mr(resourcesv1alpha1.ConditionTrue, 1), resourcesv1alpha1.ConditionUnknown},
+		"failed, not concluded": {mr(resourcesv1alpha1.ConditionFalse, 1), resourcesv1alpha1.ConditionFalse},
+	} {
+		if got := appliedCondition(test.mr).Status; got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+func TestManagedResourceRows(t *testing.T) {
+	now := time.Now()
+	mr := resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "garden", Name: "shop", CreationTimestamp: metav1.NewTime(now.Add(-90 * time.Second)),
+	}}
+	seed := *mr.DeepCopy()
+	seed.Spec.Class = ptr.To("seed")
+	seed.Status.Resources = make([]resourcesv1alpha1.ObjectReference, 3)
+	seed.Status.Conditions = []resourcesv1alpha1.Condition{
+		{Type: resourcesv1alpha1.ResourcesApplied, Status: resourcesv1alpha1.ConditionFalse, Message: "two\nlines"},
+	}
+	var got []string
+	for _, row := range managedResourceRows([]resourcesv1alpha1.ManagedResource{mr, seed}, now) {
+		got = append(got, strings.Join(row, "|"))
+	}
+	want := []string{
+		"garden/shop|(default)|Unknown|0|90s|The resource-manager has not looked at it yet.",
+		"garden/shop|seed|False|3|90s|two lines",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestStateOf(t *testing.T) {
+	for _, test := range []struct{ object, want string }{
+		{"kind: ConfigMap\ndata: {a: b}", "1 key"},
+		{"kind: Secret", "0 keys"},
+		{"kind: Deployment\nspec: {replicas: 3}\nstatus: {readyReplicas: 2}", "2/3 ready"},
+		{"kind: ReplicaSet\nspec: {replicas: 3}", "0/3 ready"},
+		{"kind: Pod\nstatus: {phase: Pending}", "Pending"},
+		{"kind: Pod\nstatus: {phase: Running}\nspec: {nodeName: node-1}", "Running on node-1"},
+		{"kind: Namespace\nstatus: {phase: Active}", "Active"},
+		{"kind: Service\nspec: {clusterIP: 10.0.0.1}", "10.0.0.1"},
+		{"kind: EndpointSlice\nendpoints: [{}, {}]", "2 endpoints"},
+		{"kind: EndpointSlice\nendpoints: null", "0 endpoints"},
+		{"kind: HorizontalPodAutoscaler\nspec: {minReplicas: 2, maxReplicas: 5}\nstatus: {desiredReplicas: 4}", "wants 4 (of 2 to 5)"},
+		{"kind: CustomResourceDefinition\nstatus: {conditions: [{type: Established, status: 'True'}]}", "established"},
+		{"kind: CustomResourceDefinition", "not established"},
+		{"kind: Coupon", "present"},
+		{"kind: Pod\nmetadata: {deletionTimestamp: '2030-01-01T00:00:00Z'}", "being deleted"},
+	} {
+		if got := stateOf(parse(t, test.object).Object); got != test.want {
+			t.Errorf("%q: %q, want %q", test.object, got, test.want)
+		}
+	}
+}
+
+func TestOwners(t *testing.T) {
+	o := owners{}
+	o.add([]unstructured.Unstructured{
+		parse(t, "kind: Pod\nmetadata: {name: b-1, uid: pod, ownerReferences: [{uid: set-b}]}"),
+		parse(t, "kind: ReplicaSet\nmetadata: {name: b, uid: set-b, ownerReferences: [{uid: deployment}]}"),
+		parse(t, "kind: ReplicaSet\nmetadata: {name: a, uid: set-a, ownerReferences: [{uid: deployment}]}"),
+		parse(t, "kind: Pod\nmetadata: {name: other, uid: other}"),
+		parse(t, "kind: Pod\nmetadata: {name: itself, uid: loop, ownerReferences: [{uid: loop}]}"),
+	})
+	got := o.below(types.UID("deployment"), maxDepth)
+	if len(got) != 2 || got[0].name != "ReplicaSet a" || got[1].name != "ReplicaSet b" {
+		t.Fatalf("got %+v, want the ReplicaSets a and b", got)
+	}
+	if len(got[0].children) != 0 || len(got[1].children) != 1 || got[1].children[0].name != "Pod b-1" {
+		t.Errorf("got %+v, want the Pod b-1 below the ReplicaSet b alone", got)
+	}
+	depth := 0
+	for loop := o.below(types.UID("loop"), maxDepth); len(loop) > 0; loop = loop[0].children {
+		depth++
+	}
+	if depth != maxDepth {
+		t.Errorf("an object that owns itself is shown %d times, want %d", depth, maxDepth)
+	}
+}
+
+// parse reads an object as it comes from the API server, with whole numbers as int64.
+func parse(t *testing.T, manifest string) unstructured.Unstructured {
+	t.Helper()
+	asJSON, err := yaml.YAMLToJSON([]byte("apiVersion: v1\n" + manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(asJSON); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
