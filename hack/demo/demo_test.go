@@ -38,7 +38,9 @@ func TestUpAndDown(t *testing.T) {
 		t.Error(err)
 	}
 	expect(t, "already running", "up", "--control-plane-only", "--dir", dir)
-	expect(t, "", "tour", "--dir", dir)
+	if err := run(t.Context(), []string{"tour", "--dir", dir}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "make demo") {
+		t.Errorf("a tour without a resource-manager: error %v, want one with what to do", err)
+	}
 
 	expect(t, "Stopped", "down", "--dir", dir)
 	if _, err := client.ServerVersion(); err == nil {

@@ -27,8 +27,10 @@ const (
 	ControllerName = "managedresource"
 	// secretRefIndex finds the ManagedResources that refer to a Secret.
 	secretRefIndex = "spec.secretRefs.name" //nolint:gosec // the name of an index
-	// firstRetry is the delay after the first failure. It doubles with every further one, up to the sync period.
+	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry or the sync
+	// period: what a ManagedResource waits for may come from another one, which is no event.
 	firstRetry = 100 * time.Millisecond
+	lastRetry  = 30 * time.Second
 )
 
 // AddToManager registers the controller: it watches ManagedResources and, by their metadata alone, the Secrets of the
@@ -45,7 +47,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager) erro
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.Options.ConcurrentSyncs,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				firstRetry, r.Options.SyncPeriod),
+				firstRetry, min(lastRetry, r.Options.SyncPeriod)),
 		}).
 		Complete(r)
 }

@@ -47,7 +47,7 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 		}
 	}
 	p.claims.set(p.self.owner, slices.Collect(maps.Keys(p.remaining())))
-	p.emitEvents()
+	p.emitEvents(ctx)
 	if verdict.status == resourcesv1alpha1.ConditionFalse && before.Message != verdict.message {
 		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, verdict.reason, actionEvent, "%s", shorten(verdict.message))
 	}
@@ -92,20 +92,21 @@ func (p *pass) remaining() inventory {
 // result says when to come back: soon for what is pending, with growing delay for what failed but may work the next
 // time, and after the sync period otherwise.
 func (p *pass) result(ctx context.Context, tally tally, verdict verdict) (reconcile.Result, error) {
-	if verdict.status == resourcesv1alpha1.ConditionFalse {
-		log.FromContext(ctx).Info("ManagedResource is not fully applied", "reason", verdict.reason, "message", verdict.message)
-	}
 	switch {
-	case tally.retryable():
+	case tally.retryable(): // the error is logged by the caller
 		return reconcile.Result{}, fmt.Errorf("%s: %s", verdict.reason, shorten(verdict.message))
 	case len(tally.waiting) > 0 || len(tally.pending) > 0:
 		return reconcile.Result{RequeueAfter: pendingInterval}, nil
 	}
+	if verdict.status == resourcesv1alpha1.ConditionFalse {
+		log.FromContext(ctx).Info("ManagedResource waits for a change by its user", "reason", verdict.reason,
+			"message", verdict.message)
+	}
 	return reconcile.Result{RequeueAfter: p.Options.SyncPeriod}, nil
 }
 
-// emitEvents tells what was changed in the target cluster.
-func (p *pass) emitEvents() {
+// emitEvents tells, in Events and the log, what was changed in the target cluster.
+func (p *pass) emitEvents(ctx context.Context) {
 	done := map[string][]change{}
 	for _, change := range p.changes {
 		switch {
@@ -120,7 +121,9 @@ func (p *pass) emitEvents() {
 	}
 	for _, reason := range []string{eventCreated, eventUpdated, eventPruned} {
 		if changes := done[reason]; len(changes) > 0 {
-			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, reason, actionEvent, "%s %s", reason, shorten(names(changes)))
+			text := shorten(names(changes))
+			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, reason, actionEvent, "%s %s", reason, text)
+			log.FromContext(ctx).Info("Changed objects in the target cluster", "what", reason, "objects", text)
 		}
 	}
 }

@@ -117,8 +117,8 @@ func (in applyInput) decide(manifest *object.Manifest, state live.State) change 
 		if err, ok := in.heldBack[manifest.GroupKind()]; ok {
 			return change{action: actionWait, reason: fmt.Sprintf("its CustomResourceDefinition is not ready: %v", err)}
 		}
-		return change{action: actionFail, err: fmt.Errorf("%w: install its CustomResourceDefinition or API, "+
-			"or remove the object", state.Err)}
+		return change{action: actionFail, err: fmt.Errorf("%s: %w: install its CustomResourceDefinition or API, "+
+			"or remove the object", manifest.Ref, state.Err)}
 	default:
 		return change{action: actionFail, err: errors.Join(errNotRead, state.Err)}
 	}

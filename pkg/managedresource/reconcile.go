@@ -137,7 +137,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 		}
 	}
 	r.claims.set(p.self.owner, nil)
-	p.emitEvents()
+	p.emitEvents(ctx)
 	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
 }
 
