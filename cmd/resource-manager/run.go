@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -20,8 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -29,6 +26,7 @@ import (
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 	"github.com/trellis-k8s/trellis/pkg/target"
@@ -107,75 +105,49 @@ func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfi
 	return mgr, addProfiles(mgr, config)
 }
 
-// cacheOptions restricts the cache to the configured namespaces and keeps nothing of Secrets but their names and
-// versions: annotations of kubectl repeat a Secret's data.
-func cacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Options {
-	options := cache.Options{
-		SyncPeriod:       ptr.To(config.SourceClientConnection.CacheResyncPeriod.Duration),
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}: {
-				Transform: keepNameAndVersion,
-			},
-			&corev1.Secret{}: {Transform: keepNameAndVersion},
-		},
-	}
-	for _, namespace := range config.SourceClientConnection.Namespaces {
-		if options.DefaultNamespaces == nil {
-			options.DefaultNamespaces = map[string]cache.Config{}
-		}
-		options.DefaultNamespaces[namespace] = cache.Config{}
-	}
-	return options
-}
-
-func keepNameAndVersion(obj any) (any, error) {
-	meta, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return obj, nil
-	}
-	return &metav1.PartialObjectMetadata{
-		TypeMeta: meta.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
-		},
-	}, nil
-}
-
 // addManagedResource adds the controller of ManagedResources.
 func addManagedResource(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
 	targetConfig *rest.Config,
 ) error {
-	httpClient, err := rest.HTTPClientFor(targetConfig)
+	targetCluster, err := cluster.New(targetConfig, func(options *cluster.Options) {
+		options.Scheme = mgr.GetScheme()
+		options.Cache = targetCacheOptions(config)
+	})
 	if err != nil {
 		return fmt.Errorf("set up the connection to the target cluster: %w", err)
 	}
-	objects, err := target.NewObjects(targetConfig, httpClient)
+	if err := mgr.Add(targetCluster); err != nil {
+		return fmt.Errorf("add the target cluster: %w", err)
+	}
+	objects, err := target.NewObjects(targetConfig, targetCluster.GetHTTPClient())
 	if err != nil {
 		return err
 	}
+	policy := fieldowner.DefaultPolicy()
 	settings := config.Controllers.ManagedResource
 	limits := managedresource.DefaultLimits()
 	limits.Bytes = settings.MaxSecretSize.Value()
 	reconciler := managedresource.NewReconciler(managedresource.Reconciler{
-		Source:   mgr.GetClient(),
-		Direct:   mgr.GetAPIReader(),
-		Objects:  objects,
-		Live:     live.NewReader(objects),
-		Engine:   apply.NewEngine(objects, clock.RealClock{}),
-		Recorder: mgr.GetEventRecorder("resource-manager"),
-		Clock:    clock.RealClock{},
+		Source:      mgr.GetClient(),
+		Direct:      mgr.GetAPIReader(),
+		Autoscalers: targetCluster.GetCache(),
+		Objects:     objects,
+		Live:        live.NewReader(objects, policy),
+		Engine:      apply.NewEngine(objects, policy, clock.RealClock{}),
+		Recorder:    mgr.GetEventRecorder("resource-manager"),
+		Clock:       clock.RealClock{},
 		Options: managedresource.Options{
 			Class:           *config.Controllers.ResourceClass,
 			ClusterID:       *config.Controllers.ClusterID,
 			ManagedBy:       *settings.ManagedByLabelValue,
 			SyncPeriod:      settings.SyncPeriod.Duration,
+			CollectsGarbage: config.Controllers.GarbageCollector.Enabled,
 			AlwaysUpdate:    *settings.AlwaysUpdate,
 			ConcurrentSyncs: *settings.ConcurrentSyncs,
 			Limits:          limits,
 		},
 	})
-	return reconciler.AddToManager(ctx, mgr)
+	return reconciler.AddToManager(ctx, mgr, targetCluster.GetCache())
 }
 
 func address(server *configv1alpha1.Server) string {

@@ -10,10 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/pkg/target"
@@ -31,13 +33,25 @@ const (
 // over all its users.
 type Engine struct {
 	objects *target.Objects
+	policy  fieldowner.Policy
 	clock   clock.WithTicker
 	slots   chan struct{}
 }
 
-// NewEngine returns an engine for the cluster that objects give access to.
-func NewEngine(objects *target.Objects, clk clock.WithTicker) *Engine {
-	return &Engine{objects: objects, clock: clk, slots: make(chan struct{}, requestsInFlight)}
+// NewEngine returns an engine for the cluster that objects give access to. The policy says whose fields it takes over.
+func NewEngine(objects *target.Objects, policy fieldowner.Policy, clk clock.WithTicker) *Engine {
+	return &Engine{objects: objects, policy: policy, clock: clk, slots: make(chan struct{}, requestsInFlight)}
+}
+
+// Task is one object to be applied.
+type Task struct {
+	object.Manifest
+	// Live is the object as it was found; nil if it did not exist.
+	Live *live.Observation
+	// Strip are the labels and annotations that others added and that are to be removed.
+	Strip Strip
+	// Replace has the object deleted and created anew if its update is rejected as invalid.
+	Replace Replace
 }
 
 // Outcome is what became of one object that was to be applied.
@@ -49,36 +63,74 @@ type Outcome struct {
 	Err error
 }
 
-// Apply sends every manifest by server-side apply, one request each, and returns one outcome per manifest in the order
-// of the manifests. Fields that others own are taken from them. A failure does not keep the others from being tried.
-func (e *Engine) Apply(ctx context.Context, manifests []object.Manifest) []Outcome {
-	outcomes := make([]Outcome, len(manifests))
-	e.forEach(len(manifests), func(i int) {
-		observation, err := e.apply(ctx, manifests[i])
+// Apply sends every object by server-side apply, and returns one outcome per task in the order of the tasks. Fields that
+// others own are taken from them. A failure does not keep the others from being tried.
+//
+// That is one request for each object, and some more where predecessors or people own fields that have to go, or where
+// fields are to be preserved.
+func (e *Engine) Apply(ctx context.Context, tasks []Task) []Outcome {
+	outcomes := make([]Outcome, len(tasks))
+	e.forEach(len(tasks), func(i int) {
+		observation, err := e.apply(ctx, tasks[i])
 		if err != nil {
-			err = explain(manifests[i], err)
+			err = explain(tasks[i].Manifest, err)
 		}
-		outcomes[i] = Outcome{Ref: manifests[i].Ref, Observation: observation, Err: err}
+		outcomes[i] = Outcome{Ref: tasks[i].Ref, Observation: observation, Err: err}
 	})
 	return outcomes
 }
 
-func (e *Engine) apply(ctx context.Context, manifest object.Manifest) (live.Observation, error) {
+func (e *Engine) apply(ctx context.Context, task Task) (live.Observation, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
-	resource, err := e.objects.Resource(manifest.Ref)
+	resource, err := e.objects.Resource(task.Ref)
 	if err != nil {
 		return live.Observation{}, err
 	}
-	meta, err := resource.Patch(ctx, manifest.Name, types.ApplyPatchType, manifest.Body, metav1.PatchOptions{
+	meta, err := e.createOrUpdate(ctx, resource, task)
+	if invalid(err) && task.Live != nil && task.Replace.due(err) {
+		meta, err = e.replace(ctx, resource, task, err)
+	}
+	if err != nil {
+		return live.Observation{}, e.objects.Explain(task.Ref, err)
+	}
+	return live.Observe(meta, e.policy), nil
+}
+
+func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceInterface, task Task,
+) (*metav1.PartialObjectMetadata, error) {
+	if task.Live == nil {
+		return patch(ctx, resource, task.Name, task.initialBody())
+	}
+	body, err := e.preserve(ctx, resource, task)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := patch(ctx, resource, task.Name, body)
+	if err != nil {
+		return nil, err
+	}
+	if meta, err = e.takeOver(ctx, resource, task, meta, body); err != nil {
+		return nil, err
+	}
+	return strip(ctx, resource, meta, task.Strip)
+}
+
+// initialBody is what is sent to create the object.
+func (t Task) initialBody() []byte {
+	if t.Initial != nil {
+		return t.Initial
+	}
+	return t.Body
+}
+
+func patch(ctx context.Context, resource metadata.ResourceInterface, name string, body []byte,
+) (*metav1.PartialObjectMetadata, error) {
+	return resource.Patch(ctx, name, types.ApplyPatchType, body, metav1.PatchOptions{
 		FieldManager: resourcesv1alpha1.FieldManager,
 		Force:        ptr.To(true),
 	})
-	if err != nil {
-		return live.Observation{}, e.objects.Explain(manifest.Ref, err)
-	}
-	return live.Observe(meta), nil
 }
 
 // Deletion is an object to be deleted, in the state in which the decision to delete it was taken.

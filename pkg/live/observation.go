@@ -2,12 +2,17 @@
 package live
 
 import (
+	"bytes"
+	"maps"
+	"slices"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -42,37 +47,60 @@ type Observation struct {
 	Origin string
 	// ManagedBy is the managed-by label.
 	ManagedBy string
+	// Labels and Annotations are the keys that the object has, sorted.
+	Labels, Annotations []string
 	// OwnedDigest tells whether the fields that the resource-manager owns changed hands; empty if it owns none.
 	OwnedDigest string
-	// Deleting is set once the object has a deletion timestamp.
-	Deleting bool
+	// OwnsReplicas is set if the resource-manager may own spec.replicas.
+	OwnsReplicas bool
+	// Displaceable is set if a predecessor or a person owns fields that the resource-manager takes over.
+	Displaceable bool
+	// Deleting is when the object's deletion was asked for; zero if it was not.
+	Deleting time.Time
+	// Finalizers is set if something holds up the object's deletion.
+	Finalizers bool
+	// FinalizeAfter is the annotation that says when its finalizers are removed.
+	FinalizeAfter string
 	// Keep is set if the object asks never to be deleted.
 	Keep bool
+	// GarbageCollectable is set if the garbage collector deletes the object when nothing refers to it.
+	GarbageCollectable bool
 }
 
-// Observe reduces an object's metadata.
-func Observe(meta *metav1.PartialObjectMetadata) Observation {
-	return Observation{
-		UID:             meta.UID,
-		ResourceVersion: meta.ResourceVersion,
-		Origin:          meta.Annotations[resourcesv1alpha1.AnnotationOrigin],
-		ManagedBy:       meta.Labels[resourcesv1alpha1.LabelManagedBy],
-		OwnedDigest:     ownedDigest(meta.ManagedFields),
-		Deleting:        meta.DeletionTimestamp != nil,
-		Keep:            truthy(meta.Annotations[resourcesv1alpha1.AnnotationKeepObject]),
+// Observe reduces an object's metadata. The policy says whose fields are taken over.
+func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Observation {
+	observation := Observation{
+		UID:                meta.UID,
+		ResourceVersion:    meta.ResourceVersion,
+		Origin:             meta.Annotations[resourcesv1alpha1.AnnotationOrigin],
+		ManagedBy:          meta.Labels[resourcesv1alpha1.LabelManagedBy],
+		Labels:             slices.Sorted(maps.Keys(meta.Labels)),
+		Annotations:        slices.Sorted(maps.Keys(meta.Annotations)),
+		Finalizers:         len(meta.Finalizers) > 0,
+		FinalizeAfter:      meta.Annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter],
+		Keep:               truthy(meta.Annotations[resourcesv1alpha1.AnnotationKeepObject]),
+		GarbageCollectable: truthy(meta.Labels[resourcesv1alpha1.LabelGarbageCollectableReference]),
 	}
+	if meta.DeletionTimestamp != nil {
+		observation.Deleting = meta.DeletionTimestamp.Time
+	}
+	if owned := fieldowner.Owned(meta.ManagedFields); owned != nil {
+		// Times are left out: an apply without effect may not move them.
+		observation.OwnedDigest = object.Digest([]byte(owned.APIVersion), owned.FieldsV1.GetRawBytes())
+		observation.OwnsReplicas = bytes.Contains(owned.FieldsV1.GetRawBytes(), []byte(`"f:replicas"`))
+	}
+	// Fields that cannot be read are nobody's to take.
+	_, displaceable, err := fieldowner.Displace(meta.ManagedFields, policy, Preserved(meta))
+	observation.Displaceable = displaceable && err == nil
+	return observation
 }
 
-// ownedDigest digests the field sets that server-side apply recorded for us. The API server writes them in one order,
-// and takes out a field as soon as somebody else changes it. Times are left out: a no-op apply may not move them.
-func ownedDigest(entries []metav1.ManagedFieldsEntry) string {
-	for _, entry := range entries {
-		if entry.Manager == resourcesv1alpha1.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply &&
-			entry.Subresource == "" && entry.FieldsV1 != nil {
-			return object.Digest([]byte(entry.APIVersion), entry.FieldsV1.GetRawBytes())
-		}
+// Preserved returns the fields that a live object asks to be left as they are.
+func Preserved(meta *metav1.PartialObjectMetadata) []fieldowner.Pattern {
+	if !truthy(meta.Annotations[resourcesv1alpha1.AnnotationPreserveResources]) {
+		return nil
 	}
-	return ""
+	return fieldowner.ComputeResources()
 }
 
 func truthy(value string) bool {

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
@@ -22,11 +23,12 @@ const (
 // Reader reads the state of objects from the API server, past any cache.
 type Reader struct {
 	objects *target.Objects
+	policy  fieldowner.Policy
 }
 
-// NewReader returns a reader of the given objects.
-func NewReader(objects *target.Objects) *Reader {
-	return &Reader{objects: objects}
+// NewReader returns a reader of the given objects. The policy says whose fields are taken over.
+func NewReader(objects *target.Objects, policy fieldowner.Policy) *Reader {
+	return &Reader{objects: objects, policy: policy}
 }
 
 // Read returns the state of every object named in refs. It never fails as a whole: what could not be read is Unknown.
@@ -57,7 +59,7 @@ func (r *Reader) read(ctx context.Context, ref object.Ref) State {
 	if err == nil {
 		var meta *metav1.PartialObjectMetadata
 		if meta, err = resource.Get(ctx, ref.Name, metav1.GetOptions{}); err == nil {
-			return State{Presence: Present, Observation: Observe(meta)}
+			return State{Presence: Present, Observation: Observe(meta, r.policy)}
 		}
 		err = r.objects.Explain(ref, err)
 	}

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
@@ -34,8 +37,8 @@ const (
 )
 
 // AddToManager registers the controller: it watches ManagedResources and, by their metadata alone, the Secrets of the
-// source cluster.
-func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager) error {
+// source cluster, and the HorizontalPodAutoscalers in the cache of the target cluster.
+func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targetCache cache.Cache) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, secretRefIndex, secretNames)
 	if err != nil {
 		return fmt.Errorf("index ManagedResources by Secret: %w", err)
@@ -44,6 +47,8 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager) erro
 		Named(ControllerName).
 		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(relevantChange())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.referringToSecret)).
+		WatchesRawSource(source.Kind(targetCache, &autoscalingv2.HorizontalPodAutoscaler{},
+			handler.TypedEnqueueRequestsFromMapFunc(r.owningScaledObject), startsOrStopsScaling())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.Options.ConcurrentSyncs,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
@@ -82,6 +87,28 @@ func (r *Reconciler) referringToSecret(ctx context.Context, secret client.Object
 		})
 	}
 	return requests
+}
+
+// owningScaledObject returns the ManagedResource that wants what an autoscaler scales.
+func (r *Reconciler) owningScaledObject(_ context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler) []reconcile.Request {
+	key, ok := scaledObject(autoscaler)
+	if !ok {
+		return nil
+	}
+	owner, ok := r.claims.first(key)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: owner}}
+}
+
+// startsOrStopsScaling lets through the creation and deletion of autoscalers, and changes of what they scale.
+func startsOrStopsScaling() predicate.TypedPredicate[*autoscalingv2.HorizontalPodAutoscaler] {
+	return predicate.TypedFuncs[*autoscalingv2.HorizontalPodAutoscaler]{
+		UpdateFunc: func(e event.TypedUpdateEvent[*autoscalingv2.HorizontalPodAutoscaler]) bool {
+			return e.ObjectOld.Spec.ScaleTargetRef != e.ObjectNew.Spec.ScaleTargetRef
+		},
+	}
 }
 
 // relevantChange lets through what may change what has to be done: the spec, the start of the deletion, the annotations

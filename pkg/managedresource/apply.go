@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/live"
@@ -39,22 +40,41 @@ func (p *pass) applyWave(ctx context.Context, manifests []object.Manifest, heldB
 		ownership: p.ownership(ctx),
 		heldBack:  heldBack,
 		always:    p.Options.AlwaysUpdate,
+
+		forceLabels:      ptr.Deref(p.mr.Spec.ForceOverwriteLabels, false),
+		forceAnnotations: ptr.Deref(p.mr.Spec.ForceOverwriteAnnotations, false),
 	})
-	var due []object.Manifest
-	var dueChanges []*change
+	var tasks []apply.Task
+	var due []*change
 	for i := range changes {
-		if changes[i].action == actionCreate || changes[i].action == actionApply {
-			due = append(due, *changes[i].manifest)
-			dueChanges = append(dueChanges, &changes[i])
+		if task, ok := taskOf(&changes[i]); ok {
+			tasks, due = append(tasks, task), append(due, &changes[i])
 		}
 	}
-	for i, outcome := range p.Engine.Apply(ctx, due) {
-		change := dueChanges[i]
+	for i, outcome := range p.Engine.Apply(ctx, tasks) {
+		change := due[i]
 		change.err = outcome.Err
 		change.unchanged = change.observation.ResourceVersion == outcome.Observation.ResourceVersion
 		change.observation = outcome.Observation
 	}
 	return changes
+}
+
+// taskOf returns what the engine has to do about a wanted object. A wrong annotation makes the change fail.
+func taskOf(change *change) (apply.Task, bool) {
+	if change.action != actionCreate && change.action != actionApply {
+		return apply.Task{}, false
+	}
+	task := apply.Task{Manifest: *change.manifest, Strip: change.strip}
+	if change.action == actionApply {
+		task.Live = &change.observation
+	}
+	var err error
+	if task.Replace, err = replaceOf(change.manifest); err != nil {
+		change.action, change.err = actionFail, err
+		return apply.Task{}, false
+	}
+	return task, true
 }
 
 // awaitDefinitions waits until the kinds of new CustomResourceDefinitions are served, and holds back those that are not.
@@ -78,9 +98,16 @@ func (p *pass) unwanted() inventory {
 	if len(p.problems) > 0 {
 		return nil
 	}
-	unwanted := maps.Clone(p.recorded)
-	for _, manifest := range p.manifests {
-		delete(unwanted, manifest.Key())
+	equivalences := newEquivalences(p.mr.Spec.Equivalences)
+	wanted := map[object.Key]bool{}
+	for _, ref := range slices.Concat(refsOf(p.manifests), p.released) {
+		wanted[equivalences.identity(ref.Key())] = true
+	}
+	unwanted := inventory{}
+	for key, entry := range p.recorded {
+		if !wanted[equivalences.identity(key)] {
+			unwanted[key] = entry
+		}
 	}
 	return unwanted
 }
@@ -115,6 +142,9 @@ func (p *pass) pruneWave(ctx context.Context, entries inventory) []change {
 		ownership: p.ownership(ctx),
 		managedBy: p.Options.ManagedBy,
 		abolished: p.abolished(ctx, states),
+
+		collectsGarbage: p.Options.CollectsGarbage,
+		now:             p.Clock.Now(),
 	})
 	p.delete(ctx, changes)
 	return changes
@@ -160,11 +190,21 @@ func (p *pass) delete(ctx context.Context, changes []change) {
 			sent = append(sent, due[i].Ref)
 		}
 	}
+	p.finalize(ctx, changes)
 	states := p.Live.Read(ctx, sent)
 	for _, change := range due {
 		state, wasSent := states[change.Key()]
 		if wasSent && !gone(change.observation, state) {
 			change.action, change.reason = actionWait, "it is being deleted"
+		}
+	}
+}
+
+// finalize removes the finalizers of objects whose time is up.
+func (p *pass) finalize(ctx context.Context, changes []change) {
+	for i := range changes {
+		if changes[i].finalize {
+			changes[i].err = p.Engine.Finalize(ctx, apply.Deletion{Ref: changes[i].Ref, UID: changes[i].observation.UID})
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -32,11 +33,15 @@ type marks struct {
 	origin       string
 	managedBy    string
 	injectLabels map[string]string
+	// scaled tells which objects a HorizontalPodAutoscaler scales.
+	scaled func(object.Key) bool
 }
 
 // desired is what a ManagedResource wants in the target cluster.
 type desired struct {
 	manifests []object.Manifest
+	// released are objects that are not to be managed any more.
+	released []object.Ref
 	// problems are the parts that could not be read. While there are any, the manifests are not complete, so what is
 	// missing in them must not be pruned.
 	problems []problem
@@ -59,6 +64,10 @@ func render(documents []document, scopes map[schema.GroupVersionKind]scope, reco
 			continue
 		}
 		ref.Namespace = namespaceOf(ref, scopes[ref.GroupVersionKind], recorded)
+		if annotationOf(document.object, resourcesv1alpha1.AnnotationMode) == resourcesv1alpha1.ModeIgnore {
+			result.released = append(result.released, ref)
+			continue
+		}
 		manifest, err := finish(document, ref, marks)
 		if err != nil {
 			result.fail(fmt.Errorf("could not decode resource %s: %w", document.source, err))
@@ -134,17 +143,7 @@ func orDefault(namespace string) string {
 
 // finish sets an object's marks and encodes it.
 func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) {
-	meta := mapAt(doc.object, "metadata")
-	for _, field := range serverFields {
-		delete(meta, field)
-	}
-	delete(meta, "namespace")
-	if ref.Namespace != "" {
-		meta["namespace"] = ref.Namespace
-	}
-	if ref.Group == "" && ref.Kind == "Secret" {
-		mergeStringData(doc.object)
-	}
+	meta := normalize(doc.object, ref)
 	labels, err := stringMap(meta, "labels")
 	if err != nil {
 		return object.Manifest{}, err
@@ -153,25 +152,66 @@ func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) 
 	if err != nil {
 		return object.Manifest{}, err
 	}
-	authored := maps.Clone(annotations)
-	maps.Copy(labels, marks.labels())
-	annotations[resourcesv1alpha1.AnnotationOrigin] = marks.origin
-	annotations[resourcesv1alpha1.AnnotationDescription] = resourcesv1alpha1.Description
-	meta["labels"], meta["annotations"] = labels, annotations
-	labelTemplates(doc.object, ref.GroupKind(), marks.labels())
-
-	body, err := json.Marshal(doc.object)
-	if err != nil {
-		return object.Manifest{}, fmt.Errorf("encode %s: %w", ref, err)
-	}
 	manifest := object.Manifest{
-		Ref: ref, Body: body, Digest: object.Digest(body), Source: doc.source,
-		Labels: labels, Annotations: authored,
+		Ref: ref, Source: doc.source, Labels: labels, Annotations: maps.Clone(annotations),
+		CreateOnly: truthy(annotations[resourcesv1alpha1.AnnotationIgnore]),
 	}
 	if apply.IsDefinition(ref.GroupKind()) {
 		manifest.Defines, _ = definedKinds(doc.object)
 	}
+	if !manifest.CreateOnly {
+		maps.Copy(labels, marks.labels())
+		annotations[resourcesv1alpha1.AnnotationOrigin] = marks.origin
+		annotations[resourcesv1alpha1.AnnotationDescription] = resourcesv1alpha1.Description
+		meta["labels"], meta["annotations"] = labels, annotations
+		labelTemplates(doc.object, ref.GroupKind(), marks.labels())
+		preserved := preservedFields(ref.GroupKind(), doc.object, manifest.Annotations, marks.scaled(ref.Key()))
+		manifest.Preserve, manifest.PreserveIfSet = preserved.always, preserved.ifSet
+	}
+	return encode(manifest, doc.object)
+}
+
+// encode sets what is to be sent: without the preserved fields, and once more with them for the creation if there are any.
+func encode(manifest object.Manifest, obj map[string]any) (object.Manifest, error) {
+	body, err := json.Marshal(obj)
+	if err != nil {
+		return manifest, fmt.Errorf("encode %s: %w", manifest.Ref, err)
+	}
+	if slices.ContainsFunc(manifest.Preserve, func(p fieldowner.Pattern) bool { return p.Has(obj) }) {
+		manifest.Initial = body
+		for _, pattern := range manifest.Preserve {
+			pattern.Strip(obj)
+		}
+		if body, err = json.Marshal(obj); err != nil {
+			return manifest, fmt.Errorf("encode %s: %w", manifest.Ref, err)
+		}
+	}
+	manifest.Body, manifest.Digest = body, object.Digest(body)
 	return manifest, nil
+}
+
+// normalize removes from an object what only the API server sets, puts it into its namespace and returns its metadata.
+func normalize(obj map[string]any, ref object.Ref) map[string]any {
+	meta := mapAt(obj, "metadata")
+	for _, field := range serverFields {
+		delete(meta, field)
+	}
+	delete(meta, "namespace")
+	if ref.Namespace != "" {
+		meta["namespace"] = ref.Namespace
+	}
+	if ref.Group == "" && ref.Kind == "Secret" {
+		mergeStringData(obj)
+	}
+	return meta
+}
+
+// annotationOf returns an annotation of an object, empty if it has none.
+func annotationOf(obj map[string]any, key string) string {
+	meta, _ := obj["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	value, _ := annotations[key].(string)
+	return value
 }
 
 // serverFields are the fields of metadata that only the API server sets. They are found in objects that were read from

@@ -29,6 +29,7 @@ type pass struct {
 	scopes    map[schema.GroupVersionKind]scope
 	recorded  inventory
 	manifests []object.Manifest
+	released  []object.Ref
 	changes   []change
 }
 
@@ -92,13 +93,14 @@ func (p *pass) resolveScopes() {
 }
 
 // render turns the documents into manifests and lets go of them.
-func (p *pass) render() {
+func (p *pass) render(scalers autoscalers) {
 	rendered := render(p.documents, p.scopes, p.recorded, marks{
 		origin:       p.self.String(),
 		managedBy:    p.Options.ManagedBy,
 		injectLabels: p.mr.Spec.InjectLabels,
+		scaled:       p.scaledBy(scalers),
 	})
-	p.manifests, p.documents = rendered.manifests, nil
+	p.manifests, p.released, p.documents = rendered.manifests, rendered.released, nil
 	p.problems = append(p.problems, rendered.problems...)
 }
 

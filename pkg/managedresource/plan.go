@@ -3,12 +3,13 @@ package managedresource
 import (
 	"errors"
 	"fmt"
-	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -47,6 +48,12 @@ type change struct {
 	manifest *object.Manifest
 	// observation is the object before and, if it was applied, after the change.
 	observation live.Observation
+	// strip are labels and annotations of others that go.
+	strip apply.Strip
+	// finalize has the finalizers of an object that is being deleted removed.
+	finalize bool
+	// releasing is set if the object could not be released.
+	releasing bool
 	// unchanged is set if the object was applied without effect.
 	unchanged bool
 	// err says why the change was not carried out.
@@ -86,6 +93,8 @@ type applyInput struct {
 	// heldBack are the kinds whose CustomResourceDefinition of the same ManagedResource is not there yet, with the
 	// reason.
 	heldBack map[schema.GroupKind]error
+	// force removes labels and annotations that others added.
+	forceLabels, forceAnnotations bool
 	// always applies objects even if nothing changed.
 	always bool
 }
@@ -132,17 +141,25 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 	if owner, ok := in.ownership.otherOwner(key, observation); ok {
 		return conflict(key, owner)
 	}
-	if observation.Deleting {
+	if !observation.Deleting.IsZero() {
 		return change{action: actionWait, reason: "it is being deleted; it is created anew once it is gone"}
 	}
+	if manifest.CreateOnly {
+		return change{action: actionSkip, reason: "its annotation " + resourcesv1alpha1.AnnotationIgnore + " asks for it"}
+	}
+	strip := in.foreignKeys(manifest, observation)
 	digest := digestOf(*manifest, observation)
 	switch recorded := in.recorded[key].Digest; {
 	case in.always:
-		return change{action: actionApply, reason: "controllers.managedResource.alwaysUpdate is set"}
+		return change{action: actionApply, reason: "controllers.managedResource.alwaysUpdate is set", strip: strip}
 	case digest == "" || recorded == "":
-		return change{action: actionApply, reason: "it was not applied before"}
+		return change{action: actionApply, reason: "it was not applied before", strip: strip}
 	case digest != recorded:
-		return change{action: actionApply, reason: "it or its manifest changed"}
+		return change{action: actionApply, reason: "it or its manifest changed", strip: strip}
+	case observation.Displaceable:
+		return change{action: actionApply, reason: "somebody added fields to it", strip: strip}
+	case len(strip.Labels) > 0 || len(strip.Annotations) > 0:
+		return change{action: actionApply, reason: "somebody added labels or annotations to it", strip: strip}
 	}
 	return change{action: actionSkip, reason: "nothing changed"}
 }
@@ -160,6 +177,10 @@ type pruneInput struct {
 	ownership ownership
 	// managedBy is the value of the managed-by label.
 	managedBy string
+	// collectsGarbage is set if the garbage collector is enabled.
+	collectsGarbage bool
+	// now is the present time.
+	now time.Time
 	// abolished are the kinds that the API server certainly does not serve any more.
 	abolished map[schema.GroupKind]bool
 }
@@ -201,8 +222,10 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 		return change{action: actionRelease, reason: "its annotation " + resourcesv1alpha1.AnnotationKeepObject + " asks for it"}
 	case !in.ours(entry, observation):
 		return change{action: actionRelease, reason: "somebody else created it anew"}
-	case observation.Deleting:
-		return change{action: actionWait, reason: "it is being deleted"}
+	case in.collectsGarbage && observation.GarbageCollectable && isConfiguration(key):
+		return change{action: actionRelease, reason: "the garbage collector deletes it when nothing refers to it"}
+	case !observation.Deleting.IsZero():
+		return waitForDeletion(observation, in.now)
 	}
 	return change{action: actionDelete, reason: "it is no longer wanted"}
 }
@@ -213,6 +236,6 @@ func (in pruneInput) ours(entry resourcesv1alpha1.ObjectReference, observation l
 	if owner, ok := parseOrigin(observation.Origin); ok {
 		return owner.owner == in.ownership.self.owner
 	}
-	ignored, err := strconv.ParseBool(entry.Annotations[resourcesv1alpha1.AnnotationIgnore])
-	return observation.OwnedDigest != "" || observation.ManagedBy == in.managedBy || (err == nil && ignored)
+	return observation.OwnedDigest != "" || observation.ManagedBy == in.managedBy ||
+		truthy(entry.Annotations[resourcesv1alpha1.AnnotationIgnore])
 }

@@ -38,6 +38,8 @@ type Options struct {
 	ManagedBy string
 	// SyncPeriod is how often a ManagedResource is looked at without an event.
 	SyncPeriod time.Duration
+	// CollectsGarbage says that the garbage collector is enabled, which then deletes its ConfigMaps and Secrets.
+	CollectsGarbage bool
 	// AlwaysUpdate applies every object at every reconcile.
 	AlwaysUpdate bool
 	// ConcurrentSyncs is the number of ManagedResources that are reconciled at once.
@@ -52,6 +54,8 @@ type Reconciler struct {
 	Source client.Client
 	// Direct reads from the source cluster past any cache.
 	Direct client.Reader
+	// Autoscalers reads HorizontalPodAutoscalers of the target cluster.
+	Autoscalers client.Reader
 	// Objects, Live and Engine reach the target cluster.
 	Objects *target.Objects
 	Live    *live.Reader
@@ -115,11 +119,16 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	p := r.newPass(mr)
 	p.readSecrets(ctx)
 	p.resolveScopes()
-	p.render()
+	scalers, err := p.readAutoscalers(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	p.render(scalers)
 	p.claim()
 	if err := p.recordInventory(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
+	p.release(ctx)
 	p.applyWaves(ctx)
 	p.prune(ctx, p.unwanted())
 	return p.conclude(ctx)

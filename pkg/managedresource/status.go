@@ -31,6 +31,7 @@ type tally struct {
 	waiting     []change // to be applied later
 	undeletable []change // could not be deleted
 	pending     []change // deleted, but not gone
+	unreleased  []change // could not be released
 }
 
 func tallyOf(problems []problem, changes []change) tally {
@@ -40,6 +41,8 @@ func tallyOf(problems []problem, changes []change) tally {
 		switch {
 		case change.err != nil && wanted:
 			result.failed = append(result.failed, change)
+		case change.releasing:
+			result.unreleased = append(result.unreleased, change)
 		case change.err != nil:
 			result.undeletable = append(result.undeletable, change)
 		case change.action == actionWait && wanted:
@@ -59,6 +62,8 @@ func (t tally) verdict() verdict {
 		return verdict{resourcesv1alpha1.ConditionFalse, t.problemReason(), message}
 	case len(t.failed) > 0:
 		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonApplyFailed, message}
+	case len(t.unreleased) > 0:
+		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonReleaseOfOrphanedResourcesFailed, message}
 	case len(t.undeletable) > 0:
 		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionFailed, message}
 	case len(t.waiting) > 0:
@@ -86,6 +91,7 @@ func (t tally) message() string {
 	sections := []string{
 		section("Could not read all manifests, so nothing is pruned", problems),
 		section("Could not apply", errorsOf(t.failed)),
+		section("Could not release", errorsOf(t.unreleased)),
 		section("Could not delete", errorsOf(t.undeletable)),
 		section("Waiting to apply", reasonsOf(t.waiting)),
 		section("Deletion is still pending", reasonsOf(t.pending)),
@@ -129,7 +135,7 @@ func truncate(message string) string {
 // retryable tells whether trying again, with nothing changed by the user, may help.
 func (t tally) retryable() bool {
 	return slices.ContainsFunc(t.problems, func(p problem) bool { return p.transient }) ||
-		slices.ContainsFunc(slices.Concat(t.failed, t.undeletable), func(c change) bool { return !apply.Terminal(c.err) })
+		slices.ContainsFunc(slices.Concat(t.failed, t.unreleased, t.undeletable), func(c change) bool { return !apply.Terminal(c.err) })
 }
 
 // setCondition returns the conditions with one of them set. The transition time moves with the status, the update time

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
 // Manifest is an object as it is to be sent to the API server.
@@ -12,8 +14,16 @@ type Manifest struct {
 	Ref
 	// Body is the object as JSON with sorted keys: equal objects have equal bodies.
 	Body []byte
-	// Digest is the Digest of Body.
+	// Initial is sent instead of Body when the object is created; nil if that is Body too.
+	Initial []byte
+	// Digest changes with what is sent.
 	Digest string
+	// Preserve are fields that are not in Body, so that they stay as they are once the object lives.
+	Preserve []fieldowner.Pattern
+	// PreserveIfSet are fields that are in Body, and are taken out of it if the live object has them.
+	PreserveIfSet []fieldowner.Pattern
+	// CreateOnly objects are created exactly as they are and never updated.
+	CreateOnly bool
 	// Labels of the object.
 	Labels map[string]string
 	// Annotations of the object as its author wrote them.

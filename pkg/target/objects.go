@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -32,6 +33,7 @@ type Objects struct {
 	http      *http.Client
 	discovery discovery.DiscoveryInterface
 	metadata  metadata.Interface
+	core      corev1client.CoreV1Interface
 
 	mu     sync.RWMutex
 	mapper meta.RESTMapper
@@ -47,7 +49,13 @@ func NewObjects(config *rest.Config, httpClient *http.Client) (*Objects, error) 
 	if err != nil {
 		return nil, fmt.Errorf("create a discovery client for the target cluster: %w", err)
 	}
-	objects := &Objects{config: config, http: httpClient, discovery: discoveryClient, metadata: metadataClient}
+	coreClient, err := corev1client.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("create a client for the target cluster: %w", err)
+	}
+	objects := &Objects{
+		config: config, http: httpClient, discovery: discoveryClient, metadata: metadataClient, core: coreClient,
+	}
 	if err := objects.Rediscover(); err != nil {
 		return nil, err
 	}
@@ -178,6 +186,17 @@ func (o *Objects) resource(mapping *meta.RESTMapping, namespace string) metadata
 		return o.metadata.Resource(mapping.Resource)
 	}
 	return o.metadata.Resource(mapping.Resource).Namespace(namespace)
+}
+
+// FinalizeNamespace removes the finalizers of a Namespace's spec, which only its finalize subresource does.
+func (o *Objects) FinalizeNamespace(ctx context.Context, name string) error {
+	namespace, err := o.core.Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	namespace.Spec.Finalizers = nil
+	_, err = o.core.Namespaces().Finalize(ctx, namespace, metav1.UpdateOptions{})
+	return err
 }
 
 // Explain turns the error of a request into ErrKindNotServed where the API server's "not found" speaks of the resource

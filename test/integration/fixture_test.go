@@ -27,6 +27,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 	"github.com/trellis-k8s/trellis/pkg/target"
@@ -98,9 +99,9 @@ func (f *fixture) newReconciler(config *rest.Config, source client.Client, optio
 		options.Limits = managedresource.DefaultLimits()
 	}
 	return managedresource.NewReconciler(managedresource.Reconciler{
-		Source: source, Direct: f.client, Objects: objects,
-		Live:   live.NewReader(objects),
-		Engine: apply.NewEngine(objects, clock.RealClock{}), Recorder: f.recorder, Clock: f.clock, Options: options,
+		Source: source, Direct: f.client, Autoscalers: f.client, Objects: objects,
+		Live:   live.NewReader(objects, fieldowner.DefaultPolicy()),
+		Engine: apply.NewEngine(objects, fieldowner.DefaultPolicy(), clock.RealClock{}), Recorder: f.recorder, Clock: f.clock, Options: options,
 	})
 }
 

@@ -1,0 +1,79 @@
+package main
+
+import (
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+)
+
+// cacheOptions restricts the cache to the configured namespaces and keeps nothing of Secrets but their names and
+// versions: annotations of kubectl repeat a Secret's data.
+func cacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Options {
+	options := cache.Options{
+		SyncPeriod:       ptr.To(config.SourceClientConnection.CacheResyncPeriod.Duration),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}: {
+				Transform: keepNameAndVersion,
+			},
+			&corev1.Secret{}: {Transform: keepNameAndVersion},
+		},
+	}
+	return inNamespaces(options, config.SourceClientConnection.Namespaces)
+}
+
+// targetCacheOptions restricts the cache to the configured namespaces and keeps of HorizontalPodAutoscalers what they
+// scale.
+func targetCacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Options {
+	options := cache.Options{
+		SyncPeriod: ptr.To(config.TargetClientConnection.CacheResyncPeriod.Duration),
+		ByObject: map[client.Object]cache.ByObject{
+			&autoscalingv2.HorizontalPodAutoscaler{}: {Transform: keepScaleTarget},
+		},
+	}
+	return inNamespaces(options, config.TargetClientConnection.Namespaces)
+}
+
+// inNamespaces restricts a cache to namespaces; without any it holds all.
+func inNamespaces(options cache.Options, namespaces []string) cache.Options {
+	if len(namespaces) == 0 {
+		return options
+	}
+	options.DefaultNamespaces = map[string]cache.Config{}
+	for _, namespace := range namespaces {
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	return options
+}
+
+func keepScaleTarget(obj any) (any, error) {
+	autoscaler, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
+	if !ok {
+		return obj, nil
+	}
+	return &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: autoscaler.Namespace, Name: autoscaler.Name,
+			UID: autoscaler.UID, ResourceVersion: autoscaler.ResourceVersion,
+		},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: autoscaler.Spec.ScaleTargetRef},
+	}, nil
+}
+
+func keepNameAndVersion(obj any) (any, error) {
+	meta, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return obj, nil
+	}
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: meta.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+		},
+	}, nil
+}

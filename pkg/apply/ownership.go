@@ -1,0 +1,192 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/retry"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// preserve returns what is to be sent for an object that exists. Fields that are to stay as they are are left out, and
+// if they are ours alone, another manager gets them first: server-side apply resets what nobody owns any more.
+func (e *Engine) preserve(ctx context.Context, resource metadata.ResourceInterface, task Task) ([]byte, error) {
+	if !task.preserves() {
+		return task.Body, nil
+	}
+	meta, err := resource.Get(ctx, task.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	patterns := slices.Concat(task.Preserve, task.PreserveIfSet)
+	if _, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
+		return fieldowner.Yield(entries, patterns)
+	}); err != nil {
+		return nil, err
+	}
+	if len(task.PreserveIfSet) == 0 {
+		return task.Body, nil
+	}
+	existing, err := fieldowner.Existing(meta.ManagedFields, task.PreserveIfSet)
+	if err != nil {
+		return nil, err
+	}
+	var obj map[string]any
+	if err := json.Unmarshal(task.Body, &obj); err != nil {
+		return nil, fmt.Errorf("decode the manifest: %w", err)
+	}
+	fieldowner.StripPaths(obj, existing)
+	return json.Marshal(obj)
+}
+
+// preserves tells whether fields of the live object may be ours that are to be preserved.
+func (t Task) preserves() bool {
+	if len(t.PreserveIfSet) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(t.Preserve, func(pattern fieldowner.Pattern) bool {
+		return t.Live.OwnsReplicas || !slices.Equal(pattern, fieldowner.Replicas())
+	})
+}
+
+// takeOver takes the fields of predecessors and people, so that those which are not in the body are removed.
+func (e *Engine) takeOver(ctx context.Context, resource metadata.ResourceInterface, task Task,
+	meta *metav1.PartialObjectMetadata, body []byte,
+) (*metav1.PartialObjectMetadata, error) {
+	rewritten, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
+		return fieldowner.Displace(entries, e.policy, task.PreserveIfSet)
+	})
+	if err != nil || rewritten == meta {
+		return meta, err
+	}
+	return patch(ctx, resource, meta.Name, body)
+}
+
+// rewrite replaces an object's managedFields by what change makes of them. It returns meta itself if there is nothing to
+// change, and tries again if the object changes meanwhile.
+func rewrite(ctx context.Context, resource metadata.ResourceInterface, meta *metav1.PartialObjectMetadata,
+	change func([]metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error),
+) (*metav1.PartialObjectMetadata, error) {
+	current, result := meta, meta
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		entries, changed, err := change(current.ManagedFields)
+		if err != nil || !changed {
+			return err
+		}
+		body, err := fieldowner.PatchFor(entries, current.ResourceVersion)
+		if err != nil {
+			return err
+		}
+		result, err = resource.Patch(ctx, meta.Name, types.JSONPatchType, body, metav1.PatchOptions{})
+		if apierrors.IsConflict(err) {
+			fresh, getErr := resource.Get(ctx, meta.Name, metav1.GetOptions{})
+			if getErr != nil {
+				return getErr
+			}
+			current = fresh
+		}
+		return err
+	})
+	return result, err
+}
+
+// Strip are keys of labels and annotations.
+type Strip struct {
+	Labels, Annotations []string
+}
+
+// strip removes labels and annotations, whoever owns them.
+func strip(ctx context.Context, resource metadata.ResourceInterface, meta *metav1.PartialObjectMetadata, keys Strip,
+) (*metav1.PartialObjectMetadata, error) {
+	if len(keys.Labels) == 0 && len(keys.Annotations) == 0 {
+		return meta, nil
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         meta.UID,
+		"labels":      nulls(keys.Labels),
+		"annotations": nulls(keys.Annotations),
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("encode a patch: %w", err)
+	}
+	return resource.Patch(ctx, meta.Name, types.MergePatchType, body, metav1.PatchOptions{})
+}
+
+func nulls(keys []string) map[string]any {
+	values := make(map[string]any, len(keys))
+	for _, key := range keys {
+		values[key] = nil
+	}
+	return values
+}
+
+// Release takes our marks and our ownership off an object and leaves it as it is otherwise. An object that does not exist
+// needs nothing.
+func (e *Engine) Release(ctx context.Context, ref object.Ref) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
+	err := e.release(ctx, ref)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("release %s: %w", ref, err)
+	}
+	return nil
+}
+
+func (e *Engine) release(ctx context.Context, ref object.Ref) error {
+	resource, err := e.objects.ResourceInAnyVersion(ref)
+	if err != nil {
+		return err
+	}
+	meta, err := resource.Get(ctx, ref.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	meta, err = strip(ctx, resource, meta, Strip{
+		Labels:      []string{resourcesv1alpha1.LabelManagedBy},
+		Annotations: []string{resourcesv1alpha1.AnnotationOrigin, resourcesv1alpha1.AnnotationDescription},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
+		rest, changed := fieldowner.Leave(entries)
+		return rest, changed, nil
+	})
+	return err
+}
+
+// Finalize removes the finalizers of an object that is being deleted, if it still is the one of the given UID.
+func (e *Engine) Finalize(ctx context.Context, deletion Deletion) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
+	resource, err := e.objects.ResourceInAnyVersion(deletion.Ref)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": deletion.UID, "finalizers": nil}})
+	if err != nil {
+		return fmt.Errorf("encode a patch: %w", err)
+	}
+	_, err = resource.Patch(ctx, deletion.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	if err == nil && deletion.Group == "" && deletion.Kind == "Namespace" {
+		err = e.objects.FinalizeNamespace(ctx, deletion.Name)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("remove the finalizers of %s: %w", deletion.Ref, err)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
+)
+
+// Replace says whether an object is deleted and created anew when its update is rejected as invalid.
+type Replace struct {
+	// Allowed has it replaced whatever is invalid.
+	Allowed bool
+	// Immutable has it replaced if it is an immutable ConfigMap or Secret.
+	Immutable bool
+	// Propagation is the policy of the deletion; nil for the API server's default.
+	Propagation *metav1.DeletionPropagation
+}
+
+func (r Replace) due(err error) bool {
+	return r.Allowed || r.Immutable && immutable(err)
+}
+
+// invalid tells whether the API server itself found the object invalid. Webhooks may deny requests with the same code,
+// which deleting the object would not mend.
+func invalid(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusUnprocessableEntity &&
+		!strings.HasPrefix(status.Status().Message, "admission webhook ")
+}
+
+// immutable tells whether a ConfigMap or Secret was rejected because it is immutable.
+func immutable(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeForbidden &&
+			strings.Contains(cause.Message, "field is immutable when `immutable` is set") {
+			return true
+		}
+	}
+	return false
+}
+
+// ErrReplacing says that an object was deleted because its update was invalid, and could not be created again yet.
+var ErrReplacing = errors.New("deleted object because of 'invalid' update error")
+
+// replace deletes the object that was found and creates it anew.
+func (e *Engine) replace(ctx context.Context, resource metadata.ResourceInterface, task Task, cause error,
+) (*metav1.PartialObjectMetadata, error) {
+	err := resource.Delete(ctx, task.Name, metav1.DeleteOptions{
+		PropagationPolicy: task.Replace.Propagation,
+		Preconditions:     &metav1.Preconditions{UID: &task.Live.UID},
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("delete it because of 'invalid' update error (%w): %w", cause, err)
+	}
+	meta, err := patch(ctx, resource, task.Name, task.initialBody())
+	if err != nil || meta.DeletionTimestamp != nil {
+		return nil, fmt.Errorf("%w, and waiting until it is gone: %w", ErrReplacing, errors.Join(cause, err))
+	}
+	return meta, nil
+}

@@ -1,0 +1,172 @@
+package fieldowner
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// Policy says whose fields the resource-manager takes over, so that those which are in no manifest are removed.
+type Policy struct {
+	// Predecessors are managers that applied the same manifests before. All their fields are taken over.
+	Predecessors []string
+	// People are managers of changes made by hand. Their fields are taken over except labels and annotations.
+	People []string
+}
+
+// DefaultPolicy names the field managers of gardener-resource-manager, kubectl, Helm, Flux and Argo CD.
+func DefaultPolicy() Policy {
+	return Policy{
+		Predecessors: []string{
+			"gardener-resource-manager",
+			// What kubectl apply wrote, and what was there before anybody used server-side apply (Kubernetes' own names).
+			"kubectl-client-side-apply", "before-first-apply", "kubectl-last-applied", "kubectl",
+			"helm", "helm-controller", "kustomize-controller", "flux-client-side-apply",
+			"argocd-controller", "argocd-application-controller",
+		},
+		People: []string{"kubectl-edit", "kubectl-patch", "kubectl-set", "kubectl-create", "kubectl-replace"},
+	}
+}
+
+// labelsAndAnnotations are kept if people added them.
+var labelsAndAnnotations = []Pattern{{"metadata", "labels"}, {"metadata", "annotations"}}
+
+// kept are the fields that are never taken over from others: what controllers allocate or scale, what lives in lists of
+// which everybody owns a part, and the trace of kubectl rollout restart.
+var kept = []Pattern{
+	{"metadata", "finalizers"},
+	{"metadata", "ownerReferences"},
+	{"spec", "replicas"},
+	{"spec", "volumeClaimTemplates"},
+	{"spec", "clusterIP"},
+	{"spec", "clusterIPs"},
+	{"spec", "ipFamilies"},
+	{"spec", "ipFamilyPolicy"},
+	{"spec", "healthCheckNodePort"},
+	{"spec", "loadBalancerIP"},
+	{"spec", "ports", "*", "nodePort"},
+	{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"},
+	{"spec", "jobTemplate", "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"},
+	{"status"},
+}
+
+// Displace returns the entries after the fields of the managers of the policy went to our apply, so that the next apply
+// removes those that are not in it. Fields that match keep stay with their managers. It tells whether anything changed;
+// nothing does before our first apply.
+func Displace(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
+	mine := own(entries)
+	if mine < 0 {
+		return entries, false, nil
+	}
+	taken := &fieldpath.Set{}
+	var rest []metav1.ManagedFieldsEntry
+	for _, entry := range entries {
+		patterns, displaced := policy.keepsOf(entry)
+		if !displaced {
+			rest = append(rest, entry)
+			continue
+		}
+		fields, err := fieldsOf(entry)
+		if err != nil {
+			return nil, false, err
+		}
+		stays, goes := split(fields, slices.Concat(kept, keep, patterns))
+		taken = taken.Union(goes)
+		if goes.Empty() {
+			rest = append(rest, entry)
+		} else if !stays.Empty() {
+			if entry, err = withFields(entry, stays); err != nil {
+				return nil, false, err
+			}
+			rest = append(rest, entry)
+		}
+	}
+	if taken.Empty() {
+		return entries, false, nil
+	}
+	fields, err := fieldsOf(entries[mine])
+	if err != nil {
+		return nil, false, err
+	}
+	mine = own(rest)
+	rest[mine], err = withFields(rest[mine], fields.Union(taken))
+	return rest, err == nil, err
+}
+
+// keepsOf tells whether an entry is displaced, and which of its fields stay.
+func (p Policy) keepsOf(entry metav1.ManagedFieldsEntry) ([]Pattern, bool) {
+	if entry.Subresource != "" || entry.FieldsV1 == nil {
+		return nil, false
+	}
+	if slices.Contains(p.Predecessors, entry.Manager) || entry.Manager == resourcesv1alpha1.FieldManager &&
+		entry.Operation == metav1.ManagedFieldsOperationUpdate {
+		return nil, true
+	}
+	return labelsAndAnnotations, slices.Contains(p.People, entry.Manager)
+}
+
+// Yield returns the entries after our fields that match a pattern went to Preserver, so that an apply without them
+// leaves them as they are. It tells whether anything changed.
+func Yield(entries []metav1.ManagedFieldsEntry, patterns []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
+	mine := own(entries)
+	if mine < 0 {
+		return entries, false, nil
+	}
+	fields, err := fieldsOf(entries[mine])
+	if err != nil {
+		return nil, false, err
+	}
+	goes, stays := split(fields, patterns)
+	if goes.Empty() {
+		return entries, false, nil
+	}
+	result := slices.Clone(entries)
+	if result[mine], err = withFields(result[mine], stays); err != nil {
+		return nil, false, err
+	}
+	preserver := slices.IndexFunc(result, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == Preserver && entry.APIVersion == result[mine].APIVersion
+	})
+	if preserver < 0 {
+		entry := metav1.ManagedFieldsEntry{
+			Manager: Preserver, Operation: metav1.ManagedFieldsOperationUpdate,
+			APIVersion: result[mine].APIVersion, FieldsType: result[mine].FieldsType, Time: result[mine].Time,
+		}
+		result, preserver = append(result, entry), len(result)
+	}
+	before, err := fieldsOf(result[preserver])
+	if err != nil {
+		return nil, false, err
+	}
+	result[preserver], err = withFields(result[preserver], before.Union(goes))
+	return result, err == nil, err
+}
+
+// Existing returns those of the patterns' fields that some manager owns, which is how to tell from metadata that they
+// exist.
+func Existing(entries []metav1.ManagedFieldsEntry, patterns []Pattern) (*fieldpath.Set, error) {
+	all := &fieldpath.Set{}
+	for _, entry := range entries {
+		if entry.Subresource == "status" {
+			continue
+		}
+		fields, err := fieldsOf(entry)
+		if err != nil {
+			return nil, err
+		}
+		all = all.Union(fields)
+	}
+	existing, _ := split(all, patterns)
+	return existing, nil
+}
+
+// Leave returns the entries without those of our applies. It tells whether anything changed.
+func Leave(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool) {
+	rest := slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == resourcesv1alpha1.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply
+	})
+	return rest, len(rest) < len(entries)
+}

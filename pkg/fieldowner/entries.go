@@ -1,0 +1,83 @@
+// Package fieldowner reads and rewrites who owns the fields of an object (metadata.managedFields), which is how
+// server-side apply decides what an apply changes. It works on metadata alone.
+package fieldowner
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// Preserver is the manager that keeps fields which live on though no manifest has them any more.
+const Preserver = "resource-manager-preserved"
+
+// Owned returns the entry of our applies, nil if there is none. The API server writes its fields in one order, and takes
+// out a field as soon as somebody else changes it.
+func Owned(entries []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {
+	if i := own(entries); i >= 0 {
+		return &entries[i]
+	}
+	return nil
+}
+
+// own returns the index of the entry of our applies, -1 if there is none.
+func own(entries []metav1.ManagedFieldsEntry) int {
+	return slices.IndexFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == resourcesv1alpha1.FieldManager && entry.Subresource == "" && entry.FieldsV1 != nil &&
+			entry.Operation == metav1.ManagedFieldsOperationApply
+	})
+}
+
+// PatchFor returns the JSON patch that replaces an object's managedFields. It is refused with a conflict if the object
+// is no longer the one of the given resourceVersion.
+func PatchFor(entries []metav1.ManagedFieldsEntry, resourceVersion string) ([]byte, error) {
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
+		// "replace", since a failed "test" is answered with Invalid instead of Conflict.
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode managedFields: %w", err)
+	}
+	return patch, nil
+}
+
+func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	set := &fieldpath.Set{}
+	if entry.FieldsV1 == nil {
+		return set, nil
+	}
+	if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+		return nil, fmt.Errorf("read the fields of manager %q: %w", entry.Manager, err)
+	}
+	return set, nil
+}
+
+func withFields(entry metav1.ManagedFieldsEntry, set *fieldpath.Set) (metav1.ManagedFieldsEntry, error) {
+	raw, err := set.ToJSON()
+	if err != nil {
+		return entry, fmt.Errorf("write the fields of manager %q: %w", entry.Manager, err)
+	}
+	entry.FieldsV1 = &metav1.FieldsV1{}
+	entry.FieldsV1.SetRawBytes(raw)
+	return entry, nil
+}
+
+// split divides a set into the paths that match one of the patterns and the others.
+func split(set *fieldpath.Set, patterns []Pattern) (matching, others *fieldpath.Set) {
+	matching, others = &fieldpath.Set{}, &fieldpath.Set{}
+	for path := range set.All() {
+		part := others
+		if slices.ContainsFunc(patterns, func(p Pattern) bool { return p.matches(path) }) {
+			part = matching
+		}
+		part.Insert(path.Copy())
+	}
+	return matching, others
+}

@@ -1,0 +1,144 @@
+package fieldowner
+
+import (
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// anyItem is the part of a Pattern that stands for every item of a list.
+const anyItem = "*"
+
+// Pattern names a field and all below it, from the top of the object; "*" stands for every item of a list, or every key
+// of a map.
+type Pattern []string
+
+// matches tells whether the path is the field or below it.
+func (p Pattern) matches(path fieldpath.Path) bool {
+	if len(path) < len(p) {
+		return false
+	}
+	for i, part := range p {
+		switch {
+		case part == anyItem:
+		case path[i].FieldName == nil || *path[i].FieldName != part:
+			return false
+		}
+	}
+	return true
+}
+
+// Strip removes the fields that match the pattern from an object.
+func (p Pattern) Strip(obj map[string]any) {
+	strip(obj, p)
+}
+
+func strip(value any, pattern Pattern) {
+	part, rest := pattern[0], pattern[1:]
+	switch value := value.(type) {
+	case map[string]any:
+		for key := range value {
+			if part != anyItem && part != key {
+				continue
+			}
+			if len(rest) == 0 {
+				delete(value, key)
+			} else {
+				strip(value[key], rest)
+			}
+		}
+	case []any:
+		if part != anyItem || len(rest) == 0 {
+			return
+		}
+		for _, item := range value {
+			strip(item, rest)
+		}
+	}
+}
+
+// Has tells whether a field that matches the pattern is in the object.
+func (p Pattern) Has(obj map[string]any) bool {
+	return has(obj, p)
+}
+
+func has(value any, pattern Pattern) bool {
+	if len(pattern) == 0 {
+		return true
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		if pattern[0] != anyItem {
+			child, ok := value[pattern[0]]
+			return ok && has(child, pattern[1:])
+		}
+		for _, child := range value {
+			if has(child, pattern[1:]) {
+				return true
+			}
+		}
+	case []any:
+		return pattern[0] == anyItem && slices.ContainsFunc(value, func(item any) bool { return has(item, pattern[1:]) })
+	}
+	return false
+}
+
+// ComputeResources returns the requests and limits of CPU and memory in the containers of a workload.
+func ComputeResources() []Pattern {
+	var patterns []Pattern
+	for _, template := range []Pattern{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}} {
+		for _, list := range []string{"requests", "limits"} {
+			for _, resource := range []string{"cpu", "memory"} {
+				patterns = append(patterns,
+					slices.Concat(template, Pattern{"spec", "containers", anyItem, "resources", list, resource}))
+			}
+		}
+	}
+	return patterns
+}
+
+// StripPaths removes the fields of a set from an object. Paths that the object does not have are passed over.
+func StripPaths(obj map[string]any, set *fieldpath.Set) {
+	for path := range set.All() {
+		stripPath(obj, path)
+	}
+}
+
+func stripPath(value any, path fieldpath.Path) {
+	switch value := value.(type) {
+	case map[string]any:
+		if len(path) == 0 || path[0].FieldName == nil {
+			return
+		}
+		if len(path) == 1 {
+			delete(value, *path[0].FieldName)
+			return
+		}
+		stripPath(value[*path[0].FieldName], path[1:])
+	case []any:
+		if len(path) == 0 || path[0].Key == nil {
+			return
+		}
+		for _, item := range value {
+			if item, ok := item.(map[string]any); ok && hasKey(item, path[0]) {
+				stripPath(item, path[1:])
+			}
+		}
+	}
+}
+
+// hasKey tells whether a list item is the one that a path element names.
+func hasKey(item map[string]any, element fieldpath.PathElement) bool {
+	for _, field := range *element.Key {
+		if fmt.Sprint(item[field.Name]) != fmt.Sprint(field.Value.Unstructured()) {
+			return false
+		}
+	}
+	return true
+}
+
+// Replicas returns the field with the number of replicas of a workload.
+func Replicas() Pattern {
+	return Pattern{"spec", "replicas"}
+}

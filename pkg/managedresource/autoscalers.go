@@ -1,0 +1,56 @@
+package managedresource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// autoscalers are the objects that a HorizontalPodAutoscaler scales, by their identity.
+type autoscalers map[object.Key]bool
+
+// readAutoscalers returns what HorizontalPodAutoscalers scale. They are read only if something could be scaled.
+func (p *pass) readAutoscalers(ctx context.Context) (autoscalers, error) {
+	if !slices.ContainsFunc(p.documents, hasReplicas) {
+		return nil, nil
+	}
+	list := &autoscalingv2.HorizontalPodAutoscalerList{}
+	if err := p.Autoscalers.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list HorizontalPodAutoscalers of the target cluster: %w", err)
+	}
+	scaled := autoscalers{}
+	equivalences := newEquivalences(p.mr.Spec.Equivalences)
+	for _, autoscaler := range list.Items {
+		if key, ok := scaledObject(&autoscaler); ok {
+			scaled[equivalences.identity(key)] = true
+		}
+	}
+	return scaled, nil
+}
+
+// hasReplicas tells whether a document may have to leave its replicas to an autoscaler.
+func hasReplicas(document document) bool {
+	return fieldowner.Replicas().Has(document.object)
+}
+
+// scaledObject returns what an autoscaler scales. One with a malformed reference scales nothing.
+func scaledObject(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (object.Key, bool) {
+	reference := autoscaler.Spec.ScaleTargetRef
+	gv, err := schema.ParseGroupVersion(reference.APIVersion)
+	if err != nil || reference.Name == "" {
+		return object.Key{}, false
+	}
+	return object.Key{Group: gv.Group, Kind: reference.Kind, Namespace: autoscaler.Namespace, Name: reference.Name}, true
+}
+
+func (p *pass) scaledBy(scalers autoscalers) func(object.Key) bool {
+	equivalences := newEquivalences(p.mr.Spec.Equivalences)
+	return func(key object.Key) bool { return scalers[equivalences.identity(key)] }
+}

@@ -1,0 +1,187 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// web is a Deployment with a field that its next version does not have.
+func (f *fixture) web(extra string) string {
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: %s
+  labels: {app: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata:
+      labels: {app: web, resources.gardener.cloud/managed-by: gardener}
+    spec:
+      containers:
+      - name: web
+        image: example.org/web:1
+%s`, f.namespace, extra)
+}
+
+const obsolete = `        env: [{name: OBSOLETE, value: "1"}]
+`
+
+func (f *fixture) liveDeployment() *appsv1.Deployment {
+	f.Helper()
+	deployment := &appsv1.Deployment{}
+	must(f, f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "web"}, deployment))
+	return deployment
+}
+
+// toObject decodes a manifest.
+func toObject[T any](f *fixture, manifest string, obj T) T {
+	f.Helper()
+	must(f, yaml.Unmarshal([]byte(manifest), obj))
+	return obj
+}
+
+// serverSideApply applies a manifest as another tool would.
+func (f *fixture) serverSideApply(manifest, manager string) {
+	f.Helper()
+	var obj map[string]any
+	must(f, yaml.Unmarshal([]byte(manifest), &obj))
+	body, err := json.Marshal(obj)
+	must(f, err)
+	deployment := toObject(f, manifest, &appsv1.Deployment{})
+	must(f, f.client.Patch(f.ctx, deployment, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(manager),
+		client.ForceOwnership))
+}
+
+// TestTakeOver lets the resource-manager take over a Deployment that something else applied. It must neither be created
+// anew nor rolled out, and what the manifest then no longer has must go.
+func TestTakeOver(t *testing.T) {
+	for name, apply := range map[string]func(f *fixture, manifest string){
+		"gardener-resource-manager (update)": func(f *fixture, manifest string) {
+			must(f, f.client.Create(f.ctx, toObject(f, manifest, &appsv1.Deployment{}), client.FieldOwner("gardener-resource-manager")))
+		},
+		"kubectl apply": func(f *fixture, manifest string) {
+			deployment := toObject(f, manifest, &appsv1.Deployment{})
+			deployment.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}
+			must(f, f.client.Create(f.ctx, deployment, client.FieldOwner("kubectl-client-side-apply")))
+		},
+		"kubectl apply --server-side": func(f *fixture, manifest string) { f.serverSideApply(manifest, "kubectl") },
+		"Helm": func(f *fixture, manifest string) {
+			must(f, f.client.Create(f.ctx, toObject(f, manifest, &appsv1.Deployment{}), client.FieldOwner("helm")))
+		},
+		"Flux":    func(f *fixture, manifest string) { f.serverSideApply(manifest, "kustomize-controller") },
+		"Argo CD": func(f *fixture, manifest string) { f.serverSideApply(manifest, "argocd-controller") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			apply(f, f.web(obsolete))
+			before := f.liveDeployment()
+			f.manage("set", f.web(obsolete))
+			f.reconcileOK("set")
+			taken := f.liveDeployment()
+			// The generation of a Deployment moves with its annotations too, so it tells nothing.
+			if taken.UID != before.UID || !equality.Semantic.DeepEqual(taken.Spec, before.Spec) {
+				t.Errorf("the Deployment was created anew or rolled out: UID %s → %s, spec %+v → %+v",
+					before.UID, taken.UID, before.Spec, taken.Spec)
+			}
+			f.requests.writes()
+			f.reconcileOK("set")
+			if writes := f.requests.writes(); len(writes) > 0 {
+				t.Errorf("the second reconcile writes %v", writes)
+			}
+
+			f.secret("set", "objects.yaml", f.web(""))
+			f.reconcileOK("set")
+			after := f.liveDeployment()
+			if env := after.Spec.Template.Spec.Containers[0].Env; len(env) > 0 {
+				t.Errorf("the removed field is still there: %v", env)
+			}
+			if after.UID != before.UID {
+				t.Error("the Deployment was created anew")
+			}
+			t.Logf("managers before: %v, after: %v", managers(before), managers(after))
+		})
+	}
+}
+
+func managers(obj metav1.Object) []string {
+	var names []string
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Subresource == "" {
+			names = append(names, fmt.Sprintf("%s (%s)", entry.Manager, entry.Operation))
+		}
+	}
+	return names
+}
+
+func TestWhatPeopleAddIsRemoved(t *testing.T) {
+	f := newFixture(t)
+	f.manage("set", f.web(""), f.configMap("one", "1"))
+	f.reconcileOK("set")
+
+	deployment := f.liveDeployment()
+	deployment.Spec.Template.Spec.Containers = append(deployment.Spec.Template.Spec.Containers,
+		corev1.Container{Name: "debug", Image: "example.org/debug"})
+	deployment.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "DEBUG", Value: "1"}}
+	deployment.Labels["mine"] = "kept"
+	must(t, f.client.Update(f.ctx, deployment, client.FieldOwner("kubectl-edit")))
+	configMap := f.liveConfigMap("one")
+	configMap.Data["added"] = "by hand"
+	must(t, f.client.Update(f.ctx, configMap, client.FieldOwner("kubectl-patch")))
+
+	f.reconcileOK("set")
+	deployment = f.liveDeployment()
+	if containers := deployment.Spec.Template.Spec.Containers; len(containers) != 1 || len(containers[0].Env) > 0 {
+		t.Errorf("containers are %+v", containers)
+	}
+	if deployment.Labels["mine"] != "kept" {
+		t.Errorf("labels are %v", deployment.Labels)
+	}
+	if data := f.liveConfigMap("one").Data; len(data) != 1 {
+		t.Errorf("data is %v", data)
+	}
+	f.requests.writes()
+	f.reconcileOK("set")
+	if writes := f.requests.writes(); len(writes) > 0 {
+		t.Errorf("the next reconcile writes %v", writes)
+	}
+}
+
+func TestWhatControllersWriteIsKept(t *testing.T) {
+	f := newFixture(t)
+	f.manage("set", f.web(""))
+	f.reconcileOK("set")
+	deployment := f.liveDeployment()
+	patch := client.MergeFrom(deployment.DeepCopy())
+	deployment.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}
+	must(t, f.client.Patch(f.ctx, deployment, patch, client.FieldOwner("kubectl-rollout")))
+	patch = client.MergeFrom(deployment.DeepCopy())
+	deployment.Finalizers = []string{"example.org/other"}
+	deployment.Annotations["example.org/injected"] = "yes"
+	must(t, f.client.Patch(f.ctx, deployment, patch, client.FieldOwner("injector")))
+
+	f.secret("set", "objects.yaml", f.web("        command: [run]\n"))
+	f.reconcileOK("set")
+	deployment = f.liveDeployment()
+	if deployment.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] == "" {
+		t.Error("the trace of kubectl rollout restart is gone")
+	}
+	if len(deployment.Finalizers) != 1 || deployment.Annotations["example.org/injected"] != "yes" {
+		t.Errorf("finalizers are %v, annotations %v", deployment.Finalizers, deployment.Annotations)
+	}
+	if len(deployment.Spec.Template.Spec.Containers[0].Command) != 1 {
+		t.Error("the new field is not applied")
+	}
+	must(t, f.client.Patch(f.ctx, deployment,
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+}
