@@ -36,6 +36,7 @@ func TestNamespaceOf(t *testing.T) {
 		"unknown, given, not recorded":          {"shop", scopeUnknown, nil, "shop"},
 		"unknown, given, recorded so":           {"shop", scopeUnknown, recordedIn("shop"), "shop"},
 		"unknown, given, recorded without":      {"shop", scopeUnknown, recordedIn(""), ""},
+		"unknown, given, recorded both ways":    {"shop", scopeUnknown, inventoryWith(entry(widgetKind, "", "x", ""), entry(widgetKind, "shop", "x", "")), "shop"},
 		"unknown, given, recorded elsewhere":    {"shop", scopeUnknown, recordedIn("bank"), "shop"},
 		"unknown, not given, not recorded":      {"", scopeUnknown, nil, "default"},
 		"unknown, not given, recorded without":  {"", scopeUnknown, recordedIn(""), ""},

@@ -22,6 +22,7 @@ func entryNames(references []resourcesv1alpha1.ObjectReference) []string {
 
 func TestInventoryIsSortedAsGardenerResourceManagerDoes(t *testing.T) {
 	clusterRole := schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
+	foreign := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Namespace"} // only the kind is looked at
 	// By the text "<group>/<kind>/<namespace>/<name>", where no namespace counts as "default" but for Namespaces.
 	sorted := []resourcesv1alpha1.ObjectReference{
 		entry(configMapKind, "a-b", "x", ""), // '-' comes before '/'
@@ -31,6 +32,8 @@ func TestInventoryIsSortedAsGardenerResourceManagerDoes(t *testing.T) {
 		entry(namespaceKind, "", "a", ""),
 		entry(namespaceKind, "", "z", ""),
 		entry(deploymentKind, "a", "x", ""),
+		entry(foreign, "", "z", ""),
+		entry(foreign, "b", "a", ""),
 		entry(widgetKind, "a", "x", ""),
 		entry(clusterRole, "c", "x", ""),
 		entry(clusterRole, "", "w", ""),
