@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+)
+
+// execute runs the command and returns what it printed.
+func execute(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var output bytes.Buffer
+	command := newCommand()
+	command.SetArgs(args)
+	command.SetOut(&output)
+	command.SetErr(&output)
+	err := command.ExecuteContext(t.Context())
+	return output.String(), err
+}
+
+func TestVersion(t *testing.T) {
+	if output, err := execute(t, "--version"); err != nil || output != version+"\n" {
+		t.Errorf("got %q, %v; want the version alone", output, err)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	output, err := execute(t, "--help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		"resource-manager --config FILE", "--config string", "--extra-target-namespace", "KUBECONFIG", "TARGET_KUBECONFIG", "docs/configuration.md",
+	} {
+		if !strings.Contains(output, part) {
+			t.Errorf("the help does not contain %q:\n%s", part, output)
+		}
+	}
+}
+
+func TestCommandErrors(t *testing.T) {
+	const header = "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1\nkind: ResourceManagerConfiguration\n"
+	wrong := header + `
+leaderElection: {resourceNamespace: garden}
+logLevel: loud
+sever: {}
+controllers:
+  resourceClass: ""
+  managedResource: {concurrentSyncs: 0, syncPeriod: 1ms, maxSecretSize: 0}
+`
+	valid := header + "leaderElection: {resourceNamespace: garden}\nsourceClientConnection: {kubeconfig: /nowhere/source}\n"
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("TARGET_KUBECONFIG", "")
+
+	for name, test := range map[string]struct {
+		args []string
+		says []string
+	}{
+		"no flag":           {nil, []string{`required flag(s) "config" not set`}},
+		"an argument":       {[]string{"--config", "x", "hello"}, []string{`"hello"`}},
+		"an unknown flag":   {[]string{"--colour"}, []string{"--colour"}},
+		"no such file":      {[]string{"--config", "/nowhere/config"}, []string{"/nowhere/config", "no such file"}},
+		"an empty file":     {[]string{"--config", writeFile(t, "")}, []string{"empty", "apiVersion"}},
+		"not YAML":          {[]string{"--config", writeFile(t, "a: b: c")}, []string{"not valid YAML"}},
+		"many mistakes":     {[]string{"--config", writeFile(t, wrong)}, []string{"logLevel", "sever", "controllers.resourceClass", "concurrentSyncs", "syncPeriod", "maxSecretSize"}},
+		"source kubeconfig": {[]string{"--config", writeFile(t, valid)}, []string{"source cluster: read the kubeconfig", "/nowhere/source"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, err := execute(t, test.args...)
+			expectError(t, err, test.says...)
+			if output != "" {
+				t.Errorf("it printed %q, want the error alone, once", output)
+			}
+		})
+	}
+}
+
+func TestKubeconfigOfTheEnvironmentWins(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere/environment")
+	_, err := execute(t, "--config", writeFile(t, "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1\n"+
+		"kind: ResourceManagerConfiguration\nleaderElection: {resourceNamespace: garden}\nsourceClientConnection: {kubeconfig: /nowhere/file}\n"))
+	expectError(t, err, "/nowhere/environment")
+}
+
+func TestCacheKeepsNothingOfSecrets(t *testing.T) {
+	meta := &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "garden", Name: "x", UID: "u", ResourceVersion: "7", Labels: map[string]string{"l": "hunter2"},
+			Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "hunter2"},
+		},
+	}
+	kept, err := keepNameAndVersion(meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, ok := kept.(*metav1.PartialObjectMetadata)
+	if !ok || got.Namespace != "garden" || got.Name != "x" || got.UID != "u" || got.ResourceVersion != "7" || got.Kind != "Secret" {
+		t.Errorf("got %+v, want the name and version", kept)
+	}
+	if got.Labels != nil || got.Annotations != nil {
+		t.Errorf("got %v %v, want no labels or annotations", got.Labels, got.Annotations)
+	}
+	if other, err := keepNameAndVersion("tombstone"); err != nil || other != "tombstone" {
+		t.Errorf("got %v, %v; want what is no metadata unchanged", other, err)
+	}
+}
+
+func TestOwnTarget(t *testing.T) {
+	config := &configv1alpha1.ResourceManagerConfiguration{}
+	if hasOwnTarget(config) {
+		t.Error("no target connection means that the source is the target")
+	}
+	config.TargetClientConnection = &configv1alpha1.ClientConnection{}
+	if hasOwnTarget(config) {
+		t.Error("a target connection without kubeconfig means that the source is the target")
+	}
+	config.TargetClientConnection.Kubeconfig = "x"
+	if !hasOwnTarget(config) {
+		t.Error("a target kubeconfig means another target")
+	}
+}
+
+func TestCacheOptionsRestrictNamespaces(t *testing.T) {
+	config := &configv1alpha1.ResourceManagerConfiguration{}
+	config.SourceClientConnection.CacheResyncPeriod = &metav1.Duration{}
+	if got := cacheOptions(config).DefaultNamespaces; got != nil {
+		t.Errorf("got %v, want all namespaces", got)
+	}
+	config.SourceClientConnection.Namespaces = []string{"a", "b"}
+	if got := cacheOptions(config).DefaultNamespaces; len(got) != 2 {
+		t.Errorf("got %v, want both namespaces", got)
+	}
+}
+
+func TestAddress(t *testing.T) {
+	for want, server := range map[string]*configv1alpha1.Server{
+		":8080": {Port: 8080}, "127.0.0.1:0": {BindAddress: "127.0.0.1"}, "[::1]:8081": {BindAddress: "::1", Port: 8081},
+	} {
+		if got := address(server); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

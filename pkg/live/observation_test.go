@@ -1,0 +1,99 @@
+package live
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const fields = `{"f:data":{"f:a":{}}}`
+
+func applied(change func(*metav1.ManagedFieldsEntry)) metav1.ManagedFieldsEntry {
+	entry := metav1.ManagedFieldsEntry{
+		Manager: "resource-manager", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1",
+		Time: &metav1.Time{Time: time.Unix(1, 0)}, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+	}
+	if change != nil {
+		change(&entry)
+	}
+	return entry
+}
+
+func TestObserve(t *testing.T) {
+	now := metav1.Now()
+	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		UID: "u", ResourceVersion: "7", DeletionTimestamp: &now,
+		Labels: map[string]string{"resources.gardener.cloud/managed-by": "gardener"},
+		Annotations: map[string]string{
+			"resources.gardener.cloud/origin": "garden/shop", "resources.gardener.cloud/keep-object": "true",
+		},
+		ManagedFields: []metav1.ManagedFieldsEntry{applied(nil)},
+	}}
+	want := Observation{
+		UID: "u", ResourceVersion: "7", Origin: "garden/shop", ManagedBy: "gardener",
+		OwnedDigest: ownedDigest(meta.ManagedFields), Deleting: true, Keep: true,
+	}
+	if got := Observe(meta); got != want || got.OwnedDigest == "" {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := Observe(&metav1.PartialObjectMetadata{}); got != (Observation{}) {
+		t.Errorf("of an object without metadata %+v is observed", got)
+	}
+}
+
+func TestObserveKeep(t *testing.T) {
+	for value, want := range map[string]bool{
+		"true": true, "1": true, "T": true, "TRUE": true, "false": false, "0": false, "": false, "yes": false, "true!": false,
+	} {
+		meta := &metav1.PartialObjectMetadata{}
+		meta.Annotations = map[string]string{"resources.gardener.cloud/keep-object": value}
+		if got := Observe(meta).Keep; got != want {
+			t.Errorf("keep-object=%q: %v, want %v", value, got, want)
+		}
+	}
+}
+
+func TestOwnedDigestSeesOnlyOurOwnFields(t *testing.T) {
+	base := ownedDigest([]metav1.ManagedFieldsEntry{applied(nil)})
+	if base == "" {
+		t.Fatal("our own entry has no digest")
+	}
+	type entry = metav1.ManagedFieldsEntry
+	with := func(change func(*entry)) []entry { return []entry{applied(change)} }
+	kubectl := func(e *entry) { e.Manager, e.FieldsV1 = "kubectl", metav1.NewFieldsV1(`{"f:x":{}}`) }
+
+	for name, entries := range map[string][]entry{
+		"another time":          with(func(e *entry) { e.Time = &metav1.Time{Time: time.Unix(2, 0)} }),
+		"no time":               with(func(e *entry) { e.Time = nil }),
+		"another manager more":  {applied(kubectl), applied(nil), applied(kubectl)},
+		"our updates of status": {applied(func(e *entry) { e.Subresource = "status" }), applied(nil)},
+		"our plain updates":     {applied(func(e *entry) { e.Operation = metav1.ManagedFieldsOperationUpdate }), applied(nil)},
+	} {
+		if got := ownedDigest(entries); got != base {
+			t.Errorf("%s: the digest is %q, want %q as before", name, got, base)
+		}
+	}
+	for name, entries := range map[string][]entry{
+		"another field":   with(func(e *entry) { e.FieldsV1 = metav1.NewFieldsV1(`{"f:data":{"f:b":{}}}`) }),
+		"a field less":    with(func(e *entry) { e.FieldsV1 = metav1.NewFieldsV1(`{"f:data":{}}`) }),
+		"no field":        with(func(e *entry) { e.FieldsV1 = metav1.NewFieldsV1(`{}`) }),
+		"another version": with(func(e *entry) { e.APIVersion = "v2" }),
+	} {
+		if got := ownedDigest(entries); got == base || got == "" {
+			t.Errorf("%s: the digest is %q, want another one than %q", name, got, base)
+		}
+	}
+	for name, entries := range map[string][]entry{
+		"nothing":         nil,
+		"another manager": with(kubectl),
+		"a similar name":  with(func(e *entry) { e.Manager = "resource-manager-2" }),
+		"an update":       with(func(e *entry) { e.Operation = metav1.ManagedFieldsOperationUpdate }),
+		"the status":      with(func(e *entry) { e.Subresource = "status" }),
+		"fields missing":  with(func(e *entry) { e.FieldsV1 = nil }),
+	} {
+		if got := ownedDigest(entries); got != "" {
+			t.Errorf("%s: the digest is %q, want none", name, got)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package managedresource
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+func keyNamed(name string) object.Key {
+	return object.Key{Kind: "ConfigMap", Namespace: "a", Name: name}
+}
+
+func TestClaims(t *testing.T) {
+	x, y := keyNamed("x"), keyNamed("y")
+	claims := newClaims()
+	expect := func(step string, key object.Key, first, otherThanShop string) {
+		t.Helper()
+		text := func(owner types.NamespacedName, ok bool) string {
+			if !ok {
+				return ""
+			}
+			return owner.String()
+		}
+		if got := text(claims.first(key)); got != first {
+			t.Errorf("%s: first claim on %s is %q, want %q", step, key.Name, got, first)
+		}
+		if got := text(claims.other(key, shop)); got != otherThanShop {
+			t.Errorf("%s: other claim on %s is %q, want %q", step, key.Name, got, otherThanShop)
+		}
+	}
+	expect("at the start", x, "", "")
+
+	claims.set(shop, []object.Key{x, y})
+	expect("shop claims both", x, "garden/shop", "")
+
+	claims.set(bank, []object.Key{x})
+	expect("bank joins", x, "garden/shop", "garden/bank")
+	expect("bank joins", y, "garden/shop", "")
+
+	claims.set(shop, []object.Key{y, x, x})
+	expect("shop claims them again", x, "garden/shop", "garden/bank")
+	if !claims.has(x, shop) || !claims.has(x, bank) || claims.has(y, bank) {
+		t.Error("has does not agree with what was claimed")
+	}
+
+	claims.set(shop, []object.Key{y})
+	expect("shop lets go of x", x, "garden/bank", "garden/bank")
+	expect("shop lets go of x", y, "garden/shop", "")
+
+	claims.set(shop, []object.Key{x, y})
+	expect("shop comes back, behind bank", x, "garden/bank", "garden/bank")
+
+	claims.set(bank, nil)
+	claims.set(shop, []object.Key{})
+	claims.set(shop, nil)
+	expect("all let go", x, "", "")
+	if len(claims.byObject) != 0 || len(claims.byOwner) != 0 {
+		t.Errorf("memory is held for nothing: %v %v", claims.byObject, claims.byOwner)
+	}
+}
+
+func TestClaimsDoNotShareTheCallersKeys(t *testing.T) {
+	claims, keys := newClaims(), []object.Key{keyNamed("x")}
+	claims.set(shop, keys)
+	keys[0] = keyNamed("y")
+	claims.set(shop, nil)
+	if claims.has(keyNamed("x"), shop) {
+		t.Error("the claim cannot be taken back once the caller reuses its slice")
+	}
+}
+
+func TestClaimsAreSafeForConcurrentUse(t *testing.T) {
+	const workers, rounds = 8, 200
+	claims := newClaims()
+	shared := keyNamed("shared")
+	var wins, inside atomic.Int32
+	var group sync.WaitGroup
+	for worker := range workers {
+		group.Go(func() {
+			self := types.NamespacedName{Namespace: "garden", Name: fmt.Sprint(worker)}
+			for round := range rounds {
+				claims.set(self, []object.Key{shared, keyNamed(fmt.Sprint(worker, round))})
+				if first, ok := claims.first(shared); !ok {
+					t.Error("nobody claims what at least one claims")
+				} else if first == self {
+					wins.Add(1)
+					if inside.Add(1) != 1 {
+						t.Error("two owners have the first claim at once")
+					}
+					runtime.Gosched()
+					inside.Add(-1)
+				}
+				claims.other(shared, self)
+				if !claims.has(shared, self) {
+					t.Error("an own claim got lost")
+				}
+				claims.set(self, nil)
+			}
+		})
+	}
+	group.Wait()
+	if wins.Load() == 0 {
+		t.Error("nobody was ever first")
+	}
+	if len(claims.byObject) != 0 || len(claims.byOwner) != 0 {
+		t.Errorf("memory is held for nothing: %v %v", claims.byObject, claims.byOwner)
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	for text, want := range map[string]origin{
+		"garden/shop":        {"", shop},
+		"seed-1:garden/shop": {"seed-1", shop},
+		"a/b:garden/shop":    {"a/b", shop},
+	} {
+		got, ok := parseOrigin(text)
+		if !ok || got != want {
+			t.Errorf("parseOrigin(%q) = %+v, %v; want %+v", text, got, ok, want)
+		}
+		if got.String() != text {
+			t.Errorf("%q becomes %q", text, got.String())
+		}
+	}
+	if got, ok := parseOrigin(":garden/shop"); !ok || got.String() != "garden/shop" {
+		t.Errorf("an empty cluster ID gives %+v, %v; want none", got, ok)
+	}
+	for _, text := range []string{
+		"", "/", ":", ":/", "shop", "garden/", "/shop", "garden/shop/x", "garden//shop", "garden/shop:x", "seed:shop",
+		"seed:/shop", "seed:garden/", "seed:garden/shop/x", "garden/shop:",
+	} {
+		if got, ok := parseOrigin(text); ok {
+			t.Errorf("parseOrigin(%q) = %+v, want none", text, got)
+		}
+	}
+}
+
+const (
+	ownFinalizer = "resources.gardener.cloud/gardener-resource-manager"
+	blue         = ownFinalizer + "-blue"
+	red          = ownFinalizer + "-red"
+)
+
+func TestFinalizerOf(t *testing.T) {
+	for class, want := range map[string]string{"": ownFinalizer, "resources": ownFinalizer, "*": ownFinalizer, "blue": blue} {
+		if got := finalizerOf(class); got != want {
+			t.Errorf("class %q has the finalizer %q, want %q", class, got, want)
+		}
+	}
+}
+
+func TestResponsible(t *testing.T) {
+	for _, test := range []struct {
+		wanted     *string
+		configured string
+		want       bool
+	}{
+		{nil, "resources", true},
+		{ptr.To(""), "resources", true},
+		{ptr.To("resources"), "resources", true},
+		{ptr.To("blue"), "resources", false},
+		{nil, "blue", false},
+		{ptr.To(""), "blue", false},
+		{ptr.To("blue"), "blue", true},
+		{ptr.To("Blue"), "blue", false},
+		{ptr.To("red"), "blue", false},
+		{nil, "*", true},
+		{ptr.To("blue"), "*", true},
+		{ptr.To("*"), "resources", false},
+	} {
+		mr := &resourcesv1alpha1.ManagedResource{Spec: resourcesv1alpha1.ManagedResourceSpec{Class: test.wanted}}
+		if got := responsible(mr, test.configured); got != test.want {
+			t.Errorf("class %v is handled by %q: %v, want %v", ptr.Deref(test.wanted, "<nil>"), test.configured, got, test.want)
+		}
+	}
+}
+
+func TestDutyOf(t *testing.T) {
+	const ignore, operation = "resources.gardener.cloud/ignore", "gardener.cloud/operation"
+	now := metav1.Now()
+	for name, test := range map[string]struct {
+		class       string // of the ManagedResource
+		configured  string // "resources" if empty
+		finalizers  []string
+		annotations map[string]string
+		deleting    bool
+		want        duty
+	}{
+		"new":                                  {want: dutyApply},
+		"known":                                {finalizers: []string{ownFinalizer}, want: dutyApply},
+		"with a foreign finalizer":             {finalizers: []string{"example.com/x", ownFinalizer}, want: dutyApply},
+		"deleting":                             {finalizers: []string{ownFinalizer}, deleting: true, want: dutyCleanUp},
+		"deleting, done":                       {finalizers: []string{"example.com/x"}, deleting: true, want: dutyNone},
+		"another class":                        {class: "blue", want: dutyNone},
+		"another class, held by it":            {class: "blue", finalizers: []string{blue}, want: dutyNone},
+		"went to another class":                {class: "blue", finalizers: []string{ownFinalizer}, want: dutyCleanUp},
+		"went to another class, taken over":    {class: "blue", finalizers: []string{blue, ownFinalizer}, want: dutyCleanUp},
+		"went to another class, deleting":      {class: "blue", finalizers: []string{ownFinalizer}, deleting: true, want: dutyCleanUp},
+		"came from another class":              {finalizers: []string{blue}, want: dutyNone},
+		"came from another class, handed over": {finalizers: []string{ownFinalizer}, want: dutyApply},
+		"came from two classes, both held":     {finalizers: []string{ownFinalizer, blue}, want: dutyNone},
+		"came from another class, deleting":    {finalizers: []string{blue}, deleting: true, want: dutyNone},
+		"own class":                            {class: "blue", configured: "blue", want: dutyApply},
+		"own class, held by the default":       {class: "blue", configured: "blue", finalizers: []string{ownFinalizer}, want: dutyNone},
+		"own class, held by a third":           {class: "blue", configured: "blue", finalizers: []string{red}, want: dutyNone},
+		"left own class":                       {configured: "blue", finalizers: []string{blue}, want: dutyCleanUp},
+		"all classes":                          {class: "blue", configured: "*", want: dutyApply},
+		"all classes, held by one":             {class: "blue", configured: "*", finalizers: []string{blue}, want: dutyNone},
+		"all classes, deleting":                {class: "blue", configured: "*", finalizers: []string{ownFinalizer}, deleting: true, want: dutyCleanUp},
+		"ignored":                              {annotations: map[string]string{ignore: "true"}, finalizers: []string{ownFinalizer}, want: dutyNone},
+		"ignored, spelt otherwise":             {annotations: map[string]string{ignore: "1"}, want: dutyNone},
+		"not ignored":                          {annotations: map[string]string{ignore: "false"}, want: dutyApply},
+		"ignored, misspelt":                    {annotations: map[string]string{ignore: "yes"}, want: dutyApply},
+		"ignored, of another class":            {class: "blue", annotations: map[string]string{ignore: "true"}, finalizers: []string{ownFinalizer}, want: dutyNone},
+		"ignored, deleting":                    {annotations: map[string]string{ignore: "true"}, finalizers: []string{ownFinalizer}, deleting: true, want: dutyCleanUp},
+		"to reconcile":                         {annotations: map[string]string{operation: "reconcile"}, want: dutyApply},
+		"to restore":                           {annotations: map[string]string{operation: "restore"}, want: dutyApply},
+		"to migrate":                           {annotations: map[string]string{operation: "migrate"}, want: dutyApply},
+		"waits for its state":                  {annotations: map[string]string{operation: "wait-for-state"}, finalizers: []string{ownFinalizer}, want: dutyNone},
+		"waits for its state, deleting":        {annotations: map[string]string{operation: "wait-for-state"}, finalizers: []string{ownFinalizer}, deleting: true, want: dutyNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
+				Finalizers: test.finalizers, Annotations: test.annotations,
+			}}
+			if test.class != "" {
+				mr.Spec.Class = &test.class
+			}
+			if test.deleting {
+				mr.DeletionTimestamp = &now
+			}
+			configured := test.configured
+			if configured == "" {
+				configured = resourcesv1alpha1.DefaultClass
+			}
+			if got := dutyOf(mr, configured); got != test.want {
+				t.Errorf("got duty %d, want %d", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,242 @@
+package managedresource
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+var (
+	errTimeout = errors.New("timed out")
+	errInvalid = &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: "invalid",
+	}}
+)
+
+// wanted and unwanted are changes of an object that is, or is not, in the manifests.
+func wanted(name string, action action, err error) change {
+	manifest := manifestOf(configMapKind, "a", name)
+	return change{Ref: manifest.Ref, manifest: &manifest, action: action, reason: "because", err: err}
+}
+
+func unwanted(name string, action action, err error) change {
+	return change{Ref: object.Ref{GroupVersionKind: configMapKind, Namespace: "a", Name: name}, action: action, reason: "because", err: err}
+}
+
+func badManifest(text string) problem {
+	return problem{reason: resourcesv1alpha1.ReasonDecodingFailed, err: errors.New(text)}
+}
+
+func unreadableSecret(transient bool) problem {
+	return problem{reason: resourcesv1alpha1.ReasonCannotReadSecret, err: errors.New("could not read secret"), transient: transient}
+}
+
+func TestVerdict(t *testing.T) {
+	const isTrue, isFalse, progressing = resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionProgressing
+	all := []change{
+		wanted("f", actionApply, errors.New("failure of f")), unwanted("u", actionDelete, errors.New("failure of u")),
+		wanted("w", actionWait, nil), unwanted("p", actionWait, nil),
+	}
+	for name, test := range map[string]struct {
+		problems []problem
+		changes  []change
+		status   resourcesv1alpha1.ConditionStatus
+		reason   string
+		says     []string
+	}{
+		"nothing to do": {nil, nil, isTrue, "ApplySucceeded", []string{"All resources are applied."}},
+		"all done": {
+			nil, []change{
+				wanted("a", actionCreate, nil), wanted("b", actionApply, nil), wanted("c", actionSkip, nil),
+				unwanted("d", actionDelete, nil), unwanted("e", actionForget, nil), unwanted("f", actionRelease, nil),
+			}, isTrue, "ApplySucceeded", []string{"All resources are applied."},
+		},
+		"pending":     {nil, all[3:], progressing, "DeletionPending", []string{"Deletion is still pending (1): v1/ConfigMap/a/p: because"}},
+		"waiting":     {nil, all[2:], progressing, "ApplyProgressing", []string{"Waiting to apply (1): v1/ConfigMap/a/w: because", "still pending (1)"}},
+		"undeletable": {nil, all[1:], isFalse, "DeletionFailed", []string{"Could not delete (1): failure of u", "Waiting to apply", "still pending"}},
+		"failed":      {nil, all, isFalse, "ApplyFailed", []string{"Could not apply (1): failure of f", "Could not delete", "Waiting to apply", "still pending"}},
+		"bad manifests": {
+			[]problem{badManifest("bad 2"), badManifest("bad 1")}, all, isFalse, "DecodingFailed",
+			[]string{"Could not read all manifests, so nothing is pruned (2): bad 1; bad 2\nCould not apply (1)"},
+		},
+		"an unreadable Secret is the gravest": {
+			[]problem{badManifest("bad"), unreadableSecret(false)}, nil, isFalse, "CannotReadSecret", []string{"bad; could not read secret"},
+		},
+		"a conflict":      {nil, []change{wanted("a", actionConflict, errors.New("belongs to another"))}, isFalse, "ApplyFailed", []string{"belongs to another"}},
+		"a failed wait":   {nil, []change{wanted("a", actionWait, errTimeout)}, isFalse, "ApplyFailed", []string{"timed out"}},
+		"a failed forget": {nil, []change{unwanted("a", actionFail, errTimeout)}, isFalse, "DeletionFailed", []string{"timed out"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := tallyOf(test.problems, test.changes).verdict()
+			if got.status != test.status || got.reason != test.reason {
+				t.Errorf("got %s/%s, want %s/%s", got.status, got.reason, test.status, test.reason)
+			}
+			expectContains(t, got.message, test.says...)
+		})
+	}
+}
+
+func TestVerdictsAreStable(t *testing.T) {
+	changes := []change{wanted("a", actionFail, errors.New("one")), wanted("b", actionFail, errors.New("two")), unwanted("c", actionWait, nil), unwanted("d", actionWait, nil)}
+	want := tallyOf(nil, changes).verdict()
+	slices.Reverse(changes)
+	if got := tallyOf(nil, changes).verdict(); got != want {
+		t.Errorf("in another order the verdict is %+v, not %+v", got, want)
+	}
+}
+
+func TestRetryable(t *testing.T) {
+	for name, test := range map[string]struct {
+		problems []problem
+		changes  []change
+		want     bool
+	}{
+		"nothing":                  {nil, nil, false},
+		"pending":                  {nil, []change{unwanted("a", actionWait, nil)}, false},
+		"bad manifest":             {[]problem{badManifest("x")}, nil, false},
+		"a Secret that is missing": {[]problem{unreadableSecret(false)}, nil, false},
+		"a Secret that timed out":  {[]problem{badManifest("x"), unreadableSecret(true)}, nil, true},
+		"invalid":                  {nil, []change{wanted("a", actionApply, errInvalid)}, false},
+		"invalid, wrapped":         {nil, []change{wanted("a", actionApply, fmt.Errorf("x: %w", errInvalid))}, false},
+		"timed out":                {nil, []change{wanted("a", actionApply, errTimeout)}, true},
+		"one of both":              {nil, []change{wanted("a", actionApply, errInvalid), wanted("b", actionApply, errTimeout)}, true},
+		"a failed deletion":        {nil, []change{unwanted("a", actionDelete, errTimeout)}, true},
+	} {
+		if got := tallyOf(test.problems, test.changes).retryable(); got != test.want {
+			t.Errorf("%s: retryable is %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestSetCondition(t *testing.T) {
+	const kind, other = resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy
+	t0 := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	t1, t2 := t0.Add(time.Hour), t0.Add(2*time.Hour)
+	good := verdict{resourcesv1alpha1.ConditionTrue, "Good", "fine"}
+	first := setCondition(setCondition(nil, other, good, t0), kind, good, t0)
+	if len(first) != 2 || first[0].Type != other || first[1].Type != kind {
+		t.Fatalf("got %+v, want the condition appended", first)
+	}
+	first = setCondition(first, kind, verdict{good.status, good.reason, "very fine"}, t1)
+
+	for name, test := range map[string]struct {
+		verdict              verdict
+		transitioned, update time.Time
+	}{
+		"the same":       {verdict{good.status, good.reason, "very fine"}, t0, t1},
+		"other message":  {verdict{good.status, good.reason, "superb"}, t0, t2},
+		"other reason":   {verdict{good.status, "Better", "very fine"}, t0, t2},
+		"other status":   {verdict{resourcesv1alpha1.ConditionFalse, good.reason, "very fine"}, t2, t2},
+		"other entirely": {verdict{resourcesv1alpha1.ConditionFalse, "Bad", "no"}, t2, t2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := slices.Clone(first)
+			got := setCondition(first, kind, test.verdict, t2)
+			if !reflect.DeepEqual(first, before) {
+				t.Error("the caller's conditions were changed")
+			}
+			if len(got) != 2 || got[0].Type != other {
+				t.Fatalf("got %+v, want the condition in its place", got)
+			}
+			condition := got[1]
+			if (verdict{condition.Status, condition.Reason, condition.Message}) != test.verdict {
+				t.Errorf("got %+v, want %+v", condition, test.verdict)
+			}
+			if !condition.LastTransitionTime.Equal(ptr.To(metav1.NewTime(test.transitioned))) ||
+				!condition.LastUpdateTime.Equal(ptr.To(metav1.NewTime(test.update))) {
+				t.Errorf("transition at %v, update at %v; want %v, %v", condition.LastTransitionTime, condition.LastUpdateTime, test.transitioned, test.update)
+			}
+		})
+	}
+}
+
+func TestConditionOf(t *testing.T) {
+	status := resourcesv1alpha1.ManagedResourceStatus{Conditions: []resourcesv1alpha1.Condition{
+		{Type: resourcesv1alpha1.ResourcesHealthy, Reason: "Other"}, {Type: resourcesv1alpha1.ResourcesApplied, Reason: "Mine"},
+	}}
+	if got := conditionOf(status, resourcesv1alpha1.ResourcesApplied); got.Reason != "Mine" {
+		t.Errorf("got %+v, want the condition of that type", got)
+	}
+	if got := conditionOf(status, resourcesv1alpha1.ResourcesProgressing); got.Status != resourcesv1alpha1.ConditionUnknown || got.Type != resourcesv1alpha1.ResourcesProgressing {
+		t.Errorf("got %+v for a condition that is not there, want Unknown", got)
+	}
+}
+
+func TestTruncateKeepsWholeCharacters(t *testing.T) {
+	exact := strings.Repeat("x", maxMessageLength)
+	if got := truncate(exact); got != exact {
+		t.Errorf("a message of the greatest length was cut to %d bytes", len(got))
+	}
+	for _, character := range []string{"x", "é", "…", "😀"} {
+		for shift := range len(character) {
+			got := truncate(strings.Repeat("x", shift) + strings.Repeat(character, maxMessageLength+1))
+			if len(got) > maxMessageLength || len(got) < maxMessageLength-len("…")-len("😀") {
+				t.Errorf("%q shifted by %d: got %d bytes, want about %d", character, shift, len(got), maxMessageLength)
+			}
+			if !utf8.ValidString(got) || strings.ContainsRune(got, utf8.RuneError) || !strings.HasSuffix(got, " …") {
+				t.Errorf("%q shifted by %d: it ends in %q", character, shift, got[len(got)-8:])
+			}
+		}
+	}
+}
+
+func TestStatusPatchTouchesOnlyWhatIsOwned(t *testing.T) {
+	now := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	mr := &resourcesv1alpha1.ManagedResource{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "garden", Name: "shop", UID: "uid-1", ResourceVersion: "7",
+			Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"}, Finalizers: []string{"f"},
+		},
+		Spec: resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []resourcesv1alpha1.LocalObjectReference{{Name: "s"}}},
+	}
+	status := resourcesv1alpha1.ManagedResourceStatus{
+		Conditions: []resourcesv1alpha1.Condition{
+			{Type: resourcesv1alpha1.ResourcesHealthy, Status: "True", Reason: "Other", LastTransitionTime: now, LastUpdateTime: now},
+			{Type: resourcesv1alpha1.ResourcesApplied, Status: "False", Reason: "Mine", LastTransitionTime: now, LastUpdateTime: now},
+		},
+		ObservedGeneration:  3,
+		Resources:           []resourcesv1alpha1.ObjectReference{entry(configMapKind, "a", "x", "d")},
+		SecretsDataChecksum: ptr.To("sum"),
+	}
+	body, err := statusPatch(mr, status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(body, &got); err != nil {
+		t.Fatal(err)
+	}
+	const at = "2026-01-01T00:00:00Z"
+	want := map[string]any{
+		"apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
+		"metadata": map[string]any{"namespace": "garden", "name": "shop", "uid": "uid-1", "resourceVersion": "7"},
+		"status": map[string]any{
+			"conditions": []any{map[string]any{
+				"type": "ResourcesApplied", "status": "False", "reason": "Mine", "message": "", "lastTransitionTime": at, "lastUpdateTime": at,
+			}},
+			"observedGeneration":  3.0,
+			"resources":           []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "x", "digest": "d"}},
+			"secretsDataChecksum": "sum",
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%v\nwant\n%v", got, want)
+	}
+	if len(status.Conditions) != 2 {
+		t.Error("the caller's status was changed")
+	}
+}
