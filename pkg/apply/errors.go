@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
+	"regexp"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/pkg/target"
@@ -19,10 +21,6 @@ import (
 // Terminal tells whether sending the same request again is pointless until the object or the cluster's configuration
 // changes, as for an object that violates its kind's schema.
 func Terminal(err error) bool {
-	if apierrors.IsInternalError(err) {
-		// The API server answers 500 when an object has fields that its kind does not.
-		return strings.Contains(err.Error(), "failed to create typed patch object")
-	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false
@@ -31,83 +29,89 @@ func Terminal(err error) bool {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusMethodNotAllowed,
 		http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
 		return true
+	case http.StatusInternalServerError:
+		// The API server answers 500 when an object has fields that its kind does not.
+		return strings.Contains(status.Status().Message, "failed to create typed patch object")
 	}
 	return false
 }
 
-// explain names the object and, for Secrets, takes out whatever of its data the API server's message repeats.
+// explain names the object and withholds what the API server's message repeats of a Secret's data.
 func explain(manifest object.Manifest, err error) error {
 	if errors.Is(err, target.ErrKindNotServed) {
 		return fmt.Errorf("%s: %w: install its CustomResourceDefinition or API, or remove the object", manifest.Ref, err)
 	}
-	if manifest.Group == "" && manifest.Kind == "Secret" {
-		err = redact(manifest.Body, err)
+	if manifest.Group == "" && manifest.Kind == "Secret" && repeats(err.Error(), manifest.Body) {
+		err = &withheldError{err: err}
 	}
 	return fmt.Errorf("%s: %w", manifest.Ref, err)
 }
 
-// redactedError hides an error's text but not its nature.
-type redactedError struct {
-	text string
-	err  error
+// withheldError hides an error's text but not its nature.
+type withheldError struct{ err error }
+
+func (e *withheldError) Error() string {
+	text := "rejected by the API server; details are withheld, as they repeat the Secret's data"
+	if reason := apierrors.ReasonForError(e.err); reason != metav1.StatusReasonUnknown {
+		return string(reason) + ": " + text
+	}
+	return text
 }
 
-func (e *redactedError) Error() string { return e.text }
-func (e *redactedError) Unwrap() error { return e.err }
+func (e *withheldError) Unwrap() error { return e.err }
 
-// redact takes out of an error's text every value of a Secret's data, plain and in base64, whatever its shape.
-func redact(body []byte, err error) error {
+// repeats tells whether a text contains a value of a Secret's data, plain, quoted or in base64. A body that cannot be
+// read may be repeated anywhere.
+func repeats(text string, body []byte) bool {
 	var secret struct {
-		Data any `json:"data"`
+		Data       any `json:"data"`
+		StringData any `json:"stringData"`
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber() // numbers are to be found as they are written
 	if decoder.Decode(&secret) != nil {
-		return &redactedError{text: "rejected by the API server (details withheld)", err: err}
+		return true
 	}
-	values := leaves(nil, secret.Data)
-	// Longest first, so that a value that is part of another one does not leave the rest of it behind.
-	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
-	text := err.Error()
-	for _, value := range values {
-		if value != "" {
-			text = strings.ReplaceAll(text, value, "<redacted>")
-		}
-	}
-	return &redactedError{text: text, err: err}
+	return repeatsValue(text, secret.Data, true) || repeatsValue(text, secret.StringData, true)
 }
 
-// leaves appends all values in a JSON value, and what they are in base64, to values. The keys of a Secret's data are no
-// secrets, but those below them may be.
-func leaves(values []string, value any) []string {
-	fields, isMap := value.(map[string]any)
-	for _, field := range fields {
-		values = leavesBelow(values, field)
-	}
-	if isMap {
-		return values
-	}
-	return leavesBelow(values, value)
-}
-
-func leavesBelow(values []string, value any) []string {
+// repeatsValue looks for all values in a JSON value. The keys of a Secret's data are no secrets, but those below them
+// may be.
+func repeatsValue(text string, value any, top bool) bool {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, field := range value {
-			values = leavesBelow(append(values, key), field)
+			if !top && containsWord(text, key) || repeatsValue(text, field, false) {
+				return true
+			}
 		}
 	case []any:
 		for _, item := range value {
-			values = leavesBelow(values, item)
+			if repeatsValue(text, item, false) {
+				return true
+			}
 		}
 	case json.Number:
-		values = append(values, value.String())
+		return containsWord(text, value.String())
 	case string:
-		plain, err := base64.StdEncoding.DecodeString(value)
-		if err == nil {
-			values = append(values, string(plain))
-		}
-		values = append(values, value)
+		plain, _ := base64.StdEncoding.DecodeString(value)
+		return containsWord(text, value) || containsWord(text, string(plain))
 	}
-	return values
+	return false
+}
+
+// containsWord tells whether a text contains a value, as it is or as quoting it in Go or JSON writes it. Short values
+// count only as whole words: they are part of any text.
+func containsWord(text, value string) bool {
+	const short = 4
+	value = strings.TrimSpace(value)
+	if value == "" {
+		return false
+	}
+	quoted := strings.Trim(strconv.Quote(value), `"`)
+	if len(value) >= short {
+		return strings.Contains(text, value) || strings.Contains(text, quoted)
+	}
+	word, err := regexp.Compile(`(^|\W)` + regexp.QuoteMeta(value) + `(\W|$)`)
+	return err != nil || word.MatchString(text)
 }

@@ -1,10 +1,13 @@
 package live
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
 const fields = `{"f:data":{"f:a":{}}}`
@@ -32,12 +35,14 @@ func TestObserve(t *testing.T) {
 	}}
 	want := Observation{
 		UID: "u", ResourceVersion: "7", Origin: "garden/shop", ManagedBy: "gardener",
-		OwnedDigest: ownedDigest(meta.ManagedFields), Deleting: true, Keep: true,
+		OwnedDigest: ownedDigest(meta.ManagedFields), Deleting: now.Time, Keep: true,
+		Labels:      []string{"resources.gardener.cloud/managed-by"},
+		Annotations: []string{"resources.gardener.cloud/keep-object", "resources.gardener.cloud/origin"},
 	}
-	if got := Observe(meta); got != want || got.OwnedDigest == "" {
+	if got := Observe(meta, fieldowner.Policy{}); !reflect.DeepEqual(got, want) || got.OwnedDigest == "" {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := Observe(&metav1.PartialObjectMetadata{}); got != (Observation{}) {
+	if got := Observe(&metav1.PartialObjectMetadata{}, fieldowner.Policy{}); !reflect.DeepEqual(got, Observation{}) {
 		t.Errorf("of an object without metadata %+v is observed", got)
 	}
 }
@@ -48,7 +53,7 @@ func TestObserveKeep(t *testing.T) {
 	} {
 		meta := &metav1.PartialObjectMetadata{}
 		meta.Annotations = map[string]string{"resources.gardener.cloud/keep-object": value}
-		if got := Observe(meta).Keep; got != want {
+		if got := Observe(meta, fieldowner.Policy{}).Keep; got != want {
 			t.Errorf("keep-object=%q: %v, want %v", value, got, want)
 		}
 	}
@@ -96,4 +101,10 @@ func TestOwnedDigestSeesOnlyOurOwnFields(t *testing.T) {
 			t.Errorf("%s: the digest is %q, want none", name, got)
 		}
 	}
+}
+
+func ownedDigest(entries []metav1.ManagedFieldsEntry) string {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.ManagedFields = entries
+	return Observe(meta, fieldowner.Policy{}).OwnedDigest
 }

@@ -67,16 +67,11 @@ func (c *claims) first(key object.Key) (types.NamespacedName, bool) {
 	return types.NamespacedName{}, false
 }
 
-// other returns an owner other than the given one that claims the object.
-func (c *claims) other(key object.Key, owner types.NamespacedName) (types.NamespacedName, bool) {
+// others returns the owners other than the given one that claim the object.
+func (c *claims) others(key object.Key, owner types.NamespacedName) []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, candidate := range c.byObject[key] {
-		if candidate != owner {
-			return candidate, true
-		}
-	}
-	return types.NamespacedName{}, false
+	return slices.DeleteFunc(slices.Clone(c.byObject[key]), func(o types.NamespacedName) bool { return o == owner })
 }
 
 // has tells whether the owner claims the object.

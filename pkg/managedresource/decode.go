@@ -1,22 +1,18 @@
 package managedresource
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/andybalholm/brotli"
 	corev1 "k8s.io/api/core/v1"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
@@ -24,11 +20,18 @@ import (
 // compressedSuffix marks a data key whose value is compressed with Brotli.
 const compressedSuffix = ".br"
 
+const (
+	// maxProblems is how many problems of one Secret are kept; the others are counted.
+	maxProblems = 20
+	// greatestSize is the greatest limit of bytes that makes sense.
+	greatestSize = 1 << 40
+)
+
 // Limits bound what one Secret may hold, so that no content can exhaust the process.
 type Limits struct {
 	// Bytes of all manifests in one Secret after decompression.
 	Bytes int64
-	// Documents in one Secret, the items of lists included.
+	// Documents in one Secret, lists and their items included.
 	Documents int
 	// Depth to which the fields of one document may be nested.
 	Depth int
@@ -57,11 +60,16 @@ type problem struct {
 }
 
 // decodeSecret returns the objects in a Secret's data: keys in ascending order, documents in theirs, the items of lists
-// in the place of the list. What cannot be read becomes a problem and does not keep the rest from being read.
+// in the place of the list. What cannot be read becomes a problem and does not keep the rest from being read. Nothing of
+// the content is repeated in a problem.
 func decodeSecret(secret *corev1.Secret, limits Limits) ([]document, []problem) {
+	limits.Bytes = min(limits.Bytes, greatestSize)
 	d := &decoder{secret: secret.Namespace + "/" + secret.Name, limits: limits, bytesLeft: limits.Bytes}
 	for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
 		d.decodeKey(key, secret.Data[key])
+	}
+	if more := d.failures - len(d.problems); more > 0 {
+		d.problems[maxProblems-1].err = fmt.Errorf("%w (and %d more in secret '%s')", d.problems[maxProblems-1].err, more, d.secret)
 	}
 	return d.documents, d.problems
 }
@@ -70,15 +78,34 @@ type decoder struct {
 	secret    string
 	limits    Limits
 	bytesLeft int64
+	// wasted counts the bytes of keys that could not be read.
+	wasted int64
+	// seen counts documents and items, good or bad.
+	seen      int
 	documents []document
-	problems  []problem
+	// failures counts problems, of which only the first are kept.
+	failures int
+	problems []problem
 }
 
 func (d *decoder) fail(source string, err error) {
-	d.problems = append(d.problems, problem{
-		reason: resourcesv1alpha1.ReasonDecodingFailed,
-		err:    fmt.Errorf("could not decode resource %s: %w", source, err),
-	})
+	d.failures++
+	if len(d.problems) < maxProblems {
+		d.problems = append(d.problems, problem{
+			reason: resourcesv1alpha1.ReasonDecodingFailed,
+			err:    fmt.Errorf("could not decode resource %s: %w", source, err),
+		})
+	}
+}
+
+// count counts a document or an item. It returns false if there are more than may be read, which it reports once.
+func (d *decoder) count(source string) bool {
+	d.seen++
+	if d.seen == d.limits.Documents+1 {
+		d.fail(source, fmt.Errorf("the secret holds more than %d objects: this one and all after it are left out; split it",
+			d.limits.Documents))
+	}
+	return d.seen <= d.limits.Documents
 }
 
 func (d *decoder) decodeKey(key string, value []byte) {
@@ -87,43 +114,35 @@ func (d *decoder) decodeKey(key string, value []byte) {
 		d.fail(fmt.Sprintf("'%s' in secret '%s'", key, d.secret), err)
 		return
 	}
-	if d.decodeJSONStream(key, content) {
-		return
-	}
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
-	for index := 0; ; index++ {
-		raw, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		source := d.source(key, index)
-		if err != nil {
-			d.fail(source, err)
-			return
-		}
-		asJSON, err := yaml.YAMLToJSON(raw)
-		if err != nil {
-			d.fail(source, withoutContent(err))
+	index := 0
+	for _, chunk := range splitYAML(bytes.TrimPrefix(content, byteOrderMark)) {
+		if len(bytes.TrimSpace(chunk)) == 0 {
 			continue
 		}
-		d.decodeDocument(source, asJSON)
+		read, more := d.decodeChunk(key, index, chunk)
+		if !more {
+			return
+		}
+		index += read
 	}
 }
 
-func (d *decoder) source(key string, index int) string {
-	return fmt.Sprintf("at index %d in '%s' in secret '%s'", index, key, d.secret)
-}
-
-// plain returns a key's value decompressed, and takes its size from what the Secret may hold.
+// plain returns a key's value decompressed, and takes its size from what the Secret may hold. A key that cannot be read
+// takes nothing from the others, unless there are several.
 func (d *decoder) plain(key string, value []byte) ([]byte, error) {
 	if strings.HasSuffix(key, compressedSuffix) {
+		if d.wasted > 2*d.limits.Bytes {
+			return nil, errors.New("it is left out, since too much of this secret could not be read")
+		}
 		var err error
 		value, err = io.ReadAll(io.LimitReader(brotli.NewReader(bytes.NewReader(value)), d.bytesLeft+1))
 		if err != nil {
+			d.wasted += int64(len(value))
 			return nil, fmt.Errorf("decompress with brotli: %w (the value is truncated or not brotli)", err)
 		}
 	}
 	if int64(len(value)) > d.bytesLeft {
+		d.wasted += int64(len(value))
 		return nil, fmt.Errorf("the manifests in this secret exceed %d bytes when decompressed; "+
 			"split them or raise controllers.managedResource.maxSecretSize", d.limits.Bytes)
 	}
@@ -131,43 +150,73 @@ func (d *decoder) plain(key string, value []byte) ([]byte, error) {
 	return value, nil
 }
 
-// decodeJSONStream decodes content that is a sequence of JSON objects. It returns false, and has done nothing, if the
-// content is something else.
-func (d *decoder) decodeJSONStream(key string, content []byte) bool {
-	if !utilyaml.IsJSONBuffer(content) {
-		return false
-	}
-	var raws []json.RawMessage
-	stream := json.NewDecoder(bytes.NewReader(content))
-	for {
-		var raw json.RawMessage
-		err := stream.Decode(&raw)
-		if errors.Is(err, io.EOF) {
-			break
+// decodeChunk decodes one YAML document or a sequence of JSON values. It returns how many it read, and false if no more
+// may be read.
+func (d *decoder) decodeChunk(key string, index int, chunk []byte) (int, bool) {
+	values, err := jsonValues(chunk, d.limits.Documents+1)
+	if len(values) == 0 {
+		source := d.source(key, index)
+		if !d.count(source) {
+			return 0, false
 		}
+		value, err := parseYAML(chunk, d.limits.Bytes, d.limits.Depth)
 		if err != nil {
-			return false
+			d.fail(source, err)
+		} else {
+			d.decodeValue(source, value)
 		}
-		raws = append(raws, raw)
+		return 1, true
 	}
-	for index, raw := range raws {
-		d.decodeDocument(d.source(key, index), raw)
+	for i, raw := range values {
+		source := d.source(key, index+i)
+		if !d.count(source) {
+			return 0, false
+		}
+		value, err := parseJSON(raw)
+		if err != nil {
+			d.fail(source, err)
+			continue
+		}
+		d.decodeValue(source, value)
 	}
-	return true
+	if err != nil {
+		d.fail(d.source(key, index+len(values)), notJSON(err))
+	}
+	return len(values) + 1, true
 }
 
-func (d *decoder) decodeDocument(source string, asJSON []byte) {
-	var value any
-	if err := utiljson.Unmarshal(asJSON, &value); err != nil {
-		d.fail(source, withoutContent(err))
-		return
+// jsonValues returns the values of a JSON stream up to the first error, but no more than limit.
+func jsonValues(chunk []byte, limit int) ([]json.RawMessage, error) {
+	if !utilyaml.IsJSONBuffer(chunk) {
+		return nil, nil
 	}
+	var values []json.RawMessage
+	stream := json.NewDecoder(bytes.NewReader(chunk))
+	for len(values) < limit {
+		var value json.RawMessage
+		err := stream.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			return values, nil
+		}
+		if err != nil {
+			return values, err
+		}
+		values = append(values, value)
+	}
+	return values, nil
+}
+
+func (d *decoder) source(key string, index int) string {
+	return fmt.Sprintf("at index %d in '%s' in secret '%s'", index, key, d.secret)
+}
+
+func (d *decoder) decodeValue(source string, value any) {
 	if value == nil {
 		return // an empty document, such as one of comments alone
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		d.fail(source, fmt.Errorf("it is not an object with apiVersion and kind"))
+		d.fail(source, errors.New("it is not an object with apiVersion and kind"))
 		return
 	}
 	if len(object) == 0 {
@@ -185,14 +234,17 @@ func (d *decoder) add(source string, object map[string]any) {
 	kind, _ := object["kind"].(string)
 	items, isList := object["items"].([]any)
 	if !isList || !strings.HasSuffix(kind, "List") {
-		d.append(source, object)
+		d.documents = append(d.documents, document{object: object, source: source})
 		return
 	}
 	for i, item := range items {
 		itemSource := fmt.Sprintf("in item %d of the %s %s", i, kind, source)
+		if !d.count(itemSource) {
+			return
+		}
 		itemObject, ok := item.(map[string]any)
 		if !ok {
-			d.fail(itemSource, fmt.Errorf("it is not an object"))
+			d.fail(itemSource, errors.New("it is not an object"))
 			continue
 		}
 		// The API server leaves apiVersion and kind out of the items of a typed list.
@@ -200,24 +252,8 @@ func (d *decoder) add(source string, object map[string]any) {
 			setDefault(itemObject, "apiVersion", object["apiVersion"])
 			setDefault(itemObject, "kind", strings.TrimSuffix(kind, "List"))
 		}
-		d.append(itemSource, itemObject)
+		d.add(itemSource, itemObject)
 	}
-}
-
-func (d *decoder) append(source string, object map[string]any) {
-	switch count := len(d.documents); {
-	case count < d.limits.Documents:
-		d.documents = append(d.documents, document{object: object, source: source})
-	case !d.full():
-		d.fail(source, fmt.Errorf("%w: it and all after it are left out", errTooManyDocuments))
-	}
-}
-
-var errTooManyDocuments = errors.New("the secret holds too many objects; split it")
-
-// full tells whether the limit of documents was reached and reported.
-func (d *decoder) full() bool {
-	return slices.ContainsFunc(d.problems, func(p problem) bool { return errors.Is(p.err, errTooManyDocuments) })
 }
 
 func setDefault(object map[string]any, key string, value any) {
@@ -242,12 +278,4 @@ func exceedsDepth(value any, depth int) bool {
 		}
 	}
 	return false
-}
-
-// quoted matches what parsers repeat of their input.
-var quoted = regexp.MustCompile("'[^']*'|`[^`]*`|\"[^\"]*\"")
-
-// withoutContent takes quotations of the input out of a parser's message: the input may be a Secret.
-func withoutContent(err error) error {
-	return errors.New(quoted.ReplaceAllString(err.Error(), "…"))
 }

@@ -1,7 +1,6 @@
 package managedresource
 
 import (
-	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -25,9 +24,9 @@ func TestDecodeReportsWhatItCannotRead(t *testing.T) {
 		"a string":              {"bad.yaml", "hello\n", []string{place, "not an object with apiVersion and kind"}},
 		"a list":                {"bad.yaml", "- a\n- b\n", []string{place, "not an object with apiVersion and kind"}},
 		"truncated JSON":        {"bad.yaml", `{"apiVersion":"v1","kind":`, []string{place}},
-		"a bad separator":       {"bad.yaml", "--- {a: 1}\n", []string{place, "separator"}},
+		"a bad separator":       {"bad.yaml", "--- {a: 1\n", []string{place, "not valid YAML"}},
 		"an unknown anchor":     {"bad.yaml", "a: *nowhere\n", []string{place, "unknown anchor"}},
-		"an alias of itself":    {"bad.yaml", "a: &a [*a]\n", []string{place, "contains itself"}},
+		"an alias of itself":    {"bad.yaml", "a: &a [*a]\n", []string{place, "refer to themselves"}},
 		"a list item":           {"bad.yaml", `{"kind":"List","items":[7]}`, []string{"in item 0 of the List " + place, "not an object"}},
 		"empty .br":             {"bad.br", "", []string{"'bad.br' in secret 'garden/manifests'", "truncated or not brotli"}},
 		"truncated .br":         {"bad.br", compressed[:len(compressed)-2], []string{"'bad.br'", "truncated or not brotli"}},
@@ -166,7 +165,7 @@ func TestDecodeDoesNotExpandAliasBombs(t *testing.T) {
 	if len(documents) != 0 || len(problems) != 1 {
 		t.Fatalf("got %d objects and %v, want one problem", len(documents), textsOf(problems))
 	}
-	expectContains(t, problems[0].err.Error(), "excessive aliasing")
+	expectContains(t, problems[0].err.Error(), "aliases expand")
 }
 
 func TestDecodeLimitsDepth(t *testing.T) {
@@ -206,16 +205,15 @@ func TestDecodeLimitsDocuments(t *testing.T) {
 		want int
 		ok   bool
 	}{
-		"at the limit":        {map[string]string{"a": strings.Repeat(item, 3)}, 3, true},
-		"one more":            {map[string]string{"a": strings.Repeat(item, 4)}, 3, false},
-		"many more":           {map[string]string{"a": strings.Repeat(item, 50)}, 3, false},
-		"YAML":                {map[string]string{"a": strings.Repeat(configMap("x")+"---\n", 4)}, 3, false},
-		"all keys count":      {map[string]string{"a": item + item, "b": item + item}, 3, false},
-		"items count":         {map[string]string{"a": `{"kind":"List","items":[` + item + "," + item + "]}" + item + item}, 3, false},
-		"items at the limit":  {map[string]string{"a": `{"kind":"List","items":[` + item + "," + item + "," + item + "]}"}, 3, true},
-		"a list beyond":       {map[string]string{"a": strings.Repeat(item, 3) + `{"kind":"List","items":[` + item + "," + item + "]}"}, 3, false},
-		"empty ones are free": {map[string]string{"a": strings.Repeat("{}", 50) + strings.Repeat(item, 3)}, 3, true},
-		"an empty list, too":  {map[string]string{"a": strings.Repeat(item, 3) + `{"kind":"List","items":[]}`}, 3, true},
+		"at the limit":       {map[string]string{"a": strings.Repeat(item, 3)}, 3, true},
+		"one more":           {map[string]string{"a": strings.Repeat(item, 4)}, 3, false},
+		"many more":          {map[string]string{"a": strings.Repeat(item, 50)}, 3, false},
+		"YAML":               {map[string]string{"a": strings.Repeat(configMap("x")+"---\n", 4)}, 3, false},
+		"all keys count":     {map[string]string{"a": item + item, "b": item + item}, 3, false},
+		"items count":        {map[string]string{"a": `{"kind":"List","items":[` + item + "," + item + "]}" + item + item}, 2, false},
+		"items at the limit": {map[string]string{"a": `{"kind":"List","items":[` + item + "," + item + "]}"}, 2, true},
+		"a list beyond":      {map[string]string{"a": strings.Repeat(item, 3) + `{"kind":"List","items":[` + item + "," + item + "]}"}, 3, false},
+		"empty ones count":   {map[string]string{"a": strings.Repeat("{}", 3) + item}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			documents, problems := decodeSecret(secretWith(test.data), limits)
@@ -225,7 +223,7 @@ func TestDecodeLimitsDocuments(t *testing.T) {
 			switch {
 			case test.ok && len(problems) > 0:
 				t.Errorf("problems: %v", textsOf(problems))
-			case !test.ok && (len(problems) != 1 || !errors.Is(problems[0].err, errTooManyDocuments)):
+			case !test.ok && (len(problems) != 1 || !strings.Contains(problems[0].err.Error(), "more than 3 objects")):
 				t.Errorf("got the problems %v, want that there are too many objects, once", textsOf(problems))
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,7 +34,7 @@ type marks struct {
 	origin       string
 	managedBy    string
 	injectLabels map[string]string
-	// scaled tells which objects a HorizontalPodAutoscaler scales.
+	// scaled tells which objects a HorizontalPodAutoscaler scales; nil for none.
 	scaled func(object.Key) bool
 }
 
@@ -97,7 +98,7 @@ func (d *desired) addUnlessContradictory(copies []object.Manifest) {
 	d.manifests = append(d.manifests, copies[0])
 }
 
-// refOf reads an object's name and kind.
+// refOf reads an object's name and kind. Names that would lead a request elsewhere are refused.
 func refOf(obj map[string]any) (object.Ref, error) {
 	apiVersion, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
@@ -105,24 +106,28 @@ func refOf(obj map[string]any) (object.Ref, error) {
 		return object.Ref{}, errors.New("it has no apiVersion or no kind")
 	}
 	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return object.Ref{}, fmt.Errorf("its apiVersion %q is not <group>/<version>", apiVersion)
+	if err != nil || gv.Version == "" || gv.String() != apiVersion {
+		return object.Ref{}, errors.New("its apiVersion is not <version> or <group>/<version>")
 	}
 	meta, _ := obj["metadata"].(map[string]any)
 	name, _ := meta["name"].(string)
 	if name == "" {
-		return object.Ref{}, fmt.Errorf("the %s has no metadata.name", kind)
+		return object.Ref{}, fmt.Errorf("the %s has no metadata.name, or one that is not a string", kind)
 	}
-	namespace, _ := meta["namespace"].(string)
-	return object.Ref{GroupVersionKind: gv.WithKind(kind), Namespace: namespace, Name: name}, nil
+	namespace, ok := meta["namespace"].(string)
+	if !ok && meta["namespace"] != nil {
+		return object.Ref{}, fmt.Errorf("the metadata.namespace of %s %s is not a string: quote it", kind, name)
+	}
+	ref := object.Ref{GroupVersionKind: gv.WithKind(kind), Namespace: namespace, Name: name}
+	return ref, ref.Validate()
 }
 
 // namespaceOf returns the namespace that an object ends up in.
 func namespaceOf(ref object.Ref, scope scope, recorded inventory) string {
-	switch scope {
-	case scopeCluster:
+	switch {
+	case scope == scopeCluster || ref.GroupKind() == (schema.GroupKind{Kind: "Namespace"}):
 		return ""
-	case scopeNamespaced:
+	case scope == scopeNamespaced:
 		return orDefault(ref.Namespace)
 	}
 	for _, namespace := range []string{ref.Namespace, orDefault(ref.Namespace), ""} {
@@ -143,12 +148,15 @@ func orDefault(namespace string) string {
 
 // finish sets an object's marks and encodes it.
 func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) {
-	meta := normalize(doc.object, ref)
-	labels, err := stringMap(meta, "labels")
+	meta, err := normalize(doc.object, ref)
 	if err != nil {
 		return object.Manifest{}, err
 	}
-	annotations, err := stringMap(meta, "annotations")
+	labels, err := stringMap(meta, "metadata.labels")
+	if err != nil {
+		return object.Manifest{}, err
+	}
+	annotations, err := stringMap(meta, "metadata.annotations")
 	if err != nil {
 		return object.Manifest{}, err
 	}
@@ -165,7 +173,7 @@ func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) 
 		annotations[resourcesv1alpha1.AnnotationDescription] = resourcesv1alpha1.Description
 		meta["labels"], meta["annotations"] = labels, annotations
 		labelTemplates(doc.object, ref.GroupKind(), marks.labels())
-		preserved := preservedFields(ref.GroupKind(), doc.object, manifest.Annotations, marks.scaled(ref.Key()))
+		preserved := preservedFields(ref.GroupKind(), doc.object, manifest.Annotations, marks.scaled != nil && marks.scaled(ref.Key()))
 		manifest.Preserve, manifest.PreserveIfSet = preserved.always, preserved.ifSet
 	}
 	return encode(manifest, doc.object)
@@ -191,7 +199,7 @@ func encode(manifest object.Manifest, obj map[string]any) (object.Manifest, erro
 }
 
 // normalize removes from an object what only the API server sets, puts it into its namespace and returns its metadata.
-func normalize(obj map[string]any, ref object.Ref) map[string]any {
+func normalize(obj map[string]any, ref object.Ref) (map[string]any, error) {
 	meta := mapAt(obj, "metadata")
 	for _, field := range serverFields {
 		delete(meta, field)
@@ -201,9 +209,9 @@ func normalize(obj map[string]any, ref object.Ref) map[string]any {
 		meta["namespace"] = ref.Namespace
 	}
 	if ref.Group == "" && ref.Kind == "Secret" {
-		mergeStringData(obj)
+		return meta, mergeStringData(obj)
 	}
-	return meta
+	return meta, nil
 }
 
 // annotationOf returns an annotation of an object, empty if it has none.
@@ -233,19 +241,19 @@ func (m marks) labels() map[string]string {
 
 // mergeStringData moves a Secret's stringData into data, as the API server does. Server-side apply would own
 // stringData, which is never stored, so that keys removed from it would stay in data.
-func mergeStringData(secret map[string]any) {
-	stringData, ok := secret["stringData"].(map[string]any)
-	if !ok {
-		return
+func mergeStringData(secret map[string]any) error {
+	stringData, err := stringMap(secret, "stringData")
+	if err != nil || secret["stringData"] == nil {
+		return err
+	}
+	if _, isMap := secret["data"].(map[string]any); !isMap && secret["data"] != nil {
+		return errors.New("its data is not a map")
 	}
 	for key, value := range stringData {
-		text, ok := value.(string)
-		if !ok {
-			return // left to the API server to reject
-		}
-		mapAt(secret, "data")[key] = base64.StdEncoding.EncodeToString([]byte(text))
+		mapAt(secret, "data")[key] = base64.StdEncoding.EncodeToString([]byte(value))
 	}
 	delete(secret, "stringData")
+	return nil
 }
 
 // mapAt returns the map in a field and creates it if the field holds none.
@@ -258,17 +266,19 @@ func mapAt(parent map[string]any, field string) map[string]any {
 	return child
 }
 
-// stringMap returns a copy of a field of metadata that must map strings to strings.
-func stringMap(meta map[string]any, field string) (map[string]string, error) {
-	values, ok := meta[field].(map[string]any)
-	if !ok && meta[field] != nil {
-		return nil, fmt.Errorf("its metadata.%s is not a map", field)
+// stringMap returns a copy of a field that must map strings to strings. The path is for errors; its last part is the
+// field of the parent.
+func stringMap(parent map[string]any, path string) (map[string]string, error) {
+	field := path[strings.LastIndex(path, ".")+1:]
+	values, ok := parent[field].(map[string]any)
+	if !ok && parent[field] != nil {
+		return nil, fmt.Errorf("its %s is not a map", path)
 	}
 	result := make(map[string]string, len(values)+2)
 	for key, value := range values {
 		text, ok := value.(string)
 		if !ok {
-			return nil, fmt.Errorf("the value of its metadata.%s[%q] is not a string: quote it", field, key)
+			return nil, fmt.Errorf("its %s[%q] is not a string: quote it", path, key)
 		}
 		result[key] = text
 	}

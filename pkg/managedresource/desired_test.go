@@ -64,13 +64,13 @@ func TestRefOf(t *testing.T) {
 		"no kind":                 {`{"apiVersion":"v1","metadata":{"name":"a"}}`, "", "no apiVersion or no kind"},
 		"apiVersion is no string": {`{"apiVersion":1,"kind":"ConfigMap","metadata":{"name":"a"}}`, "", "no apiVersion or no kind"},
 		"kind is no string":       {`{"apiVersion":"v1","kind":["ConfigMap"],"metadata":{"name":"a"}}`, "", "no apiVersion or no kind"},
-		"apiVersion with two /":   {`{"apiVersion":"a/b/c","kind":"ConfigMap","metadata":{"name":"a"}}`, "", `"a/b/c" is not <group>/<version>`},
+		"apiVersion with two /":   {`{"apiVersion":"a/b/c","kind":"ConfigMap","metadata":{"name":"a"}}`, "", "its apiVersion is not <version> or <group>/<version>"},
 		"no metadata":             {`{"apiVersion":"v1","kind":"ConfigMap"}`, "", "the ConfigMap has no metadata.name"},
 		"metadata is null":        {`{"apiVersion":"v1","kind":"ConfigMap","metadata":null}`, "", "the ConfigMap has no metadata.name"},
 		"metadata is a list":      {`{"apiVersion":"v1","kind":"ConfigMap","metadata":["name"]}`, "", "the ConfigMap has no metadata.name"},
 		"no name":                 {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a"}}`, "", "the ConfigMap has no metadata.name"},
 		"name is a number":        {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":1}}`, "", "the ConfigMap has no metadata.name"},
-		"a list in a List":        {`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"List","items":[]}]}`, "", "the List has no metadata.name"},
+		"a list in a List":        {`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap"}]}]}`, "", "the ConfigMap has no metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			documents, problems := decodeText(test.text)

@@ -110,8 +110,12 @@ func renderOne(t *testing.T, text string, marks marks) object.Manifest {
 // fieldOf returns a field of a manifest's body.
 func fieldOf(t *testing.T, manifest object.Manifest, path ...any) any {
 	t.Helper()
+	body := manifest.Body
+	if manifest.Initial != nil {
+		body = manifest.Initial
+	}
 	var value any
-	if err := json.Unmarshal(manifest.Body, &value); err != nil {
+	if err := json.Unmarshal(body, &value); err != nil {
 		t.Fatalf("the body is not JSON: %v", err)
 	}
 	for _, step := range path {

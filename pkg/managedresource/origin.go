@@ -28,7 +28,7 @@ func parseOrigin(value string) (origin, bool) {
 		clusterID, path = "", value
 	}
 	namespace, name, found := strings.Cut(path, "/")
-	if !found || namespace == "" || name == "" || strings.ContainsAny(name, ":/") {
+	if !found || namespace == "" || name == "" || strings.Contains(path, ":") || strings.Contains(name, "/") {
 		return origin{}, false
 	}
 	return origin{clusterID: clusterID, owner: types.NamespacedName{Namespace: namespace, Name: name}}, true

@@ -3,6 +3,7 @@ package managedresource
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,7 +34,7 @@ func TestClaims(t *testing.T) {
 		if got := text(claims.first(key)); got != first {
 			t.Errorf("%s: first claim on %s is %q, want %q", step, key.Name, got, first)
 		}
-		if got := text(claims.other(key, shop)); got != otherThanShop {
+		if got := strings.Join(namesOfOwners(claims.others(key, shop)), " "); got != otherThanShop {
 			t.Errorf("%s: other claim on %s is %q, want %q", step, key.Name, got, otherThanShop)
 		}
 	}
@@ -99,7 +100,7 @@ func TestClaimsAreSafeForConcurrentUse(t *testing.T) {
 					runtime.Gosched()
 					inside.Add(-1)
 				}
-				claims.other(shared, self)
+				claims.others(shared, self)
 				if !claims.has(shared, self) {
 					t.Error("an own claim got lost")
 				}
@@ -246,4 +247,12 @@ func TestDutyOf(t *testing.T) {
 			}
 		})
 	}
+}
+
+func namesOfOwners(owners []types.NamespacedName) []string {
+	names := make([]string, 0, len(owners))
+	for _, owner := range owners {
+		names = append(names, owner.String())
+	}
+	return names
 }

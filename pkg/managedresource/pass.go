@@ -155,8 +155,19 @@ func (p *pass) ownership(ctx context.Context) ownership {
 		self:       p.self,
 		stands:     func(owner origin, key object.Key) bool { return p.stands(ctx, owner, key) },
 		firstClaim: p.claims.first,
-		otherClaim: func(key object.Key) (types.NamespacedName, bool) { return p.claims.other(key, p.self.owner) },
+		otherClaim: func(key object.Key) (types.NamespacedName, bool) { return p.otherClaim(ctx, key) },
 	}
+}
+
+// otherClaim returns another ManagedResource that wants an object and is there to stay.
+func (p *pass) otherClaim(ctx context.Context, key object.Key) (types.NamespacedName, bool) {
+	for _, owner := range p.claims.others(key, p.self.owner) {
+		other := &resourcesv1alpha1.ManagedResource{}
+		if err := p.Source.Get(ctx, owner, other); err == nil && other.DeletionTimestamp == nil {
+			return owner, true
+		}
+	}
+	return types.NamespacedName{}, false
 }
 
 // stands tells whether an origin's ManagedResource exists and wants or holds the object. One that cannot be seen from

@@ -57,6 +57,7 @@ func TestRemainingShrinksOnlyByWhatIsGone(t *testing.T) {
 
 func TestNothingIsUnwantedWhileAProblemStands(t *testing.T) {
 	p := &pass{
+		mr:        &resourcesv1alpha1.ManagedResource{},
 		recorded:  inventoryWith(entry(configMapKind, "a", "kept", ""), entry(configMapKind, "a", "left", "")),
 		manifests: []object.Manifest{manifestOf(configMapKind.GroupKind().WithVersion("v2"), "a", "kept")},
 	}
@@ -79,7 +80,7 @@ func TestGone(t *testing.T) {
 		want  bool
 	}{
 		"absent":          {live.State{Presence: live.Absent}, true},
-		"still there":     {present(live.Observation{UID: "old", Deleting: true}), false},
+		"still there":     {present(live.Observation{UID: "old", Deleting: time.Unix(1, 0)}), false},
 		"another came":    {present(live.Observation{UID: "new"}), true},
 		"not readable":    {live.State{Presence: live.Unknown}, false},
 		"kind not served": {live.State{Presence: live.KindNotServed}, false},

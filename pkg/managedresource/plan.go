@@ -233,8 +233,12 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 // ours tells whether a live object is the one that was recorded: its origin is this ManagedResource or, if it lost that
 // annotation, we own fields of it, it has our label, or it was created without any mark because it asked to be ignored.
 func (in pruneInput) ours(entry resourcesv1alpha1.ObjectReference, observation live.Observation) bool {
+	if observation.Origin == in.ownership.self.String() {
+		return true
+	}
 	if owner, ok := parseOrigin(observation.Origin); ok {
-		return owner.owner == in.ownership.self.owner
+		// The owner does not stand any more, and what nobody else deletes we do, since it is recorded.
+		return owner.owner == in.ownership.self.owner || observation.OwnedDigest != "" && observation.ManagedBy == in.managedBy
 	}
 	return observation.OwnedDigest != "" || observation.ManagedBy == in.managedBy ||
 		truthy(entry.Annotations[resourcesv1alpha1.AnnotationIgnore])

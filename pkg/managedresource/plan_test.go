@@ -2,7 +2,9 @@ package managedresource
 
 import (
 	"errors"
+	"reflect"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -81,11 +83,11 @@ func TestPlanApply(t *testing.T) {
 		"nothing is owned":              {state: with(func(o *live.Observation) { o.OwnedDigest = "" }), recorded: digest, want: actionApply, says: "not applied before"},
 		"nothing is owned or recorded":  {state: with(func(o *live.Observation) { o.OwnedDigest = "" }), want: actionApply},
 		"a foreign object":              {state: present(live.Observation{UID: "u"}), want: actionApply, says: "not applied before"},
-		"being deleted":                 {state: with(func(o *live.Observation) { o.Deleting = true }), recorded: digest, want: actionWait, says: "being deleted"},
-		"being deleted, always":         {state: with(func(o *live.Observation) { o.Deleting = true }), always: true, want: actionWait, says: "being deleted"},
+		"being deleted":                 {state: with(func(o *live.Observation) { o.Deleting = time.Unix(1, 0) }), recorded: digest, want: actionWait, says: "being deleted"},
+		"being deleted, always":         {state: with(func(o *live.Observation) { o.Deleting = time.Unix(1, 0) }), always: true, want: actionWait, says: "being deleted"},
 		"another's":                     {state: ofBank, owners: both, want: actionConflict, says: "garden/bank"},
 		"another's, always":             {state: ofBank, owners: both, always: true, want: actionConflict, says: "garden/bank"},
-		"another's, being deleted":      {state: with(func(o *live.Observation) { o.Origin, o.Deleting = "garden/bank", true }), owners: both, want: actionConflict},
+		"another's, being deleted":      {state: with(func(o *live.Observation) { o.Origin, o.Deleting = "garden/bank", time.Unix(1, 0) }), owners: both, want: actionConflict},
 		"another's that is gone":        {state: ofBank, recorded: digest, want: actionSkip},
 		"another cluster's, same name":  {state: with(func(o *live.Observation) { o.Origin = "seed:garden/shop" }), recorded: digest, owners: both, want: actionSkip},
 		"another cluster's, other name": {state: with(func(o *live.Observation) { o.Origin = "seed:garden/bank" }), owners: both, want: actionConflict, says: "seed:garden/bank"},
@@ -119,7 +121,7 @@ func TestPlanApply(t *testing.T) {
 			}
 			got := changes[0]
 			checkDecision(t, got, test.want, test.says)
-			if got.Ref != manifest.Ref || got.manifest != &in.manifests[0] || got.observation != test.state.Observation {
+			if got.Ref != manifest.Ref || got.manifest != &in.manifests[0] || !reflect.DeepEqual(got.observation, test.state.Observation) {
 				t.Errorf("the change does not tell what it is about: %+v", got)
 			}
 		})
@@ -195,13 +197,13 @@ func TestPlanPrune(t *testing.T) {
 		"another cluster's, same name":       {state: with(func(o *live.Observation) { o.Origin = "seed:garden/shop" }), owners: both, want: actionDelete},
 		"another cluster's, other name":      {state: with(func(o *live.Observation) { o.Origin = "seed:garden/bank" }), owners: both, want: actionRelease, says: "seed:garden/bank"},
 		"to be kept":                         {state: with(func(o *live.Observation) { o.Keep = true }), want: actionRelease, says: "keep-object"},
-		"to be kept, being deleted":          {state: with(func(o *live.Observation) { o.Keep, o.Deleting = true, true }), want: actionRelease, says: "keep-object"},
-		"being deleted":                      {state: with(func(o *live.Observation) { o.Deleting = true }), want: actionWait, says: "being deleted"},
+		"to be kept, being deleted":          {state: with(func(o *live.Observation) { o.Keep, o.Deleting = true, time.Unix(1, 0) }), want: actionRelease, says: "keep-object"},
+		"being deleted":                      {state: with(func(o *live.Observation) { o.Deleting = time.Unix(1, 0) }), want: actionWait, says: "being deleted"},
 		"no origin, fields of ours":          {state: present(live.Observation{OwnedDigest: "owned"}), want: actionDelete},
 		"no origin, label of ours":           {state: present(live.Observation{ManagedBy: "gardener"}), want: actionDelete},
 		"no origin, another's label":         {state: present(live.Observation{ManagedBy: "someone"}), want: actionRelease, says: "somebody else created it anew"},
 		"no mark at all":                     {state: present(live.Observation{}), want: actionRelease, says: "somebody else created it anew"},
-		"no mark, being deleted":             {state: present(live.Observation{Deleting: true}), want: actionRelease},
+		"no mark, being deleted":             {state: present(live.Observation{Deleting: time.Unix(1, 0)}), want: actionRelease},
 		"no mark, because it is ignored":     {state: present(live.Observation{}), ignored: "true", want: actionDelete},
 		"no mark, ignored spelt otherwise":   {state: present(live.Observation{}), ignored: "T", want: actionDelete},
 		"no mark, not ignored":               {state: present(live.Observation{}), ignored: "false", want: actionRelease},
@@ -235,7 +237,7 @@ func TestPlanPrune(t *testing.T) {
 			}
 			got := changes[0]
 			checkDecision(t, got, test.want, test.says)
-			if got.Ref != refOfEntry(recorded) || got.manifest != nil || got.observation != test.state.Observation {
+			if got.Ref != refOfEntry(recorded) || got.manifest != nil || !reflect.DeepEqual(got.observation, test.state.Observation) {
 				t.Errorf("the change does not tell what it is about: %+v", got)
 			}
 		})

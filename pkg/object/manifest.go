@@ -3,6 +3,7 @@ package object
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -34,13 +35,13 @@ type Manifest struct {
 	Defines []schema.GroupVersionKind
 }
 
-// Digest returns 64 bits of the SHA-256 of the parts as 11 characters of URL-safe base64. It tells whether something
+// Digest returns 64 bits of the SHA-256 of the parts, each with its length, as 11 characters of URL-safe base64. It tells whether something
 // changed; it does not withstand an attacker who may choose both sides.
 func Digest(parts ...[]byte) string {
 	hash := sha256.New()
 	for _, part := range parts {
+		fmt.Fprintf(hash, "%d:", len(part))
 		hash.Write(part)
-		hash.Write([]byte{0})
 	}
 	return base64.RawURLEncoding.EncodeToString(hash.Sum(nil)[:8])
 }

@@ -3,7 +3,10 @@ package object
 
 import (
 	"cmp"
+	"fmt"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -28,6 +31,16 @@ func (r Ref) Key() Key {
 // GroupKind returns the object's kind without a version.
 func (k Key) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: k.Group, Kind: k.Kind}
+}
+
+// Validate refuses names and namespaces that would lead a request to another object, kind or collection, such as "..".
+func (r Ref) Validate() error {
+	for _, segment := range []string{r.Name, r.Namespace} {
+		if problems := content.IsPathSegmentName(segment); len(problems) > 0 {
+			return fmt.Errorf("the %s has an invalid name or namespace %q: it %s", r.Kind, segment, strings.Join(problems, "; "))
+		}
+	}
+	return nil
 }
 
 // String returns "<apiVersion>/<kind>/<namespace>/<name>", without the namespace for cluster-scoped objects.

@@ -143,6 +143,9 @@ func (o *Objects) Abolished(ctx context.Context, gk schema.GroupKind) (bool, err
 
 // Resource returns the client for the object that ref names, in exactly its version. Errors are those of Mapping.
 func (o *Objects) Resource(ref object.Ref) (metadata.ResourceInterface, error) {
+	if err := ref.Validate(); err != nil {
+		return nil, err
+	}
 	mapping, err := o.Mapping(ref.GroupVersionKind)
 	if err != nil {
 		return nil, err
@@ -153,6 +156,9 @@ func (o *Objects) Resource(ref object.Ref) (metadata.ResourceInterface, error) {
 // ResourceInAnyVersion returns the client for the object that ref names, in another version of its kind if its own is
 // not served. Errors are those of Mapping.
 func (o *Objects) ResourceInAnyVersion(ref object.Ref) (metadata.ResourceInterface, error) {
+	if err := ref.Validate(); err != nil {
+		return nil, err
+	}
 	mapping, err := o.Mapping(ref.GroupVersionKind)
 	if errors.Is(err, ErrKindNotServed) {
 		o.mu.RLock()

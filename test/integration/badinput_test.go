@@ -249,3 +249,19 @@ func TestSecretBytesStayOutOfConditionsAndEvents(t *testing.T) {
 		}
 	}
 }
+
+func TestTwoClaimantsDeletedTogether(t *testing.T) {
+	f := newFixture(t)
+	first := f.manage("first", f.configMap("contested", "of first"))
+	f.reconcileOK("first")
+	second := f.manage("second", f.configMap("contested", "of second"))
+	if _, _, err := f.reconcile("second"); err == nil {
+		t.Fatal("no conflict")
+	}
+	must(t, f.client.Delete(f.ctx, first))
+	must(t, f.client.Delete(f.ctx, second))
+	for _, name := range []string{"first", "second"} {
+		f.reconcileUntil(name, "it is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
+	}
+	f.wantNoConfigMap("contested")
+}

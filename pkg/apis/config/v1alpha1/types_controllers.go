@@ -102,7 +102,7 @@ type ManagedResourceConfiguration struct {
 	// +optional
 	ManagedByLabelValue *string `json:"managedByLabelValue,omitempty"`
 	// MaxSecretSize is how many bytes all manifests of one Secret may have together once they are decompressed;
-	// it keeps a small compressed Secret from filling the memory. Default: 64Mi. Rule: above 0.
+	// it keeps a small compressed Secret from filling the memory. Default: 64Mi. Rule: above 0, at most 1Gi.
 	// Trellis adds this field.
 	// +optional
 	MaxSecretSize *resource.Quantity `json:"maxSecretSize,omitempty"`

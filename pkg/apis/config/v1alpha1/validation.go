@@ -3,8 +3,10 @@ package v1alpha1
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -95,6 +97,8 @@ func validateControllers(c *ControllersConfiguration, path *field.Path) field.Er
 	var errs field.ErrorList
 	if c.ClusterID == nil {
 		errs = append(errs, field.Required(path.Child("clusterID"), "must be set, but may be empty"))
+	} else if strings.Contains(*c.ClusterID, ":") {
+		errs = append(errs, field.Invalid(path.Child("clusterID"), *c.ClusterID, "must not contain a colon, which ends it in the origin annotation"))
 	}
 	errs = append(errs, setAndNotEmpty(c.ResourceClass, path.Child("resourceClass"))...)
 	errs = append(errs, atLeast(c.Health.ConcurrentSyncs, 1, path.Child("health", "concurrentSyncs"))...)
@@ -124,6 +128,9 @@ func validateManagedResource(c *ManagedResourceConfiguration, path *field.Path) 
 	}
 	if c.MaxSecretSize.Sign() <= 0 {
 		errs = append(errs, field.Invalid(path.Child("maxSecretSize"), c.MaxSecretSize.String(), "must be above 0"))
+	}
+	if greatest := resource.MustParse("1Gi"); c.MaxSecretSize.Cmp(greatest) > 0 {
+		errs = append(errs, field.Invalid(path.Child("maxSecretSize"), c.MaxSecretSize.String(), "must be at most 1Gi"))
 	}
 	return errs
 }

@@ -47,6 +47,10 @@ var invalidFiles = map[string]struct {
 		`controllers.managedResource.syncPeriod: Invalid value: "14s": must be at least 15s`}},
 	"secret size zero": {"controllers: {managedResource: {maxSecretSize: 0}}", []string{
 		`controllers.managedResource.maxSecretSize: Invalid value: "0": must be above 0`}},
+	"secret size absurd": {"controllers: {managedResource: {maxSecretSize: 2Gi}}", []string{
+		`controllers.managedResource.maxSecretSize: Invalid value: "2Gi": must be at most 1Gi`}},
+	"cluster identity with a colon": {`controllers: {clusterID: "a:b"}`, []string{
+		`controllers.clusterID: Invalid value: "a:b": must not contain a colon, which ends it in the origin annotation`}},
 	"secret size negative": {"controllers: {managedResource: {maxSecretSize: -1Mi}}", []string{
 		`controllers.managedResource.maxSecretSize: Invalid value: "-1Mi": must be above 0`}},
 	"namespace selectors": {"controllers: {networkPolicy: {namespaceSelectors: [{}, {matchExpressions: [{key: a, operator: Is}]}]}}", []string{

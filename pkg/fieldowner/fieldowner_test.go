@@ -1,0 +1,155 @@
+package fieldowner
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func entryOf(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
+	entry := metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: operation, Subresource: subresource, APIVersion: "v1", FieldsType: "FieldsV1",
+		FieldsV1: &metav1.FieldsV1{},
+	}
+	entry.FieldsV1.SetRawBytes([]byte(fields))
+	return entry
+}
+
+const (
+	apply  = metav1.ManagedFieldsOperationApply
+	update = metav1.ManagedFieldsOperationUpdate
+)
+
+// fieldsByManager returns the fields of each manager as JSON values.
+func fieldsByManager(t *testing.T, entries []metav1.ManagedFieldsEntry) map[string]any {
+	t.Helper()
+	result := map[string]any{}
+	for _, entry := range entries {
+		var fields any
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
+			t.Fatal(err)
+		}
+		result[entry.Manager+string(entry.Operation)+entry.Subresource] = fields
+	}
+	return result
+}
+
+func parse(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var value map[string]any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+func TestDisplace(t *testing.T) {
+	ours := entryOf("resource-manager", apply, "", `{"f:data":{"f:a":{}}}`)
+	for name, test := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		want    map[string]string // nil: nothing changes
+	}{
+		"nobody else":         {entries: []metav1.ManagedFieldsEntry{ours}},
+		"not ours yet":        {entries: []metav1.ManagedFieldsEntry{entryOf("helm", update, "", `{"f:data":{"f:b":{}}}`)}},
+		"a controller":        {entries: []metav1.ManagedFieldsEntry{ours, entryOf("cert-injector", update, "", `{"f:data":{"f:b":{}}}`)}},
+		"a subresource":       {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl", update, "scale", `{"f:spec":{"f:replicas":{}}}`)}},
+		"labels by hand":      {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl-edit", update, "", `{"f:metadata":{"f:labels":{"f:x":{}}}}`)}},
+		"scaled by hand":      {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl-edit", update, "", `{"f:spec":{"f:replicas":{}}}`)}},
+		"only kept fields":    {entries: []metav1.ManagedFieldsEntry{ours, entryOf("helm", update, "", `{"f:spec":{"f:ports":{"k:{\"port\":80}":{"f:nodePort":{}}}}}`)}},
+		"asked to be kept":    {entries: []metav1.ManagedFieldsEntry{ours, entryOf("helm", update, "", `{"f:asked":{"f:x":{}}}`)}},
+		"ours, by an update":  {entries: []metav1.ManagedFieldsEntry{ours, entryOf("resource-manager", update, "", `{"f:data":{"f:b":{}}}`)}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{},"f:b":{}}}`}},
+		"added by hand":       {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl-patch", update, "", `{"f:data":{"f:b":{}}}`)}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{},"f:b":{}}}`}},
+		"a predecessor":       {entries: []metav1.ManagedFieldsEntry{entryOf("helm", update, "", `{"f:metadata":{"f:labels":{"f:x":{}}}}`), ours}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{}},"f:metadata":{"f:labels":{"f:x":{}}}}`}},
+		"part of it is kept":  {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl-edit", update, "", `{"f:data":{"f:b":{}},"f:metadata":{"f:labels":{"f:x":{}}}}`)}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{},"f:b":{}}}`, "kubectl-editUpdate": `{"f:metadata":{"f:labels":{"f:x":{}}}}`}},
+		"another one's apply": {entries: []metav1.ManagedFieldsEntry{entryOf("kustomize-controller", apply, "", `{"f:data":{"f:a":{},"f:b":{}}}`), ours}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{},"f:b":{}}}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, changed, err := Displace(test.entries, DefaultPolicy(), []Pattern{{"asked"}})
+			if err != nil || changed != (test.want != nil) {
+				t.Fatalf("changed: %v (%v), want %v", changed, err, test.want != nil)
+			}
+			if !changed {
+				return
+			}
+			want := map[string]any{}
+			for manager, fields := range test.want {
+				want[manager] = parse(t, fields)
+			}
+			if fields := fieldsByManager(t, got); !reflect.DeepEqual(fields, want) {
+				t.Errorf("got %v, want %v", fields, want)
+			}
+			if _, again, _ := Displace(got, DefaultPolicy(), []Pattern{{"asked"}}); again {
+				t.Error("doing it again changes something again")
+			}
+		})
+	}
+}
+
+func TestYield(t *testing.T) {
+	entries := []metav1.ManagedFieldsEntry{entryOf("resource-manager", apply, "", `{"f:spec":{"f:replicas":{},"f:paused":{}}}`)}
+	got, changed, err := Yield(entries, []Pattern{Replicas()})
+	if err != nil || !changed {
+		t.Fatalf("changed: %v, %v", changed, err)
+	}
+	want := map[string]any{
+		"resource-managerApply": parse(t, `{"f:spec":{"f:paused":{}}}`),
+		Preserver + "Update":    parse(t, `{"f:spec":{"f:replicas":{}}}`),
+	}
+	if fields := fieldsByManager(t, got); !reflect.DeepEqual(fields, want) {
+		t.Errorf("got %v, want %v", fields, want)
+	}
+	if _, again, _ := Yield(got, []Pattern{Replicas()}); again {
+		t.Error("doing it again changes something again")
+	}
+	if fields := fieldsByManager(t, entries); !reflect.DeepEqual(fields["resource-managerApply"], any(parse(t, `{"f:spec":{"f:replicas":{},"f:paused":{}}}`))) {
+		t.Error("the input was changed")
+	}
+}
+
+func TestPatternsStripAndFind(t *testing.T) {
+	obj := parse(t, `{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"1","memory":"1"}}},{"name":"b"}]}}`)
+	pattern := Pattern{"spec", "containers", "*", "resources", "limits", "cpu"}
+	if !pattern.Has(obj) || (Pattern{"spec", "replicas"}).Has(obj) {
+		t.Error("fields are not found as they should")
+	}
+	pattern.Strip(obj)
+	want := parse(t, `{"spec":{"containers":[{"name":"a","resources":{"limits":{"memory":"1"}}},{"name":"b"}]}}`)
+	if !reflect.DeepEqual(obj, want) {
+		t.Errorf("got %v, want %v", obj, want)
+	}
+}
+
+func TestExistingFieldsAreStrippedByKey(t *testing.T) {
+	entries := []metav1.ManagedFieldsEntry{
+		entryOf("somebody", update, "", `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{"f:resources":{"f:limits":{"f:cpu":{}}}}}}}}}`),
+		entryOf("kubelet", update, "status", `{"f:status":{}}`),
+	}
+	existing, err := Existing(entries, ComputeResources())
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj := parse(t, `{"spec":{"template":{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"1"}}},{"name":"b","resources":{"limits":{"cpu":"2"}}}]}}}}`)
+	StripPaths(obj, existing)
+	want := parse(t, `{"spec":{"template":{"spec":{"containers":[{"name":"a","resources":{"limits":{}}},{"name":"b","resources":{"limits":{"cpu":"2"}}}]}}}}`)
+	if !reflect.DeepEqual(obj, want) {
+		t.Errorf("got %v, want %v", obj, want)
+	}
+}
+
+func FuzzDisplace(f *testing.F) {
+	f.Add([]byte(`{"f:data":{"f:a":{}}}`), []byte(`{"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{}}}}}`))
+	f.Fuzz(func(t *testing.T, ours, theirs []byte) {
+		entries := []metav1.ManagedFieldsEntry{
+			entryOf("resource-manager", apply, "", string(ours)), entryOf("helm", update, "", string(theirs)),
+		}
+		got, changed, err := Displace(entries, DefaultPolicy(), nil)
+		if err != nil || !changed {
+			return
+		}
+		if _, again, err := Displace(got, DefaultPolicy(), nil); again || err != nil {
+			t.Errorf("doing it again: %v, %v", again, err)
+		}
+	})
+}

@@ -1,0 +1,137 @@
+package managedresource
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	yamlv2 "go.yaml.in/yaml/v2"
+	yamlv3 "go.yaml.in/yaml/v3"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// parseYAML reads one YAML document. The error repeats nothing of the content, which may be secret. Aliases may expand to
+// the given number of bytes and levels.
+func parseYAML(content []byte, maxBytes int64, maxDepth int) (any, error) {
+	if bytes.ContainsRune(content, '&') && bytes.ContainsRune(content, '*') {
+		if err := checkAliases(content, maxBytes, maxDepth); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkTail(content); err != nil {
+		return nil, err
+	}
+	asJSON, err := yaml.YAMLToJSON(content)
+	if err != nil {
+		return nil, notYAML(err)
+	}
+	return parseJSON(asJSON)
+}
+
+func parseJSON(content []byte) (any, error) {
+	var value any
+	if err := utiljson.Unmarshal(content, &value); err != nil {
+		return nil, notJSON(err)
+	}
+	return value, nil
+}
+
+// checkAliases refuses documents whose aliases multiply them beyond what may be read. The parser counts nodes, not bytes.
+func checkAliases(content []byte, maxBytes int64, maxDepth int) error {
+	var root yamlv3.Node
+	if err := yamlv3.Unmarshal(content, &root); err != nil {
+		return notYAML(err)
+	}
+	if !fits(&root, maxDepth+2, &maxBytes) {
+		return errors.New("its aliases expand to more than may be read, or refer to themselves")
+	}
+	return nil
+}
+
+// fits tells whether a node, with every alias replaced by what it stands for, stays within depth and budget.
+func fits(node *yamlv3.Node, depth int, budget *int64) bool {
+	*budget -= int64(len(node.Value)) + 1
+	if depth == 0 || *budget < 0 {
+		return false
+	}
+	if node.Kind == yamlv3.AliasNode {
+		return fits(node.Alias, depth-1, budget)
+	}
+	for _, child := range node.Content {
+		if !fits(child, depth-1, budget) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkTail refuses what follows a document that has an end of its own, such as "{…} and more": the parser would pass
+// over it in silence.
+func checkTail(content []byte) error {
+	text := bytes.TrimPrefix(bytes.TrimSpace(content), []byte("---"))
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 || !bytes.ContainsAny(text[:1], "{[\"'&!") {
+		return nil
+	}
+	decoder := yamlv2.NewDecoder(bytes.NewReader(content))
+	var document, next any
+	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
+		return notYAML(err)
+	}
+	switch err := decoder.Decode(&next); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return notYAML(err)
+	}
+	return errors.New("something follows the end of the document; separate documents by a line with ---")
+}
+
+var lineNumber = regexp.MustCompile(`line \d+`)
+
+// yamlPhrases are what YAML parsers say that repeats nothing of the content.
+var yamlPhrases = []string{
+	"mapping values are not allowed in this context",
+	"block sequence entries are not allowed in this context",
+	"could not find expected ':'",
+	"did not find expected",
+	"found a tab character",
+	"found character that cannot start any token",
+	"found unexpected end of stream",
+	"found unknown escape character",
+	"unknown anchor",
+	"document contains excessive aliasing",
+	"exceeded max depth",
+	"control characters are not allowed",
+	"invalid leading UTF-8 octet",
+}
+
+// notYAML says where and, as far as it repeats no content, why a document is not YAML.
+func notYAML(err error) error {
+	text := err.Error()
+	parts := []string{"it is not valid YAML"}
+	if line := lineNumber.FindString(text); line != "" {
+		parts = append(parts, line)
+	}
+	for _, phrase := range yamlPhrases {
+		if strings.Contains(text, phrase) {
+			parts = append(parts, phrase)
+			break
+		}
+	}
+	return errors.New(strings.Join(parts, ": "))
+}
+
+// notJSON says where a document is not JSON.
+func notJSON(err error) error {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("it is not valid JSON: near byte %d", syntax.Offset)
+	}
+	return errors.New("it is not valid JSON, or ends too early")
+}
