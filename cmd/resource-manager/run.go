@@ -32,6 +32,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
+// pruneDelay is how long an object that left one ManagedResource waits for another one to take it over: long enough for
+// a person's "kubectl apply" of both, or a deployer's next request.
+const pruneDelay = 2 * time.Second
+
 // gracefulShutdown is how long running reconciles may take to finish after a signal to stop.
 const gracefulShutdown = 5 * time.Second
 
@@ -127,6 +131,10 @@ func addManagedResource(ctx context.Context, mgr manager.Manager, config *config
 	settings := config.Controllers.ManagedResource
 	limits := managedresource.DefaultLimits()
 	limits.Bytes = settings.MaxSecretSize.Value()
+	identity, err := clusterIdentity(ctx, mgr.GetAPIReader(), *config.Controllers.ClusterID)
+	if err != nil {
+		return err
+	}
 	reconciler := managedresource.NewReconciler(managedresource.Reconciler{
 		Source:      mgr.GetClient(),
 		Direct:      mgr.GetAPIReader(),
@@ -138,9 +146,10 @@ func addManagedResource(ctx context.Context, mgr manager.Manager, config *config
 		Clock:       clock.RealClock{},
 		Options: managedresource.Options{
 			Class:           *config.Controllers.ResourceClass,
-			ClusterID:       *config.Controllers.ClusterID,
+			ClusterID:       identity,
 			ManagedBy:       *settings.ManagedByLabelValue,
 			SyncPeriod:      settings.SyncPeriod.Duration,
+			PruneDelay:      pruneDelay,
 			CollectsGarbage: config.Controllers.GarbageCollector.Enabled,
 			AlwaysUpdate:    *settings.AlwaysUpdate,
 			ConcurrentSyncs: *settings.ConcurrentSyncs,

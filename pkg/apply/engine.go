@@ -138,6 +138,8 @@ type Deletion struct {
 	object.Ref
 	UID             types.UID
 	ResourceVersion string
+	// Claims has the PersistentVolumeClaims of a StatefulSet deleted before it.
+	Claims bool
 }
 
 // ErrChanged says that an object was not deleted because it is no longer as it was when that was decided.
@@ -170,6 +172,11 @@ func (e *Engine) delete(ctx context.Context, deletion Deletion) error {
 	}
 	if IsDefinition(deletion.GroupKind()) {
 		e.awaken(ctx, deletion)
+	}
+	if deletion.Claims {
+		if err := e.objects.DeleteClaims(ctx, deletion.Namespace, deletion.Name); err != nil {
+			return fmt.Errorf("delete its PersistentVolumeClaims: %w", err)
+		}
 	}
 	err = resource.Delete(ctx, deletion.Name, metav1.DeleteOptions{
 		PropagationPolicy: propagation(deletion.Group),

@@ -30,6 +30,8 @@ const (
 	ControllerName = "managedresource"
 	// secretRefIndex finds the ManagedResources that refer to a Secret.
 	secretRefIndex = "spec.secretRefs.name" //nolint:gosec // the name of an index
+	// wakeBuffer is how many requests to wake a ManagedResource may be under way before a worker waits.
+	wakeBuffer = 100
 	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry or the sync
 	// period: what a ManagedResource waits for may come from another one, which is no event.
 	firstRetry = 100 * time.Millisecond
@@ -43,12 +45,16 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 	if err != nil {
 		return fmt.Errorf("index ManagedResources by Secret: %w", err)
 	}
+	r.wake = make(chan event.TypedGenericEvent[types.NamespacedName], wakeBuffer)
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(relevantChange())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.referringToSecret)).
 		WatchesRawSource(source.Kind(targetCache, &autoscalingv2.HorizontalPodAutoscaler{},
 			handler.TypedEnqueueRequestsFromMapFunc(r.owningScaledObject), startsOrStopsScaling())).
+		WatchesRawSource(source.TypedChannel(r.wake, handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
+			GenericFunc: enqueue,
+		})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.Options.ConcurrentSyncs,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
@@ -87,6 +93,12 @@ func (r *Reconciler) referringToSecret(ctx context.Context, secret client.Object
 		})
 	}
 	return requests
+}
+
+func enqueue(_ context.Context, e event.TypedGenericEvent[types.NamespacedName],
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request],
+) {
+	queue.Add(reconcile.Request{NamespacedName: e.Object})
 }
 
 // owningScaledObject returns the ManagedResource that wants what an autoscaler scales.

@@ -112,6 +112,13 @@ func (p *pass) unwanted() inventory {
 	return unwanted
 }
 
+// pruneUnwanted deletes what is in no manifest any more, after a moment in which another ManagedResource may take it over.
+func (p *pass) pruneUnwanted(ctx context.Context) {
+	unwanted := p.unwanted()
+	p.departed = p.departures.note(p.self.owner, unwanted, p.Clock.Now())
+	p.prune(ctx, unwanted)
+}
+
 // prune deletes objects, in the opposite order of their waves. A wave is deleted only when the later ones are gone.
 func (p *pass) prune(ctx context.Context, entries inventory) {
 	byWave := map[apply.Wave]inventory{}
@@ -143,6 +150,7 @@ func (p *pass) pruneWave(ctx context.Context, entries inventory) []change {
 		managedBy: p.Options.ManagedBy,
 		abolished: p.abolished(ctx, states),
 
+		departed: p.departed, delay: p.Options.PruneDelay,
 		collectsGarbage: p.Options.CollectsGarbage,
 		now:             p.Clock.Now(),
 	})
@@ -175,6 +183,7 @@ func (p *pass) delete(ctx context.Context, changes []change) {
 				Ref:             changes[i].Ref,
 				UID:             changes[i].observation.UID,
 				ResourceVersion: changes[i].observation.ResourceVersion,
+				Claims:          p.deletesClaims(changes[i].Key()),
 			})
 			due = append(due, &changes[i])
 		}
@@ -198,6 +207,12 @@ func (p *pass) delete(ctx context.Context, changes []change) {
 			change.action, change.reason = actionWait, "it is being deleted"
 		}
 	}
+}
+
+// deletesClaims tells whether an object is deleted together with its PersistentVolumeClaims.
+func (p *pass) deletesClaims(key object.Key) bool {
+	return key.Kind == "StatefulSet" && (key.Group == "apps" || key.Group == "extensions") &&
+		ptr.Deref(p.mr.Spec.DeletePersistentVolumeClaims, false)
 }
 
 // finalize removes the finalizers of objects whose time is up.

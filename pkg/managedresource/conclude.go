@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -37,9 +39,13 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	status := *p.mr.Status.DeepCopy()
 	status.ObservedGeneration = p.mr.Generation
 	status.Resources = p.remaining().references()
-	status.Conditions = setCondition(status.Conditions, resourcesv1alpha1.ResourcesApplied, verdict, p.Clock.Now())
+	status.Conditions = p.conditions(status.Conditions, verdict)
 	if len(p.problems) == 0 && p.mr.DeletionTimestamp == nil {
 		status.SecretsDataChecksum = &p.checksum
+	}
+	status, err := fit(status)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
 	if !equality.Semantic.DeepEqual(status, p.mr.Status) {
 		if err := p.storeFinalStatus(ctx, status); err != nil {
@@ -47,11 +53,17 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 		}
 	}
 	p.claims.set(p.self.owner, slices.Collect(maps.Keys(p.remaining())))
+	p.wakeHeirs(ctx)
 	p.emitEvents(ctx)
 	if verdict.status == resourcesv1alpha1.ConditionFalse && before.Message != verdict.message {
 		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, verdict.reason, actionEvent, "%s", shorten(verdict.message))
 	}
 	return p.result(ctx, tally, verdict)
+}
+
+// conditions returns the conditions with what this controller has to say.
+func (p *pass) conditions(conditions []resourcesv1alpha1.Condition, verdict verdict) []resourcesv1alpha1.Condition {
+	return setCondition(conditions, resourcesv1alpha1.ResourcesApplied, verdict, p.Clock.Now())
 }
 
 // storeFinalStatus writes the status. Other controllers write conditions of their own meanwhile, which is no reason to
@@ -124,6 +136,24 @@ func (p *pass) emitEvents(ctx context.Context) {
 			text := shorten(names(changes))
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, reason, actionEvent, "%s %s", reason, text)
 			log.FromContext(ctx).Info("Changed objects in the target cluster", "what", reason, "objects", text)
+		}
+	}
+}
+
+// wakeHeirs has the ManagedResources that take objects over do so at once.
+func (p *pass) wakeHeirs(ctx context.Context) {
+	if p.wake == nil {
+		return
+	}
+	woken := map[types.NamespacedName]bool{}
+	for _, change := range p.changes {
+		if change.heir != nil && !woken[*change.heir] {
+			woken[*change.heir] = true
+			select {
+			case p.wake <- event.TypedGenericEvent[types.NamespacedName]{Object: *change.heir}:
+			case <-ctx.Done():
+				return
+			}
 		}
 	}
 }

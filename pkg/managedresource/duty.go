@@ -14,6 +14,8 @@ type duty int
 const (
 	// dutyNone leaves the ManagedResource alone.
 	dutyNone duty = iota
+	// dutyIgnore says that the ManagedResource is left alone because it asks for it.
+	dutyIgnore
 	// dutyApply applies the objects.
 	dutyApply
 	// dutyCleanUp deletes the objects, because the ManagedResource is being deleted or went to another class.
@@ -29,6 +31,9 @@ func dutyOf(mr *resourcesv1alpha1.ManagedResource, class string) duty {
 	case mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState:
 		return dutyNone
 	case mr.DeletionTimestamp == nil && err == nil && ignored:
+		if responsible(mr, class) {
+			return dutyIgnore
+		}
 		return dutyNone
 	case slices.Contains(mr.Finalizers, finalizerOf(class)):
 		if mr.DeletionTimestamp != nil || !responsible(mr, class) {

@@ -2,6 +2,8 @@ package managedresource
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -69,6 +71,44 @@ func (i inventory) union(manifests []object.Manifest) (union inventory, grown bo
 		}
 	}
 	return union, grown
+}
+
+// greatestStatus is how many bytes of JSON a status may have: etcd takes requests of 1.5 MiB by default, and the
+// ManagedResource has other fields too.
+const greatestStatus = 1_450_000
+
+// fit makes a status small enough to be stored. An inventory that is too large goes without labels and annotations, which
+// are for information only. The error says by how much the rest is too large.
+func fit(status resourcesv1alpha1.ManagedResourceStatus) (resourcesv1alpha1.ManagedResourceStatus, error) {
+	if sizeOf(status) <= greatestStatus {
+		return status, nil
+	}
+	compact := slices.Clone(status.Resources)
+	for i := range compact {
+		compact[i].Labels, compact[i].Annotations = nil, nil
+	}
+	status.Resources = compact
+	if size := sizeOf(status); size > greatestStatus {
+		return status, fmt.Errorf("the inventory of %d objects takes %d bytes, and a ManagedResource can hold %d: "+
+			"divide the objects among several ManagedResources", len(compact), size, greatestStatus)
+	}
+	return status, nil
+}
+
+// sizeOf returns how many bytes a status takes once all its objects are applied.
+func sizeOf(status resourcesv1alpha1.ManagedResourceStatus) int {
+	const digest = len(`"digest":"12345678901.12345678901",`)
+	body, err := json.Marshal(status)
+	if err != nil {
+		return greatestStatus + 1
+	}
+	size := len(body)
+	for _, reference := range status.Resources {
+		if reference.Digest == "" {
+			size += digest
+		}
+	}
+	return size
 }
 
 func entryOf(manifest object.Manifest, digest string) resourcesv1alpha1.ObjectReference {

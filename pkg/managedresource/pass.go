@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,7 @@ type pass struct {
 	recorded  inventory
 	manifests []object.Manifest
 	released  []object.Ref
+	departed  map[object.Key]time.Time
 	changes   []change
 }
 
@@ -115,16 +117,23 @@ func (p *pass) claim() {
 	p.claims.set(p.self.owner, keys)
 }
 
-// recordInventory stores what is about to be applied before it is applied, so that nothing can be lost.
+// recordInventory stores what is about to be applied before it is applied, so that nothing can be lost. Nothing is applied
+// if it cannot be stored.
 func (p *pass) recordInventory(ctx context.Context) error {
 	union, grown := p.recorded.union(p.manifests)
-	p.recorded = union
 	if !grown {
 		return nil
 	}
 	now := p.Clock.Now()
 	status := *p.mr.Status.DeepCopy()
 	status.Resources = union.references()
+	status, err := fit(status)
+	if err != nil {
+		p.problems = append(p.problems, problem{reason: resourcesv1alpha1.ReasonApplyFailed, err: err})
+		p.manifests = nil
+		return nil
+	}
+	p.recorded = union
 	progress := verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonApplyProgressing,
 		"The resources are currently being reconciled."}
 	if old := conditionOf(status, resourcesv1alpha1.ResourcesApplied); old.Reason == resourcesv1alpha1.ReasonApplyFailed ||
@@ -147,6 +156,13 @@ func (p *pass) storeStatus(ctx context.Context, status resourcesv1alpha1.Managed
 		return fmt.Errorf("write the status of ManagedResource %s: %w", p.self.owner, err)
 	}
 	return nil
+}
+
+// withoutInventory returns the status of a ManagedResource of which nothing is left.
+func (p *pass) withoutInventory() resourcesv1alpha1.ManagedResourceStatus {
+	status := *p.mr.Status.DeepCopy()
+	status.Resources, status.SecretsDataChecksum = nil, nil
+	return status
 }
 
 // ownership answers questions about owners from the source cluster's cache and the claims of this process.

@@ -52,6 +52,8 @@ type change struct {
 	strip apply.Strip
 	// finalize has the finalizers of an object that is being deleted removed.
 	finalize bool
+	// heir is the ManagedResource that takes the object over.
+	heir *types.NamespacedName
 	// releasing is set if the object could not be released.
 	releasing bool
 	// unchanged is set if the object was applied without effect.
@@ -177,6 +179,9 @@ type pruneInput struct {
 	ownership ownership
 	// managedBy is the value of the managed-by label.
 	managedBy string
+	// departed says since when an object is not wanted any more, for those that wait for delay before they are deleted.
+	departed map[object.Key]time.Time
+	delay    time.Duration
 	// collectsGarbage is set if the garbage collector is enabled.
 	collectsGarbage bool
 	// now is the present time.
@@ -215,7 +220,7 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 		return change{action: actionRelease, reason: "it belongs to ManagedResource " + owner}
 	}
 	if owner, ok := in.ownership.otherClaim(key); ok {
-		return change{action: actionRelease, reason: fmt.Sprintf("ManagedResource %s takes it over", owner)}
+		return change{action: actionRelease, reason: fmt.Sprintf("ManagedResource %s takes it over", owner), heir: &owner}
 	}
 	switch {
 	case observation.Keep:
@@ -226,6 +231,10 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 		return change{action: actionRelease, reason: "the garbage collector deletes it when nothing refers to it"}
 	case !observation.Deleting.IsZero():
 		return waitForDeletion(observation, in.now)
+	}
+	if since, waits := in.departed[key]; waits && in.now.Before(since.Add(in.delay)) {
+		return change{action: actionWait, reason: fmt.Sprintf("it left the manifests, and is deleted after %s unless another "+
+			"ManagedResource takes it over", in.delay)}
 	}
 	return change{action: actionDelete, reason: "it is no longer wanted"}
 }

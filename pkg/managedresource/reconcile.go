@@ -8,11 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -38,6 +41,8 @@ type Options struct {
 	ManagedBy string
 	// SyncPeriod is how often a ManagedResource is looked at without an event.
 	SyncPeriod time.Duration
+	// PruneDelay is how long an object that left the manifests waits for another ManagedResource to take it over.
+	PruneDelay time.Duration
 	// CollectsGarbage says that the garbage collector is enabled, which then deletes its ConfigMaps and Secrets.
 	CollectsGarbage bool
 	// AlwaysUpdate applies every object at every reconcile.
@@ -65,7 +70,10 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 	Options  Options
 
-	claims *claims
+	claims     *claims
+	departures *departures
+	// wake has ManagedResources reconciled at once; nil if nobody listens.
+	wake chan event.TypedGenericEvent[types.NamespacedName]
 	// seeding guards seeded, which is set once claims holds the inventories found at the start.
 	seeding *sync.Mutex
 	seeded  bool
@@ -73,7 +81,7 @@ type Reconciler struct {
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.claims = newClaims()
+	r.claims, r.departures = newClaims(), newDepartures()
 	r.seeding = &sync.Mutex{}
 	return &r
 }
@@ -83,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	mr := &resourcesv1alpha1.ManagedResource{}
 	err := r.Source.Get(ctx, request.NamespacedName, mr)
 	if apierrors.IsNotFound(err) {
-		r.claims.set(request.NamespacedName, nil)
+		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -102,6 +110,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 func (r *Reconciler) fulfil(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	switch dutyOf(mr, r.Options.Class) {
+	case dutyIgnore:
+		return r.ignore(ctx, mr)
 	case dutyApply:
 		return r.apply(ctx, mr)
 	case dutyCleanUp:
@@ -130,7 +140,7 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	}
 	p.release(ctx)
 	p.applyWaves(ctx)
-	p.prune(ctx, p.unwanted())
+	p.pruneUnwanted(ctx)
 	return p.conclude(ctx)
 }
 
@@ -145,9 +155,35 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 			return p.conclude(ctx)
 		}
 	}
-	r.claims.set(p.self.owner, nil)
+	r.forget(p.self.owner)
+	p.wakeHeirs(ctx)
 	p.emitEvents(ctx)
+	if mr.DeletionTimestamp == nil {
+		// Another class takes over, in another cluster perhaps: what was ours is no concern of its.
+		if err := p.storeStatus(ctx, p.withoutInventory()); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
+}
+
+// ignore says in the condition that the ManagedResource asks to be left alone.
+func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	p := r.newPass(mr)
+	status := *mr.Status.DeepCopy()
+	status.Conditions = p.conditions(status.Conditions, verdict{
+		resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonManagedResourceIgnored, "ManagedResource is marked to be ignored.",
+	})
+	if equality.Semantic.DeepEqual(status, mr.Status) {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, p.storeStatus(ctx, status)
+}
+
+// forget drops what is remembered of a ManagedResource.
+func (r *Reconciler) forget(owner types.NamespacedName) {
+	r.claims.set(owner, nil)
+	r.departures.note(owner, nil, time.Time{})
 }
 
 // prepare puts the finalizer on the ManagedResource before anything is applied, and takes the request to reconcile off

@@ -1,5 +1,5 @@
-// Package target reaches objects of any kind in the target cluster. Only their metadata is ever read: what an object
-// holds beyond it, such as the data of a Secret, never leaves the API server.
+// Package target reaches objects of any kind in the target cluster. Only their metadata is read: what an object holds
+// beyond it, such as the data of a Secret, never leaves the API server.
 package target
 
 import (
@@ -13,8 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -34,6 +36,7 @@ type Objects struct {
 	discovery discovery.DiscoveryInterface
 	metadata  metadata.Interface
 	core      corev1client.CoreV1Interface
+	apps      appsv1client.AppsV1Interface
 
 	mu     sync.RWMutex
 	mapper meta.RESTMapper
@@ -53,8 +56,13 @@ func NewObjects(config *rest.Config, httpClient *http.Client) (*Objects, error) 
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the target cluster: %w", err)
 	}
+	appsClient, err := appsv1client.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("create a client for the target cluster: %w", err)
+	}
 	objects := &Objects{
-		config: config, http: httpClient, discovery: discoveryClient, metadata: metadataClient, core: coreClient,
+		config: config, http: httpClient, discovery: discoveryClient, metadata: metadataClient,
+		core: coreClient, apps: appsClient,
 	}
 	if err := objects.Rediscover(); err != nil {
 		return nil, err
@@ -192,6 +200,18 @@ func (o *Objects) resource(mapping *meta.RESTMapping, namespace string) metadata
 		return o.metadata.Resource(mapping.Resource)
 	}
 	return o.metadata.Resource(mapping.Resource).Namespace(namespace)
+}
+
+// DeleteClaims deletes the PersistentVolumeClaims that a StatefulSet made from its templates: those in its namespace that
+// its selector matches. The StatefulSet is the only kind of object of which more than metadata is read.
+func (o *Objects) DeleteClaims(ctx context.Context, namespace, name string) error {
+	statefulSet, err := o.apps.StatefulSets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil || len(statefulSet.Spec.VolumeClaimTemplates) == 0 || len(statefulSet.Spec.Selector.MatchLabels) == 0 {
+		return err
+	}
+	return o.core.PersistentVolumeClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{
+		LabelSelector: labels.SelectorFromSet(statefulSet.Spec.Selector.MatchLabels).String(),
+	})
 }
 
 // FinalizeNamespace removes the finalizers of a Namespace's spec, which only its finalize subresource does.

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -264,4 +265,24 @@ func TestTwoClaimantsDeletedTogether(t *testing.T) {
 		f.reconcileUntil(name, "it is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
 	}
 	f.wantNoConfigMap("contested")
+}
+
+func TestSetThatIsTooLargeForItsStatus(t *testing.T) {
+	f := newFixture(t)
+	var documents []string
+	for i := range 8000 {
+		documents = append(documents, f.configMap(fmt.Sprintf("object-%d-%s", i, strings.Repeat("x", 100)), "1"))
+	}
+	var parts []string
+	for i := range 8 {
+		f.secret(fmt.Sprintf("part-%d", i), "objects.yaml", strings.Join(documents[i*1000:(i+1)*1000], "---\n"))
+		parts = append(parts, fmt.Sprintf("part-%d", i))
+	}
+	f.managedResource("set", parts...)
+	mr, result, err := f.reconcile("set")
+	wantRetry(t, false, result, err)
+	wantContains(t, applied(mr).Message, "inventory of 8000 objects takes", "can hold 1450000")
+	if writes := f.requests.writes(); len(writes) > 0 || len(mr.Status.Resources) > 0 {
+		t.Errorf("something was applied: %d requests, %d objects recorded", len(writes), len(mr.Status.Resources))
+	}
 }

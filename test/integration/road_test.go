@@ -217,6 +217,10 @@ func TestClassChangeHandsOver(t *testing.T) {
 		return len(mr.Finalizers) == 0
 	})
 	f.wantNoConfigMap("one")
+	must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(mr), mr))
+	if len(mr.Status.Resources) > 0 {
+		t.Errorf("the new one inherits the inventory %v", mr.Status.Resources)
+	}
 	f.reconciler = other
 	mr = f.reconcileOK("set")
 	f.wantConfigMap("one", "1")
@@ -243,10 +247,18 @@ func TestIgnoredIsLeftAlone(t *testing.T) {
 	patch := client.MergeFrom(mr.DeepCopy())
 	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "True"}
 	must(t, f.client.Patch(f.ctx, mr, patch))
-	if _, _, err := f.reconcile("set"); err != nil {
-		t.Fatal(err)
-	}
+	mr, _, err := f.reconcile("set")
+	must(t, err)
 	f.wantNoConfigMap("one")
+	if condition := applied(mr); condition.Status != resourcesv1alpha1.ConditionTrue ||
+		condition.Reason != resourcesv1alpha1.ReasonManagedResourceIgnored {
+		t.Errorf("ResourcesApplied is %s %s", condition.Status, condition.Reason)
+	}
+	patch = client.MergeFrom(mr.DeepCopy())
+	mr.Annotations = nil
+	must(t, f.client.Patch(f.ctx, mr, patch))
+	f.reconcileOK("set")
+	f.wantConfigMap("one", "1")
 }
 
 func TestDeletionLeavesWhatSomebodyElseCreatedAnew(t *testing.T) {

@@ -1,0 +1,59 @@
+package integration
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestDeletePersistentVolumeClaims(t *testing.T) {
+	for name, wanted := range map[string]bool{"asked for": true, "not asked for": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			mr := f.manage("set", fmt.Sprintf(`apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: %s}
+spec:
+  replicas: 0
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, image: db}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`, f.namespace))
+			patch := client.MergeFrom(mr.DeepCopy())
+			mr.Spec.DeletePersistentVolumeClaims = ptr.To(wanted)
+			must(t, f.client.Patch(f.ctx, mr, patch))
+			f.reconcileOK("set")
+			for claim, app := range map[string]string{"data-db-0": "db", "other": "other"} {
+				must(t, f.client.Create(f.ctx, &corev1.PersistentVolumeClaim{
+					ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: claim, Labels: map[string]string{"app": app}},
+					Spec: corev1.PersistentVolumeClaimSpec{
+						AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+						Resources: corev1.VolumeResourceRequirements{
+							Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+						},
+					},
+				}))
+			}
+			f.delete(mr)
+			f.eventually("the claims are as they should", func() bool {
+				claims := &corev1.PersistentVolumeClaimList{}
+				must(t, f.client.List(f.ctx, claims, client.InNamespace(f.namespace)))
+				alive := map[string]bool{}
+				for _, claim := range claims.Items {
+					alive[claim.Name] = claim.DeletionTimestamp == nil
+				}
+				return alive["data-db-0"] == !wanted && alive["other"]
+			})
+		})
+	}
+}
