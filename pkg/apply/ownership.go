@@ -62,8 +62,11 @@ func (t Task) preserves() bool {
 func (e *Engine) takeOver(ctx context.Context, resource metadata.ResourceInterface, task Task,
 	meta *metav1.PartialObjectMetadata, body []byte,
 ) (*metav1.PartialObjectMetadata, error) {
+	if task.Directive.Merge {
+		return meta, nil
+	}
 	rewritten, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
-		return fieldowner.Displace(entries, e.policy, task.PreserveIfSet)
+		return fieldowner.Displace(entries, e.policy, slices.Concat(task.Preserve, task.PreserveIfSet))
 	})
 	if err != nil || rewritten == meta {
 		return meta, err

@@ -24,17 +24,7 @@ const (
 	WaveCustomResources
 	// WaveGates holds what is called by the API server for other objects, and must be able to answer by then.
 	WaveGates
-	waveCount
 )
-
-// Waves returns all waves in the order of applying.
-func Waves() []Wave {
-	waves := make([]Wave, 0, waveCount)
-	for wave := range waveCount {
-		waves = append(waves, wave)
-	}
-	return waves
-}
 
 var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 

@@ -44,9 +44,9 @@ func TestWaveOf(t *testing.T) {
 }
 
 func TestWavesAreInTheOrderOfApplying(t *testing.T) {
-	want := []Wave{WaveNamespaces, WaveDefinitions, WaveConfiguration, WaveWorkloads, WaveCustomResources, WaveGates}
-	if got := Waves(); !slices.Equal(got, want) || !slices.IsSorted(got) {
-		t.Errorf("got %v, want %v", got, want)
+	waves := []Wave{WaveNamespaces, WaveDefinitions, WaveConfiguration, WaveWorkloads, WaveCustomResources, WaveGates}
+	if !slices.IsSorted(waves) {
+		t.Errorf("%v are not in order", waves)
 	}
 }
 

@@ -53,47 +53,86 @@ var kept = []Pattern{
 	{"status"},
 }
 
-// Displace returns the entries after the fields of the managers of the policy went to our apply, so that the next apply
-// removes those that are not in it. Fields that match keep stay with their managers. It tells whether anything changed;
-// nothing does before our first apply.
-func Displace(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
-	mine := own(entries)
-	if mine < 0 {
-		return entries, false, nil
+// Displaceable returns the fields of the managers of the policy that are to go to our apply, nil if there are none. Fields
+// that match keep stay with their managers. There are none before our first apply.
+func Displaceable(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
+	if own(entries) < 0 {
+		return nil, nil
 	}
-	taken := &fieldpath.Set{}
-	var rest []metav1.ManagedFieldsEntry
+	var taken *fieldpath.Set
 	for _, entry := range entries {
 		patterns, displaced := policy.keepsOf(entry)
 		if !displaced {
-			rest = append(rest, entry)
 			continue
 		}
 		fields, err := fieldsOf(entry)
 		if err != nil {
+			return nil, err
+		}
+		if _, goes := split(fields, slices.Concat(kept, keep, patterns)); !goes.Empty() {
+			if taken == nil {
+				taken = &fieldpath.Set{}
+			}
+			taken = taken.Union(goes)
+		}
+	}
+	return taken, nil
+}
+
+// Beyond tells whether a set has fields that match none of the patterns.
+func Beyond(set *fieldpath.Set, patterns []Pattern) bool {
+	if set == nil {
+		return false
+	}
+	_, others := split(set, patterns)
+	return !others.Empty()
+}
+
+// Displace returns the entries after the fields of the managers of the policy went to our apply, so that the next apply
+// removes those that are not in it. It tells whether anything changed. See Displaceable.
+func Displace(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
+	taken, err := Displaceable(entries, policy, keep)
+	if taken == nil || err != nil {
+		return entries, false, err
+	}
+	var rest []metav1.ManagedFieldsEntry
+	for _, entry := range entries {
+		left, err := policy.leave(entry, keep)
+		if err != nil {
 			return nil, false, err
 		}
-		stays, goes := split(fields, slices.Concat(kept, keep, patterns))
-		taken = taken.Union(goes)
-		if goes.Empty() {
-			rest = append(rest, entry)
-		} else if !stays.Empty() {
-			if entry, err = withFields(entry, stays); err != nil {
-				return nil, false, err
-			}
-			rest = append(rest, entry)
+		if left != nil {
+			rest = append(rest, *left)
 		}
 	}
-	if taken.Empty() {
-		return entries, false, nil
-	}
-	fields, err := fieldsOf(entries[mine])
+	mine := own(rest)
+	fields, err := fieldsOf(rest[mine])
 	if err != nil {
 		return nil, false, err
 	}
-	mine = own(rest)
 	rest[mine], err = withFields(rest[mine], fields.Union(taken))
 	return rest, err == nil, err
+}
+
+// leave returns what is left of an entry after it was displaced; nil if nothing is.
+func (p Policy) leave(entry metav1.ManagedFieldsEntry, keep []Pattern) (*metav1.ManagedFieldsEntry, error) {
+	patterns, displaced := p.keepsOf(entry)
+	if !displaced {
+		return &entry, nil
+	}
+	fields, err := fieldsOf(entry)
+	if err != nil {
+		return nil, err
+	}
+	stays, goes := split(fields, slices.Concat(kept, keep, patterns))
+	switch {
+	case goes.Empty():
+		return &entry, nil
+	case stays.Empty():
+		return nil, nil
+	}
+	entry, err = withFields(entry, stays)
+	return &entry, err
 }
 
 // keepsOf tells whether an entry is displaced, and which of its fields stay.

@@ -10,8 +10,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/directive"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -53,16 +55,16 @@ type Observation struct {
 	OwnedDigest string
 	// OwnsReplicas is set if the resource-manager may own spec.replicas.
 	OwnsReplicas bool
-	// Displaceable is set if a predecessor or a person owns fields that the resource-manager takes over.
-	Displaceable bool
+	// Displaceable are fields of predecessors and people that the resource-manager takes over; nil if there are none.
+	Displaceable *fieldpath.Set
 	// Deleting is when the object's deletion was asked for; zero if it was not.
 	Deleting time.Time
 	// Finalizers is set if something holds up the object's deletion.
 	Finalizers bool
 	// FinalizeAfter is the annotation that says when its finalizers are removed.
 	FinalizeAfter string
-	// Keep is set if the object asks never to be deleted.
-	Keep bool
+	// Directive is how the live object wants to be handled.
+	Directive directive.Directive
 	// GarbageCollectable is set if the garbage collector deletes the object when nothing refers to it.
 	GarbageCollectable bool
 }
@@ -78,7 +80,7 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 		Annotations:        slices.Sorted(maps.Keys(meta.Annotations)),
 		Finalizers:         len(meta.Finalizers) > 0,
 		FinalizeAfter:      meta.Annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter],
-		Keep:               truthy(meta.Annotations[resourcesv1alpha1.AnnotationKeepObject]),
+		Directive:          directive.Of(meta.Annotations),
 		GarbageCollectable: truthy(meta.Labels[resourcesv1alpha1.LabelGarbageCollectableReference]),
 	}
 	if meta.DeletionTimestamp != nil {
@@ -90,8 +92,10 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 		observation.OwnsReplicas = bytes.Contains(owned.FieldsV1.GetRawBytes(), []byte(`"f:replicas"`))
 	}
 	// Fields that cannot be read are nobody's to take.
-	_, displaceable, err := fieldowner.Displace(meta.ManagedFields, policy, Preserved(meta))
-	observation.Displaceable = displaceable && err == nil
+	displaceable, err := fieldowner.Displaceable(meta.ManagedFields, policy, Preserved(meta))
+	if err == nil && !observation.Directive.Merge {
+		observation.Displaceable = displaceable
+	}
 	return observation
 }
 

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/trellis-k8s/trellis/pkg/directive"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
@@ -35,7 +36,7 @@ func TestObserve(t *testing.T) {
 	}}
 	want := Observation{
 		UID: "u", ResourceVersion: "7", Origin: "garden/shop", ManagedBy: "gardener",
-		OwnedDigest: ownedDigest(meta.ManagedFields), Deleting: now.Time, Keep: true,
+		OwnedDigest: ownedDigest(meta.ManagedFields), Deleting: now.Time, Directive: directive.Directive{KeepOnPrune: true, KeepOnDelete: true},
 		Labels:      []string{"resources.gardener.cloud/managed-by"},
 		Annotations: []string{"resources.gardener.cloud/keep-object", "resources.gardener.cloud/origin"},
 	}
@@ -53,7 +54,7 @@ func TestObserveKeep(t *testing.T) {
 	} {
 		meta := &metav1.PartialObjectMetadata{}
 		meta.Annotations = map[string]string{"resources.gardener.cloud/keep-object": value}
-		if got := Observe(meta, fieldowner.Policy{}).Keep; got != want {
+		if got := Observe(meta, fieldowner.Policy{}).Directive.KeepOnPrune; got != want {
 			t.Errorf("keep-object=%q: %v, want %v", value, got, want)
 		}
 	}

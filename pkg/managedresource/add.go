@@ -30,6 +30,8 @@ const (
 	ControllerName = "managedresource"
 	// secretRefIndex finds the ManagedResources that refer to a Secret.
 	secretRefIndex = "spec.secretRefs.name" //nolint:gosec // the name of an index
+	// dependencyIndex finds the ManagedResources that depend on another one.
+	dependencyIndex = "spec.dependsOn"
 	// wakeBuffer is how many requests to wake a ManagedResource may be under way before a worker waits.
 	wakeBuffer = 100
 	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry or the sync
@@ -46,9 +48,15 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 		return fmt.Errorf("index ManagedResources by Secret: %w", err)
 	}
 	r.wake = make(chan event.TypedGenericEvent[types.NamespacedName], wakeBuffer)
+	err = mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, dependencyIndex, dependencyNames)
+	if err != nil {
+		return fmt.Errorf("index ManagedResources by dependency: %w", err)
+	}
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(relevantChange())).
+		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(r.dependingOn),
+			builder.WithPredicates(readinessChange())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.referringToSecret)).
 		WatchesRawSource(source.Kind(targetCache, &autoscalingv2.HorizontalPodAutoscaler{},
 			handler.TypedEnqueueRequestsFromMapFunc(r.owningScaledObject), startsOrStopsScaling())).
@@ -140,7 +148,8 @@ func relevantChange() predicate.Predicate {
 func steeringChanged(before, after map[string]string) bool {
 	const ignore, operation = resourcesv1alpha1.AnnotationIgnore, resourcesv1alpha1.AnnotationOperation
 	fulfilled := before[operation] == resourcesv1alpha1.OperationReconcile && after[operation] == ""
-	return before[ignore] != after[ignore] || (before[operation] != after[operation] && !fulfilled)
+	const confirm = resourcesv1alpha1.AnnotationConfirmPrune
+	return before[ignore] != after[ignore] || before[confirm] != after[confirm] || (before[operation] != after[operation] && !fulfilled)
 }
 
 func finalizerRemoved(before, after []string) bool {

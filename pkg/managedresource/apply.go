@@ -1,6 +1,7 @@
 package managedresource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -10,23 +11,34 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/directive"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
+// step is a place in the order of applying: the wave that an object asks for by annotation, then that of its kind.
+type step struct {
+	asked int
+	kind  apply.Wave
+}
+
+func compareSteps(a, b step) int {
+	return cmp.Or(cmp.Compare(a.asked, b.asked), cmp.Compare(a.kind, b.kind))
+}
+
 // applyWaves applies the manifests wave by wave. Within a wave every object is tried; a failure holds back nothing but
 // the custom resources whose definition is missing because of it.
 func (p *pass) applyWaves(ctx context.Context) {
-	byWave := map[apply.Wave][]object.Manifest{}
+	bySteps := map[step][]object.Manifest{}
 	for _, manifest := range p.manifests {
-		wave := apply.WaveOf(manifest.GroupKind())
-		byWave[wave] = append(byWave[wave], manifest)
+		step := step{manifest.Directive.Wave, apply.WaveOf(manifest.GroupKind())}
+		bySteps[step] = append(bySteps[step], manifest)
 	}
 	heldBack := map[schema.GroupKind]error{}
-	for _, wave := range apply.Waves() {
-		changes := p.applyWave(ctx, byWave[wave], heldBack)
+	for _, step := range slices.SortedFunc(maps.Keys(bySteps), compareSteps) {
+		changes := p.applyWave(ctx, bySteps[step], heldBack)
 		p.changes = append(p.changes, changes...)
-		if wave == apply.WaveDefinitions {
+		if step.kind == apply.WaveDefinitions {
 			p.awaitDefinitions(ctx, changes, heldBack)
 		}
 	}
@@ -116,24 +128,23 @@ func (p *pass) unwanted() inventory {
 func (p *pass) pruneUnwanted(ctx context.Context) {
 	unwanted := p.unwanted()
 	p.departed = p.departures.note(p.self.owner, unwanted, p.Clock.Now())
-	p.prune(ctx, unwanted)
+	if p.guarded = guardPrune(p.mr, len(p.manifests), len(unwanted), p.checksum); p.guarded == nil {
+		p.prune(ctx, unwanted)
+	}
 }
 
 // prune deletes objects, in the opposite order of their waves. A wave is deleted only when the later ones are gone.
 func (p *pass) prune(ctx context.Context, entries inventory) {
-	byWave := map[apply.Wave]inventory{}
+	bySteps := map[step]inventory{}
 	for key, entry := range entries {
-		wave := apply.WaveOf(key.GroupKind())
-		if byWave[wave] == nil {
-			byWave[wave] = inventory{}
+		step := step{directive.Of(entry.Annotations).Wave, apply.WaveOf(key.GroupKind())}
+		if bySteps[step] == nil {
+			bySteps[step] = inventory{}
 		}
-		byWave[wave][key] = entry
+		bySteps[step][key] = entry
 	}
-	for _, wave := range slices.Backward(apply.Waves()) {
-		if len(byWave[wave]) == 0 {
-			continue
-		}
-		changes := p.pruneWave(ctx, byWave[wave])
+	for _, step := range slices.Backward(slices.SortedFunc(maps.Keys(bySteps), compareSteps)) {
+		changes := p.pruneWave(ctx, bySteps[step])
 		p.changes = append(p.changes, changes...)
 		if slices.ContainsFunc(changes, func(c change) bool { return c.action == actionWait || c.err != nil }) {
 			return
@@ -150,7 +161,7 @@ func (p *pass) pruneWave(ctx context.Context, entries inventory) []change {
 		managedBy: p.Options.ManagedBy,
 		abolished: p.abolished(ctx, states),
 
-		departed: p.departed, delay: p.Options.PruneDelay,
+		deleting: p.duty == dutyCleanUp, departed: p.departed, delay: p.Options.PruneDelay,
 		collectsGarbage: p.Options.CollectsGarbage,
 		now:             p.Clock.Now(),
 	})

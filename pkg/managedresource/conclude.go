@@ -33,6 +33,7 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, err // shutting down: what failed because of that is no failure to report
 	}
 	tally := tallyOf(p.problems, p.changes)
+	tally.guarded = p.guarded
 	verdict := tally.verdict()
 	before := conditionOf(p.mr.Status, resourcesv1alpha1.ResourcesApplied)
 
@@ -63,7 +64,25 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 
 // conditions returns the conditions with what this controller has to say.
 func (p *pass) conditions(conditions []resourcesv1alpha1.Condition, verdict verdict) []resourcesv1alpha1.Condition {
-	return setCondition(conditions, resourcesv1alpha1.ResourcesApplied, verdict, p.Clock.Now())
+	ready := verdict
+	if ready.status == resourcesv1alpha1.ConditionProgressing {
+		ready.status = resourcesv1alpha1.ConditionUnknown // what other tools know
+	}
+	conditions = setCondition(conditions, resourcesv1alpha1.ResourcesApplied, verdict, p.Clock.Now())
+	return setCondition(conditions, resourcesv1alpha1.Ready, ready, p.Clock.Now())
+}
+
+// concludeBlocked says why nothing is done for now. The ManagedResources that are waited for wake this one.
+func (p *pass) concludeBlocked(ctx context.Context, verdict verdict) (reconcile.Result, error) {
+	status := *p.mr.Status.DeepCopy()
+	status.ObservedGeneration = p.mr.Generation
+	status.Conditions = p.conditions(status.Conditions, verdict)
+	if !equality.Semantic.DeepEqual(status, p.mr.Status) {
+		if err := p.storeFinalStatus(ctx, status); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{RequeueAfter: p.Options.SyncPeriod}, nil
 }
 
 // storeFinalStatus writes the status. Other controllers write conditions of their own meanwhile, which is no reason to

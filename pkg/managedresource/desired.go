@@ -16,6 +16,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/directive"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -36,6 +37,8 @@ type marks struct {
 	injectLabels map[string]string
 	// scaled tells which objects a HorizontalPodAutoscaler scales; nil for none.
 	scaled func(object.Key) bool
+	// ignored are fields that are left to others.
+	ignored []ignoreRule
 }
 
 // desired is what a ManagedResource wants in the target cluster.
@@ -65,7 +68,7 @@ func render(documents []document, scopes map[schema.GroupVersionKind]scope, reco
 			continue
 		}
 		ref.Namespace = namespaceOf(ref, scopes[ref.GroupVersionKind], recorded)
-		if annotationOf(document.object, resourcesv1alpha1.AnnotationMode) == resourcesv1alpha1.ModeIgnore {
+		if directive.Of(annotationsOf(document.object)).Release {
 			result.released = append(result.released, ref)
 			continue
 		}
@@ -162,12 +165,12 @@ func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) 
 	}
 	manifest := object.Manifest{
 		Ref: ref, Source: doc.source, Labels: labels, Annotations: maps.Clone(annotations),
-		CreateOnly: truthy(annotations[resourcesv1alpha1.AnnotationIgnore]),
+		Directive: directive.Of(annotations),
 	}
 	if apply.IsDefinition(ref.GroupKind()) {
 		manifest.Defines, _ = definedKinds(doc.object)
 	}
-	if !manifest.CreateOnly {
+	if !manifest.Directive.Bare {
 		maps.Copy(labels, marks.labels())
 		annotations[resourcesv1alpha1.AnnotationOrigin] = marks.origin
 		annotations[resourcesv1alpha1.AnnotationDescription] = resourcesv1alpha1.Description
@@ -175,6 +178,7 @@ func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) 
 		labelTemplates(doc.object, ref.GroupKind(), marks.labels())
 		preserved := preservedFields(ref.GroupKind(), doc.object, manifest.Annotations, marks.scaled != nil && marks.scaled(ref.Key()))
 		manifest.Preserve, manifest.PreserveIfSet = preserved.always, preserved.ifSet
+		manifest.Preserve = append(manifest.Preserve, ignoredFields(marks.ignored, ref)...)
 	}
 	return encode(manifest, doc.object)
 }
@@ -214,12 +218,17 @@ func normalize(obj map[string]any, ref object.Ref) (map[string]any, error) {
 	return meta, nil
 }
 
-// annotationOf returns an annotation of an object, empty if it has none.
-func annotationOf(obj map[string]any, key string) string {
+// annotationsOf returns an object's annotations as far as they are strings.
+func annotationsOf(obj map[string]any) map[string]string {
 	meta, _ := obj["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	value, _ := annotations[key].(string)
-	return value
+	values, _ := meta["annotations"].(map[string]any)
+	annotations := make(map[string]string, len(values))
+	for key, value := range values {
+		if text, ok := value.(string); ok {
+			annotations[key] = text
+		}
+	}
+	return annotations
 }
 
 // serverFields are the fields of metadata that only the API server sets. They are found in objects that were read from

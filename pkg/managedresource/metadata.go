@@ -21,6 +21,9 @@ const referencePrefix = "reference.resources.gardener.cloud/"
 // foreignKeys returns the labels and annotations that others added and that are to go.
 func (in applyInput) foreignKeys(manifest *object.Manifest, observation live.Observation) apply.Strip {
 	var strip apply.Strip
+	if manifest.Directive.Merge {
+		return strip
+	}
 	if in.forceLabels {
 		for _, key := range observation.Labels {
 			if _, wanted := manifest.Labels[key]; !wanted && !setByKubernetes(key) {
@@ -49,7 +52,7 @@ func setByKubernetes(key string) bool {
 // replaceOf returns whether an object is to be replaced when its update is invalid.
 func replaceOf(manifest *object.Manifest) (apply.Replace, error) {
 	replace := apply.Replace{
-		Allowed:   truthy(manifest.Annotations[resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate]),
+		Allowed:   manifest.Directive.Replace,
 		Immutable: isConfiguration(manifest.Key()),
 	}
 	const key = resourcesv1alpha1.AnnotationDeletionPropagationOnInvalidUpdate

@@ -23,6 +23,7 @@ type pass struct {
 	*Reconciler
 	mr   *resourcesv1alpha1.ManagedResource
 	self origin
+	duty duty
 
 	documents []document
 	problems  []problem
@@ -32,13 +33,16 @@ type pass struct {
 	manifests []object.Manifest
 	released  []object.Ref
 	departed  map[object.Key]time.Time
-	changes   []change
+	// guarded says why objects that left the manifests are kept.
+	guarded error
+	changes []change
 }
 
 func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
 	return &pass{
 		Reconciler: r,
 		mr:         mr,
+		duty:       dutyOf(mr, r.Options.Class),
 		self:       origin{clusterID: r.Options.ClusterID, owner: client.ObjectKeyFromObject(mr)},
 	}
 }
@@ -96,14 +100,26 @@ func (p *pass) resolveScopes() {
 
 // render turns the documents into manifests and lets go of them.
 func (p *pass) render(scalers autoscalers) {
+	ignored, err := ignoreRulesOf(p.mr.Spec.DriftDetection)
+	if err != nil {
+		p.refuse(err) // without its rules it would undo what it must not
+		return
+	}
 	rendered := render(p.documents, p.scopes, p.recorded, marks{
 		origin:       p.self.String(),
 		managedBy:    p.Options.ManagedBy,
 		injectLabels: p.mr.Spec.InjectLabels,
 		scaled:       p.scaledBy(scalers),
+		ignored:      ignored,
 	})
 	p.manifests, p.released, p.documents = rendered.manifests, rendered.released, nil
 	p.problems = append(p.problems, rendered.problems...)
+}
+
+// refuse has nothing applied and nothing pruned.
+func (p *pass) refuse(err error) {
+	p.problems = append(p.problems, problem{reason: resourcesv1alpha1.ReasonApplyFailed, err: err})
+	p.manifests, p.documents = nil, nil
 }
 
 // claim tells the other ManagedResources which objects this one wants or holds.
@@ -124,13 +140,11 @@ func (p *pass) recordInventory(ctx context.Context) error {
 	if !grown {
 		return nil
 	}
-	now := p.Clock.Now()
 	status := *p.mr.Status.DeepCopy()
 	status.Resources = union.references()
 	status, err := fit(status)
 	if err != nil {
-		p.problems = append(p.problems, problem{reason: resourcesv1alpha1.ReasonApplyFailed, err: err})
-		p.manifests = nil
+		p.refuse(err)
 		return nil
 	}
 	p.recorded = union
@@ -140,7 +154,7 @@ func (p *pass) recordInventory(ctx context.Context) error {
 		old.Reason == resourcesv1alpha1.ReasonDeletionFailed || old.Reason == resourcesv1alpha1.ReasonDeletionPending {
 		progress.reason, progress.message = old.Reason, old.Message
 	}
-	status.Conditions = setCondition(status.Conditions, resourcesv1alpha1.ResourcesApplied, progress, now)
+	status.Conditions = p.conditions(status.Conditions, progress)
 	return p.storeStatus(ctx, status)
 }
 

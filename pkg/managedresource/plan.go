@@ -10,6 +10,8 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -146,8 +148,8 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 	if !observation.Deleting.IsZero() {
 		return change{action: actionWait, reason: "it is being deleted; it is created anew once it is gone"}
 	}
-	if manifest.CreateOnly {
-		return change{action: actionSkip, reason: "its annotation " + resourcesv1alpha1.AnnotationIgnore + " asks for it"}
+	if manifest.Directive.CreateOnly || observation.Directive.Suspend {
+		return change{action: actionSkip, reason: "its annotations ask for it"}
 	}
 	strip := in.foreignKeys(manifest, observation)
 	digest := digestOf(*manifest, observation)
@@ -158,7 +160,7 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 		return change{action: actionApply, reason: "it was not applied before", strip: strip}
 	case digest != recorded:
 		return change{action: actionApply, reason: "it or its manifest changed", strip: strip}
-	case observation.Displaceable:
+	case fieldowner.Beyond(observation.Displaceable, manifest.Preserve):
 		return change{action: actionApply, reason: "somebody added fields to it", strip: strip}
 	case len(strip.Labels) > 0 || len(strip.Annotations) > 0:
 		return change{action: actionApply, reason: "somebody added labels or annotations to it", strip: strip}
@@ -177,6 +179,8 @@ type pruneInput struct {
 	entries   inventory
 	live      map[object.Key]live.State
 	ownership ownership
+	// deleting is set if the objects go because of the ManagedResource, not because they left it.
+	deleting bool
 	// managedBy is the value of the managed-by label.
 	managedBy string
 	// departed says since when an object is not wanted any more, for those that wait for delay before they are deleted.
@@ -223,8 +227,8 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 		return change{action: actionRelease, reason: fmt.Sprintf("ManagedResource %s takes it over", owner), heir: &owner}
 	}
 	switch {
-	case observation.Keep:
-		return change{action: actionRelease, reason: "its annotation " + resourcesv1alpha1.AnnotationKeepObject + " asks for it"}
+	case in.deleting && observation.Directive.KeepOnDelete || !in.deleting && observation.Directive.KeepOnPrune:
+		return change{action: actionRelease, reason: "its annotations ask for it"}
 	case !in.ours(entry, observation):
 		return change{action: actionRelease, reason: "somebody else created it anew"}
 	case in.collectsGarbage && observation.GarbageCollectable && isConfiguration(key):
@@ -250,5 +254,5 @@ func (in pruneInput) ours(entry resourcesv1alpha1.ObjectReference, observation l
 		return owner.owner == in.ownership.self.owner || observation.OwnedDigest != "" && observation.ManagedBy == in.managedBy
 	}
 	return observation.OwnedDigest != "" || observation.ManagedBy == in.managedBy ||
-		truthy(entry.Annotations[resourcesv1alpha1.AnnotationIgnore])
+		directive.Of(entry.Annotations).CreateOnly
 }

@@ -127,6 +127,13 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return reconcile.Result{}, err
 	}
 	p := r.newPass(mr)
+	blocked, err := p.dependencies(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if blocked != nil {
+		return p.concludeBlocked(ctx, *blocked)
+	}
 	p.readSecrets(ctx)
 	p.resolveScopes()
 	scalers, err := p.readAutoscalers(ctx)

@@ -32,6 +32,7 @@ type tally struct {
 	undeletable []change // could not be deleted
 	pending     []change // deleted, but not gone
 	unreleased  []change // could not be released
+	guarded     error    // left the manifests, and is kept by the prune guard
 }
 
 func tallyOf(problems []problem, changes []change) tally {
@@ -66,6 +67,8 @@ func (t tally) verdict() verdict {
 		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonReleaseOfOrphanedResourcesFailed, message}
 	case len(t.undeletable) > 0:
 		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionFailed, message}
+	case t.guarded != nil:
+		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonPruneRefused, message}
 	case len(t.waiting) > 0:
 		return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonApplyProgressing, message}
 	case len(t.pending) > 0:
@@ -95,6 +98,9 @@ func (t tally) message() string {
 		section("Could not delete", errorsOf(t.undeletable)),
 		section("Waiting to apply", reasonsOf(t.waiting)),
 		section("Deletion is still pending", reasonsOf(t.pending)),
+	}
+	if t.guarded != nil {
+		sections = append(sections, "Not pruned: "+t.guarded.Error())
 	}
 	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
 	return truncate(strings.Join(sections, "\n"))
@@ -174,11 +180,13 @@ func conditionOf(status resourcesv1alpha1.ManagedResourceStatus, conditionType r
 }
 
 // statusPatch returns the server-side-apply patch for the part of a status that this controller owns: the inventory,
-// the observed generation, the checksum and ResourcesApplied. It carries the resourceVersion, so that it is refused
+// the observed generation, the checksum, ResourcesApplied and Ready. It carries the resourceVersion, so that it is refused
 // when it was computed from an outdated inventory.
 func statusPatch(mr *resourcesv1alpha1.ManagedResource, status resourcesv1alpha1.ManagedResourceStatus) ([]byte, error) {
 	owned := status
-	owned.Conditions = []resourcesv1alpha1.Condition{conditionOf(status, resourcesv1alpha1.ResourcesApplied)}
+	owned.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c resourcesv1alpha1.Condition) bool {
+		return c.Type != resourcesv1alpha1.ResourcesApplied && c.Type != resourcesv1alpha1.Ready
+	})
 	patch := struct {
 		metav1.TypeMeta `json:",inline"`
 		Metadata        map[string]string                       `json:"metadata"`

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/trellis-k8s/trellis/pkg/directive"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
@@ -23,8 +24,8 @@ type Manifest struct {
 	Preserve []fieldowner.Pattern
 	// PreserveIfSet are fields that are in Body, and are taken out of it if the live object has them.
 	PreserveIfSet []fieldowner.Pattern
-	// CreateOnly objects are created exactly as they are and never updated.
-	CreateOnly bool
+	// Directive is how the object wants to be handled.
+	Directive directive.Directive
 	// Labels of the object.
 	Labels map[string]string
 	// Annotations of the object as its author wrote them.

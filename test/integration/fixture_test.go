@@ -306,3 +306,5 @@ func must(tb testing.TB, err error) {
 		tb.Fatal(err)
 	}
 }
+
+func fieldOwner(manager string) client.FieldOwner { return client.FieldOwner(manager) }

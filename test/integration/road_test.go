@@ -283,7 +283,7 @@ func TestStatusOfOthersIsKept(t *testing.T) {
 	must(t, f.client.Status().Update(f.ctx, mr, client.FieldOwner("health")))
 	f.secret("set", "objects.yaml", f.configMap("one", "1"), "two.yaml", f.configMap("two", "1"))
 	mr = f.reconcileOK("set")
-	if len(mr.Status.Conditions) != 2 {
+	if len(mr.Status.Conditions) != 3 { // Ready, too
 		t.Errorf("conditions are %v", mr.Status.Conditions)
 	}
 }

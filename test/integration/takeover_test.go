@@ -130,11 +130,12 @@ func TestWhatPeopleAddIsRemoved(t *testing.T) {
 	f.reconcileOK("set")
 
 	deployment := f.liveDeployment()
+	patch := client.MergeFrom(deployment.DeepCopy())
 	deployment.Spec.Template.Spec.Containers = append(deployment.Spec.Template.Spec.Containers,
 		corev1.Container{Name: "debug", Image: "example.org/debug"})
 	deployment.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "DEBUG", Value: "1"}}
 	deployment.Labels["mine"] = "kept"
-	must(t, f.client.Update(f.ctx, deployment, client.FieldOwner("kubectl-edit")))
+	must(t, f.client.Patch(f.ctx, deployment, patch, client.FieldOwner("kubectl-edit")))
 	configMap := f.liveConfigMap("one")
 	configMap.Data["added"] = "by hand"
 	must(t, f.client.Update(f.ctx, configMap, client.FieldOwner("kubectl-patch")))

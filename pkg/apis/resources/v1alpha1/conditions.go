@@ -11,6 +11,9 @@ const (
 	ResourcesHealthy ConditionType = "ResourcesHealthy"
 	// ResourcesProgressing is True while an object is being rolled out.
 	ResourcesProgressing ConditionType = "ResourcesProgressing"
+	// Ready sums the others up, for tools that know conditions in general, such as Flux (kstatus): it is True when the
+	// objects are applied. It is owned by the controller that owns ResourcesApplied.
+	Ready ConditionType = "Ready"
 )
 
 // ConditionStatus is the status of a condition.
@@ -50,6 +53,12 @@ const (
 	ReasonReleaseOfOrphanedResourcesFailed = "ReleaseOfOrphanedResourcesFailed"
 	// ReasonManagedResourceIgnored goes with every condition of a ManagedResource that carries AnnotationIgnore.
 	ReasonManagedResourceIgnored = "ManagedResourceIgnored"
+	// ReasonDependencyNotReady goes with status Progressing: a ManagedResource that has to come first is not ready.
+	ReasonDependencyNotReady = "DependencyNotReady"
+	// ReasonDependencyCycle goes with status False: ManagedResources wait for each other.
+	ReasonDependencyCycle = "DependencyCycle"
+	// ReasonPruneRefused goes with status False: the prune guard keeps objects that left the manifests.
+	ReasonPruneRefused = "PruneRefused"
 )
 
 // The reasons of ResourcesHealthy and ResourcesProgressing. Further ones are made of an object's kind: <Kind>Missing,

@@ -50,6 +50,9 @@ const (
 	// LabelGarbageCollectableReference (truthy) marks an immutable ConfigMap or Secret that the garbage collector
 	// deletes when nothing refers to it.
 	LabelGarbageCollectableReference = "resources.gardener.cloud/garbage-collectable-reference"
+	// AnnotationConfirmPrune on a ManagedResource confirms a refused prune. Its value is the one that the condition asks
+	// for, so that it holds for one set of manifests.
+	AnnotationConfirmPrune = "resources.gardener.cloud/confirm-prune"
 	// AnnotationOperation on a ManagedResource asks for an operation, one of the Operation constants.
 	AnnotationOperation = "gardener.cloud/operation"
 )

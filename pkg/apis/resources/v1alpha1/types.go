@@ -70,6 +70,64 @@ type ManagedResourceSpec struct {
 	// DeletePersistentVolumeClaims deletes the claims of a StatefulSet together with it. Default: false.
 	// +optional
 	DeletePersistentVolumeClaims *bool `json:"deletePersistentVolumeClaims,omitempty"`
+	// DependsOn names ManagedResources that must be applied and healthy before this one is applied.
+	// +optional
+	// +listType=atomic
+	DependsOn []Dependency `json:"dependsOn,omitempty"`
+	// Prune guards against deleting too much at once. Without it everything that left the manifests is deleted.
+	// +optional
+	Prune *PruneGuard `json:"prune,omitempty"`
+	// DriftDetection says which changes to the objects are not put back. Without it all are.
+	// +optional
+	DriftDetection *DriftDetection `json:"driftDetection,omitempty"`
+}
+
+// Dependency names another ManagedResource.
+type Dependency struct {
+	// Name of the ManagedResource.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Namespace of the ManagedResource. Default: that of the ManagedResource that depends on it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// PruneGuard refuses to prune when the manifests hold no object at all, or when more than a share of the inventory would
+// go. The objects then stay until the manifests change, or until AnnotationConfirmPrune confirms it.
+type PruneGuard struct {
+	// MaxPercent is the share of the inventory, in percent, that may be pruned at once. Default: 100.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	MaxPercent *int32 `json:"maxPercent,omitempty"`
+}
+
+// DriftDetection says which changes to objects are left alone.
+type DriftDetection struct {
+	// Ignore lists fields that are set when an object is created and left to others from then on.
+	// +optional
+	// +listType=atomic
+	Ignore []IgnoreRule `json:"ignore,omitempty"`
+}
+
+// IgnoreRule names fields of objects.
+type IgnoreRule struct {
+	// Group of the objects; empty for the core group.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// Kind of the objects. Default: all kinds of all groups.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// Name of the object. Default: all names.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Paths are JSON pointers (RFC 6901), such as /spec/replicas. The items of a list are all meant by "*", such as in
+	// /spec/template/spec/containers/*/image; there are no indices.
+	// +kubebuilder:validation:MinItems=1
+	// +listType=atomic
+	Paths []string `json:"paths"`
 }
 
 // LocalObjectReference names an object in the namespace of the object that holds the reference.

@@ -1,0 +1,68 @@
+package managedresource
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// ignoreRule are fields of some objects that are left to others once the objects live.
+type ignoreRule struct {
+	resourcesv1alpha1.IgnoreRule
+	patterns []fieldowner.Pattern
+}
+
+// ignoreRulesOf reads the rules of a ManagedResource.
+func ignoreRulesOf(detection *resourcesv1alpha1.DriftDetection) ([]ignoreRule, error) {
+	if detection == nil {
+		return nil, nil
+	}
+	var rules []ignoreRule
+	for i, rule := range detection.Ignore {
+		parsed := ignoreRule{IgnoreRule: rule}
+		for _, path := range rule.Paths {
+			pattern, err := patternOf(path)
+			if err != nil {
+				return nil, fmt.Errorf("spec.driftDetection.ignore[%d]: %w", i, err)
+			}
+			parsed.patterns = append(parsed.patterns, pattern)
+		}
+		rules = append(rules, parsed)
+	}
+	return rules, nil
+}
+
+// patternOf reads a JSON pointer (RFC 6901) in which "*" stands for every item of a list.
+func patternOf(pointer string) (fieldowner.Pattern, error) {
+	rest, found := strings.CutPrefix(pointer, "/")
+	if !found || rest == "" {
+		return nil, fmt.Errorf("the path %q is no JSON pointer such as /spec/replicas", pointer)
+	}
+	var pattern fieldowner.Pattern
+	for part := range strings.SplitSeq(rest, "/") {
+		if _, err := strconv.Atoi(part); err == nil {
+			return nil, fmt.Errorf("the path %q has an index; use * for all items of a list", pointer)
+		}
+		pattern = append(pattern, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
+	}
+	if pattern[0] == "apiVersion" || pattern[0] == "kind" || pattern[0] == "metadata" && len(pattern) < 3 {
+		return nil, fmt.Errorf("the path %q cannot be ignored: it tells which object it is", pointer)
+	}
+	return pattern, nil
+}
+
+// ignoredFields returns the fields of an object that the rules leave to others.
+func ignoredFields(rules []ignoreRule, ref object.Ref) []fieldowner.Pattern {
+	var patterns []fieldowner.Pattern
+	for _, rule := range rules {
+		kindMatches := rule.Kind == "" || rule.Kind == ref.Kind && rule.Group == ref.Group
+		if kindMatches && (rule.Name == "" || rule.Name == ref.Name) {
+			patterns = append(patterns, rule.patterns...)
+		}
+	}
+	return patterns
+}
