@@ -127,7 +127,8 @@ func (p *pass) result(ctx context.Context, tally tally, verdict verdict) (reconc
 	case tally.retryable(): // the error is logged by the caller
 		return reconcile.Result{}, fmt.Errorf("%s: %s", verdict.reason, shorten(verdict.message))
 	case len(tally.waiting) > 0 || len(tally.pending) > 0:
-		return reconcile.Result{RequeueAfter: pendingInterval}, nil
+		// Never more than half of the time: a pass over many objects takes long.
+		return reconcile.Result{RequeueAfter: max(pendingInterval, p.Clock.Since(p.started))}, nil
 	}
 	if verdict.status == resourcesv1alpha1.ConditionFalse {
 		log.FromContext(ctx).Info("ManagedResource waits for a change by its user", "reason", verdict.reason,

@@ -24,6 +24,8 @@ type pass struct {
 	mr   *resourcesv1alpha1.ManagedResource
 	self origin
 	duty duty
+	// started is when the pass began.
+	started time.Time
 
 	documents []document
 	problems  []problem
@@ -43,6 +45,7 @@ func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
 		Reconciler: r,
 		mr:         mr,
 		duty:       dutyOf(mr, r.Options.Class),
+		started:    r.Clock.Now(),
 		self:       origin{clusterID: r.Options.ClusterID, owner: client.ObjectKeyFromObject(mr)},
 	}
 }

@@ -1,0 +1,162 @@
+package managedresource
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+func TestEquivalences(t *testing.T) {
+	key := func(group, kind string) object.Key {
+		return object.Key{Group: group, Kind: kind, Namespace: "a", Name: "x"}
+	}
+	own := newEquivalences([][]resourcesv1alpha1.GroupKind{
+		{{Group: "old.example.com", Kind: "Widget"}, {Group: "new.example.com", Kind: "Gadget"}},
+		{{Group: "new.example.com", Kind: "Gadget"}, {Group: "newest.example.com", Kind: "Gadget"}},
+		{{Group: "example.com", Kind: "Deployment"}, {Group: "extensions", Kind: "Deployment"}},
+	})
+	for name, test := range map[string]struct {
+		a, b object.Key
+		want bool
+	}{
+		"built in":              {key("extensions", "Deployment"), key("apps", "Deployment"), true},
+		"built in, networking":  {key("extensions", "Ingress"), key("networking.k8s.io", "Ingress"), true},
+		"other kinds":           {key("apps", "Deployment"), key("apps", "DaemonSet"), false},
+		"own":                   {key("old.example.com", "Widget"), key("new.example.com", "Gadget"), true},
+		"sets share a member":   {key("old.example.com", "Widget"), key("newest.example.com", "Gadget"), true},
+		"joined with built in":  {key("example.com", "Deployment"), key("apps", "Deployment"), true},
+		"a group without a set": {key("example.org", "Widget"), key("old.example.com", "Widget"), false},
+	} {
+		if got := own.identity(test.a) == own.identity(test.b); got != test.want {
+			t.Errorf("%s: the same is %v, want %v", name, got, test.want)
+		}
+	}
+	p := &pass{
+		mr:        &resourcesv1alpha1.ManagedResource{},
+		recorded:  inventoryWith(entry(deploymentKind.GroupKind().WithVersion("v1beta1"), "a", "x", "")),
+		manifests: []object.Manifest{manifestOf(deploymentKind, "a", "x")},
+	}
+	p.recorded = inventory{key("extensions", "Deployment"): {APIVersion: "extensions/v1beta1", Kind: "Deployment", Namespace: "a", Name: "x"}}
+	if got := p.unwanted(); len(got) > 0 {
+		t.Errorf("moved to the group apps, it is unwanted: %v", got)
+	}
+}
+
+func TestForeignKeys(t *testing.T) {
+	manifest := object.Manifest{
+		Labels:      map[string]string{"mine": "1"},
+		Annotations: map[string]string{"mine": "1", "reference.resources.gardener.cloud/secret-1": "s"},
+	}
+	observation := live.Observation{
+		Labels: []string{"kubernetes.io/metadata.name", "mine", "theirs"},
+		Annotations: []string{
+			"deployment.kubernetes.io/revision", "loadbalancer.openstack.org/x", "mine",
+			"reference.resources.gardener.cloud/secret-1", "reference.resources.gardener.cloud/secret-2",
+			resourcesv1alpha1.AnnotationDescription, resourcesv1alpha1.AnnotationOrigin, "theirs",
+		},
+	}
+	stale := []string{"reference.resources.gardener.cloud/secret-2"}
+	for name, test := range map[string]struct {
+		in        applyInput
+		directive directive.Directive
+		want      apply.Strip
+	}{
+		"not forced":  {want: apply.Strip{Annotations: stale}},
+		"labels":      {in: applyInput{forceLabels: true}, want: apply.Strip{Labels: []string{"theirs"}, Annotations: stale}},
+		"annotations": {in: applyInput{forceAnnotations: true}, want: apply.Strip{Annotations: append(stale, "theirs")}},
+		"merge":       {in: applyInput{forceLabels: true, forceAnnotations: true}, directive: directive.Directive{Merge: true}},
+	} {
+		manifest.Directive = test.directive
+		if got := test.in.foreignKeys(&manifest, observation); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+func TestPlanPruneWaitsAndLeaves(t *testing.T) {
+	now := time.Unix(1000, 0)
+	ours := live.Observation{UID: "u", Origin: "garden/shop", ManagedBy: "gardener", OwnedDigest: "owned"}
+	collectable := ours
+	collectable.GarbageCollectable = true
+	for name, test := range map[string]struct {
+		observation live.Observation
+		left        time.Duration
+		collects    bool
+		claimed     bool
+		want        action
+	}{
+		"just left":                     {observation: ours, left: time.Second, want: actionWait},
+		"left long ago":                 {observation: ours, left: 2 * time.Second, want: actionDelete},
+		"just left, another wants it":   {observation: ours, left: time.Second, claimed: true, want: actionRelease},
+		"collectable":                   {observation: collectable, left: time.Minute, collects: true, want: actionRelease},
+		"collectable, but no collector": {observation: collectable, left: time.Minute, want: actionDelete},
+	} {
+		recorded := entry(configMapKind, "a", "x", "sent.owned")
+		key := refOfEntry(recorded).Key()
+		who := owners{}
+		if test.claimed {
+			who.claiming = []types.NamespacedName{shop, bank}
+		}
+		got := planPrune(pruneInput{
+			entries: inventoryWith(recorded), live: map[object.Key]live.State{key: present(test.observation)},
+			ownership: who.ownership(), managedBy: "gardener", collectsGarbage: test.collects, now: now,
+			departed: map[object.Key]time.Time{key: now.Add(-test.left)}, delay: 2 * time.Second,
+		})[0]
+		if got.action != test.want {
+			t.Errorf("%s: %s (%s), want %s", name, got.action, got.reason, test.want)
+		}
+		if (got.heir != nil) != test.claimed {
+			t.Errorf("%s: the heir is %v", name, got.heir)
+		}
+	}
+}
+
+func TestPatternOf(t *testing.T) {
+	for pointer, want := range map[string]fieldowner.Pattern{
+		"/spec/replicas":                 {"spec", "replicas"},
+		"/metadata/annotations/a~1b~0c":  {"metadata", "annotations", "a/b~c"},
+		"/spec/containers/*/image":       {"spec", "containers", "*", "image"},
+		"":                               nil,
+		"/":                              nil,
+		"spec/replicas":                  nil,
+		"/spec/containers/0/image":       nil,
+		"/kind":                          nil,
+		"/metadata/name":                 nil,
+		"/metadata":                      nil,
+		"/metadata/finalizers":           nil,
+		"/metadata/labels/kubernetes.io": {"metadata", "labels", "kubernetes.io"},
+	} {
+		got, err := patternOf(pointer)
+		if !reflect.DeepEqual(got, want) || (err == nil) != (want != nil) {
+			t.Errorf("%q: got %v (%v), want %v", pointer, got, err, want)
+		}
+	}
+}
+
+func TestDepartures(t *testing.T) {
+	x, y := keyNamed("x"), keyNamed("y")
+	departures := newDepartures()
+	first, second := time.Unix(1, 0), time.Unix(2, 0)
+	departures.note(shop, inventory{x: {}}, first)
+	got := departures.note(shop, inventory{x: {}, y: {}}, second)
+	if !got[x].Equal(first) || !got[y].Equal(second) {
+		t.Errorf("got %v", got)
+	}
+	departures.note(shop, inventory{y: {}}, second)
+	if got := departures.note(shop, inventory{x: {}}, second); !got[x].Equal(second) {
+		t.Errorf("x came back and left again: %v", got)
+	}
+	departures.note(shop, nil, second)
+	if len(departures.byOwner) > 0 {
+		t.Errorf("memory is held for nothing: %v", departures.byOwner)
+	}
+}
