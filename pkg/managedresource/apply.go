@@ -63,7 +63,7 @@ func (p *pass) applyWave(ctx context.Context, manifests []object.Manifest, heldB
 			tasks, due = append(tasks, task), append(due, &changes[i])
 		}
 	}
-	for i, outcome := range p.Engine.Apply(ctx, tasks) {
+	for i, outcome := range p.engine.Apply(ctx, tasks) {
 		change := due[i]
 		change.err = outcome.Err
 		change.unchanged = change.observation.ResourceVersion == outcome.Observation.ResourceVersion
@@ -200,7 +200,7 @@ func (p *pass) delete(ctx context.Context, changes []change) {
 		}
 	}
 	var sent []object.Ref
-	for i, err := range p.Engine.Delete(ctx, deletions) {
+	for i, err := range p.engine.Delete(ctx, deletions) {
 		switch {
 		case errors.Is(err, apply.ErrChanged):
 			due[i].action, due[i].reason = actionWait, "it changed just before its deletion"
@@ -230,7 +230,7 @@ func (p *pass) deletesClaims(key object.Key) bool {
 func (p *pass) finalize(ctx context.Context, changes []change) {
 	for i := range changes {
 		if changes[i].finalize {
-			changes[i].err = p.Engine.Finalize(ctx, apply.Deletion{Ref: changes[i].Ref, UID: changes[i].observation.UID})
+			changes[i].err = p.engine.Finalize(ctx, apply.Deletion{Ref: changes[i].Ref, UID: changes[i].observation.UID})
 		}
 	}
 }

@@ -5,16 +5,19 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -24,6 +27,8 @@ type pass struct {
 	mr   *resourcesv1alpha1.ManagedResource
 	self origin
 	duty duty
+	// engine writes to the target cluster.
+	engine *apply.Engine
 	// started is when the pass began.
 	started time.Time
 
@@ -45,6 +50,7 @@ func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
 		Reconciler: r,
 		mr:         mr,
 		duty:       dutyOf(mr, r.Options.Class),
+		engine:     r.Engine,
 		started:    r.Clock.Now(),
 		self:       origin{clusterID: r.Options.ClusterID, owner: client.ObjectKeyFromObject(mr)},
 	}
@@ -119,10 +125,30 @@ func (p *pass) render(scalers autoscalers) {
 	p.problems = append(p.problems, rendered.problems...)
 }
 
+// impersonate has everything written in the name of the ServiceAccount that the ManagedResource asks for.
+func (p *pass) impersonate(ctx context.Context) error {
+	asked := p.mr.Spec.ServiceAccountName
+	if asked == "" {
+		return nil
+	}
+	serviceAccount := types.NamespacedName{Namespace: p.mr.Namespace, Name: asked}
+	if namespace, name, found := strings.Cut(asked, "/"); found {
+		serviceAccount = types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	engine, err := p.Engine.As(ctx, serviceAccount)
+	if err != nil {
+		return fmt.Errorf("spec.serviceAccountName: %w", err)
+	}
+	p.engine = engine
+	return nil
+}
+
 // refuse has nothing applied and nothing pruned.
 func (p *pass) refuse(err error) {
-	p.problems = append(p.problems, problem{reason: resourcesv1alpha1.ReasonApplyFailed, err: err})
-	p.manifests, p.documents = nil, nil
+	p.problems = append(p.problems, problem{
+		reason: resourcesv1alpha1.ReasonApplyFailed, err: err, transient: apierrors.ReasonForError(err) != metav1.StatusReasonUnknown,
+	})
+	p.manifests, p.released, p.documents = nil, nil, nil
 }
 
 // claim tells the other ManagedResources which objects this one wants or holds.

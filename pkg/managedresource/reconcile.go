@@ -141,6 +141,9 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return reconcile.Result{}, err
 	}
 	p.render(scalers)
+	if err := p.impersonate(ctx); err != nil {
+		p.refuse(err)
+	}
 	p.claim()
 	if err := p.recordInventory(ctx); err != nil {
 		return reconcile.Result{}, err
@@ -157,6 +160,10 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	p.resolveScopes()
 	p.claim()
 	if mr.Spec.KeepObjects == nil || !*mr.Spec.KeepObjects {
+		if err := p.impersonate(ctx); err != nil {
+			p.refuse(err)
+			return p.conclude(ctx)
+		}
 		p.prune(ctx, p.recorded)
 		if len(p.remaining()) > 0 {
 			return p.conclude(ctx)

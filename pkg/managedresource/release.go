@@ -29,7 +29,7 @@ func (p *pass) releaseOne(ctx context.Context, ref object.Ref, state live.State)
 		result.action, result.reason = actionForget, "it is gone"
 	case live.Present:
 		if owner, ok := parseOrigin(state.Observation.Origin); ok && owner.owner == p.self.owner {
-			result.err = p.Engine.Release(ctx, ref)
+			result.err = p.engine.Release(ctx, ref)
 		}
 	default:
 		result.err = state.Err

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -68,6 +69,30 @@ func NewObjects(config *rest.Config, httpClient *http.Client) (*Objects, error) 
 		return nil, err
 	}
 	return objects, nil
+}
+
+// As returns access in the name of a ServiceAccount of the cluster, by impersonation.
+func (o *Objects) As(serviceAccount types.NamespacedName) (*Objects, error) {
+	config := rest.CopyConfig(o.config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + serviceAccount.Namespace + ":" + serviceAccount.Name,
+		// The groups that Kubernetes puts every ServiceAccount into.
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + serviceAccount.Namespace, "system:authenticated"},
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the target cluster as ServiceAccount %s: %w", serviceAccount, err)
+	}
+	return NewObjects(config, httpClient)
+}
+
+// CheckServiceAccount returns an error if a ServiceAccount does not exist.
+func (o *Objects) CheckServiceAccount(ctx context.Context, serviceAccount types.NamespacedName) error {
+	_, err := o.core.ServiceAccounts(serviceAccount.Namespace).Get(ctx, serviceAccount.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("look for ServiceAccount %s of the target cluster: %w", serviceAccount, err)
+	}
+	return nil
 }
 
 // Rediscover forgets what is known of the cluster's kinds. They are read again when they are next asked for.

@@ -70,6 +70,13 @@ type ManagedResourceSpec struct {
 	// DeletePersistentVolumeClaims deletes the claims of a StatefulSet together with it. Default: false.
 	// +optional
 	DeletePersistentVolumeClaims *bool `json:"deletePersistentVolumeClaims,omitempty"`
+	// ServiceAccountName is a ServiceAccount of the target cluster, "<namespace>/<name>" or a name in the
+	// ManagedResource's own namespace, in whose name the objects are written and deleted, so that the
+	// ManagedResource can do no more than it. Default: the resource-manager's own identity.
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// DependsOn names ManagedResources that must be applied and healthy before this one is applied.
 	// +optional
 	// +listType=atomic
