@@ -52,10 +52,10 @@ func Of(annotations map[string]string) Directive {
 		return d
 	}
 	d.Release = annotations[resourcesv1alpha1.AnnotationMode] == resourcesv1alpha1.ModeIgnore
-	d.CreateOnly = truthy(annotations[resourcesv1alpha1.AnnotationIgnore])
+	d.CreateOnly = resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationIgnore])
 	d.Bare = d.CreateOnly
-	d.Replace = truthy(annotations[resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate])
-	d.KeepOnPrune = truthy(annotations[resourcesv1alpha1.AnnotationKeepObject])
+	d.Replace = resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate])
+	d.KeepOnPrune = resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationKeepObject])
 	d.KeepOnDelete = d.KeepOnPrune
 	d.readFlux(annotations)
 	d.readArgo(annotations)
@@ -92,9 +92,4 @@ func (d *Directive) readArgo(annotations map[string]string) {
 	if wave, err := strconv.Atoi(strings.TrimSpace(annotations[argoWave])); err == nil {
 		d.Wave = wave
 	}
-}
-
-func truthy(value string) bool {
-	parsed, err := strconv.ParseBool(value)
-	return err == nil && parsed
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,7 +80,7 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 		Finalizers:         len(meta.Finalizers) > 0,
 		FinalizeAfter:      meta.Annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter],
 		Directive:          directive.Of(meta.Annotations),
-		GarbageCollectable: truthy(meta.Labels[resourcesv1alpha1.LabelGarbageCollectableReference]),
+		GarbageCollectable: resourcesv1alpha1.Truthy(meta.Labels[resourcesv1alpha1.LabelGarbageCollectableReference]),
 	}
 	if meta.DeletionTimestamp != nil {
 		observation.Deleting = meta.DeletionTimestamp.Time
@@ -101,13 +100,8 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 
 // Preserved returns the fields that a live object asks to be left as they are.
 func Preserved(meta *metav1.PartialObjectMetadata) []fieldowner.Pattern {
-	if !truthy(meta.Annotations[resourcesv1alpha1.AnnotationPreserveResources]) {
+	if !resourcesv1alpha1.Truthy(meta.Annotations[resourcesv1alpha1.AnnotationPreserveResources]) {
 		return nil
 	}
 	return fieldowner.ComputeResources()
-}
-
-func truthy(value string) bool {
-	parsed, err := strconv.ParseBool(value)
-	return err == nil && parsed
 }

@@ -2,7 +2,6 @@ package managedresource
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -26,11 +25,11 @@ const (
 // gardener-resource-manager: an ignored one is left alone unless it is being deleted, one that waits for its state always;
 // the resource-manager of a former class cleans up before that of the new class starts).
 func dutyOf(mr *resourcesv1alpha1.ManagedResource, class string) duty {
-	ignored, err := strconv.ParseBool(mr.Annotations[resourcesv1alpha1.AnnotationIgnore])
+	ignored := resourcesv1alpha1.Truthy(mr.Annotations[resourcesv1alpha1.AnnotationIgnore])
 	switch {
 	case mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState:
 		return dutyNone
-	case mr.DeletionTimestamp == nil && err == nil && ignored:
+	case mr.DeletionTimestamp == nil && ignored:
 		if responsible(mr, class) {
 			return dutyIgnore
 		}

@@ -1,8 +1,6 @@
 package managedresource
 
 import (
-	"strconv"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -27,7 +25,7 @@ func preservedFields(gk schema.GroupKind, obj map[string]any, annotations map[st
 	case "apps", "extensions":
 		replicas := fieldowner.Replicas()
 		scalable := gk.Kind == "Deployment" || gk.Kind == "StatefulSet"
-		if scalable && (scaled || truthy(annotations[resourcesv1alpha1.AnnotationPreserveReplicas]) || !replicas.Has(obj)) {
+		if scalable && (scaled || resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationPreserveReplicas]) || !replicas.Has(obj)) {
 			result.always = append(result.always, replicas)
 		}
 		if gk.Kind == "StatefulSet" {
@@ -38,7 +36,7 @@ func preservedFields(gk schema.GroupKind, obj map[string]any, annotations map[st
 			result.always = append(result.always, fieldowner.Pattern{"spec", "selector"})
 		}
 	}
-	if truthy(annotations[resourcesv1alpha1.AnnotationPreserveResources]) {
+	if resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationPreserveResources]) {
 		result.ifSet = fieldowner.ComputeResources()
 	}
 	return result
@@ -65,10 +63,4 @@ func preservedInService(service map[string]any) []fieldowner.Pattern {
 		patterns = append(patterns, fieldowner.Pattern{"spec", "clusterIP"}, fieldowner.Pattern{"spec", "clusterIPs"})
 	}
 	return patterns
-}
-
-// truthy parses a boolean as Go does; what cannot be parsed is false.
-func truthy(value string) bool {
-	parsed, err := strconv.ParseBool(value)
-	return err == nil && parsed
 }
