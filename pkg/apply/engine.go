@@ -131,13 +131,14 @@ func (e *Engine) apply(ctx context.Context, task Task) (live.Observation, error)
 func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceInterface, task Task,
 ) (*metav1.PartialObjectMetadata, error) {
 	if task.Live == nil {
-		return patch(ctx, resource, task.Name, task.initialBody())
+		// Without force: if somebody else has created the object meanwhile, it is looked at again.
+		return patch(ctx, resource, task.Name, task.initialBody(), false)
 	}
 	body, err := e.preserve(ctx, resource, task)
 	if err != nil {
 		return nil, err
 	}
-	meta, err := patch(ctx, resource, task.Name, body)
+	meta, err := patch(ctx, resource, task.Name, body, true)
 	if err != nil {
 		return nil, err
 	}
@@ -155,11 +156,11 @@ func (t Task) initialBody() []byte {
 	return t.Body
 }
 
-func patch(ctx context.Context, resource metadata.ResourceInterface, name string, body []byte,
+func patch(ctx context.Context, resource metadata.ResourceInterface, name string, body []byte, force bool,
 ) (*metav1.PartialObjectMetadata, error) {
 	return resource.Patch(ctx, name, types.ApplyPatchType, body, metav1.PatchOptions{
 		FieldManager: resourcesv1alpha1.FieldManager,
-		Force:        ptr.To(true),
+		Force:        &force,
 	})
 }
 
@@ -204,7 +205,7 @@ func (e *Engine) delete(ctx context.Context, deletion Deletion) error {
 		e.awaken(ctx, deletion)
 	}
 	if deletion.Claims {
-		if err := e.objects.DeleteClaims(ctx, deletion.Namespace, deletion.Name); err != nil {
+		if err := e.objects.DeleteClaims(ctx, deletion.Namespace, deletion.Name, deletion.UID); err != nil {
 			return fmt.Errorf("delete its PersistentVolumeClaims: %w", err)
 		}
 	}
@@ -225,15 +226,27 @@ func propagation(group string) *metav1.DeletionPropagation {
 	return nil
 }
 
-// forEach calls do for 0…count-1, as many at a time as there are free slots.
+// forEach calls do for 0…count-1, as many at a time as there are free slots. A panic in one of the calls is passed on to the
+// caller, where it ends one reconcile and not the process.
 func (e *Engine) forEach(count int, do func(i int)) {
 	var group sync.WaitGroup
+	panics := make(chan any, count)
 	for i := range count {
 		e.slots <- struct{}{}
 		group.Go(func() {
-			defer func() { <-e.slots }()
+			defer func() {
+				<-e.slots
+				if cause := recover(); cause != nil {
+					panics <- cause
+				}
+			}()
 			do(i)
 		})
 	}
 	group.Wait()
+	select {
+	case cause := <-panics:
+		panic(cause)
+	default:
+	}
 }

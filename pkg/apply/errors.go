@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,8 +45,40 @@ func explain(manifest object.Manifest, err error) error {
 	if manifest.Group == "" && manifest.Kind == "Secret" && repeats(err.Error(), manifest.Body) {
 		err = &withheldError{err: err}
 	}
+	if text := brief(err.Error()); text != err.Error() {
+		err = &briefError{text: text, err: err}
+	}
 	return fmt.Errorf("%s: %w", manifest.Ref, err)
 }
+
+// wholeValue matches a structure that the API server's validation repeats as a whole, such as a pod template with all its
+// environment variables.
+var wholeValue = regexp.MustCompile(`Invalid value: [{\[].*[}\]]: `)
+
+// brief takes out of a message what people cannot read and nobody should see, and puts the parts that the API server gives
+// in random order in order, so that the same failure always reads the same.
+func brief(text string) string {
+	text = wholeValue.ReplaceAllString(text, "Invalid value: …: ")
+	head, list, found := strings.Cut(text, "errors:\n")
+	if !found {
+		return text
+	}
+	lines := strings.Split(strings.TrimSpace(list), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	slices.Sort(lines)
+	return head + strings.Join(lines, ", ")
+}
+
+// briefError has a shorter text than its cause.
+type briefError struct {
+	text string
+	err  error
+}
+
+func (e *briefError) Error() string { return e.text }
+func (e *briefError) Unwrap() error { return e.err }
 
 // withheldError hides an error's text but not its nature.
 type withheldError struct{ err error }

@@ -3,8 +3,10 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +30,10 @@ func (e *Engine) preserve(ctx context.Context, resource metadata.ResourceInterfa
 		return nil, err
 	}
 	patterns := slices.Concat(task.Preserve, task.PreserveIfSet)
+	if pattern, err := fieldowner.Indivisible(meta.ManagedFields, task.Stripped); pattern != nil || err != nil {
+		return nil, errors.Join(err, fmt.Errorf("the field %s cannot be left to others: it is part of a list or map that can only "+
+			"be applied as a whole; leave out the rule, or name the whole", strings.Join(pattern, "/")))
+	}
 	if _, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
 		return fieldowner.Yield(entries, patterns)
 	}); err != nil {
@@ -71,7 +77,7 @@ func (e *Engine) takeOver(ctx context.Context, resource metadata.ResourceInterfa
 	if err != nil || rewritten == meta {
 		return meta, err
 	}
-	return patch(ctx, resource, meta.Name, body)
+	return patch(ctx, resource, meta.Name, body, true)
 }
 
 // rewrite replaces an object's managedFields by what change makes of them. It returns meta itself if there is nothing to

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,12 +27,14 @@ func (r Replace) due(err error) bool {
 	return r.Allowed || r.Immutable && immutable(err)
 }
 
-// invalid tells whether the API server itself found the object invalid. Webhooks may deny requests with the same code,
-// which deleting the object would not mend.
+// invalid tells whether the API server itself found a field of the object invalid. Webhooks and admission policies may deny
+// requests with the same code, but name no field; deleting the object would not mend that.
 func invalid(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code == http.StatusUnprocessableEntity &&
-		!strings.HasPrefix(status.Status().Message, "admission webhook ")
+	if !errors.As(err, &status) || status.Status().Code != http.StatusUnprocessableEntity || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field != "" })
 }
 
 // immutable tells whether a ConfigMap or Secret was rejected because it is immutable.
@@ -62,7 +65,7 @@ func (e *Engine) replace(ctx context.Context, resource metadata.ResourceInterfac
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("delete it because of 'invalid' update error (%w): %w", cause, err)
 	}
-	meta, err := patch(ctx, resource, task.Name, task.initialBody())
+	meta, err := patch(ctx, resource, task.Name, task.initialBody(), true)
 	if err != nil || meta.DeletionTimestamp != nil {
 		return nil, fmt.Errorf("%w, and waiting until it is gone: %w", ErrReplacing, errors.Join(cause, err))
 	}

@@ -41,6 +41,16 @@ var kept = []Pattern{
 	{"metadata", "ownerReferences"},
 	{"spec", "replicas"},
 	{"spec", "volumeClaimTemplates"},
+	{"spec", "volumeName"},
+	{"spec", "storageClassName"},
+	{"spec", "claimRef"},
+	{"spec", "nodeName"},
+	{"spec", "template", "metadata", "labels", "controller-uid"},
+	{"spec", "template", "metadata", "labels", "job-name"},
+	{"spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"},
+	{"spec", "template", "metadata", "labels", "batch.kubernetes.io/job-name"},
+	{"spec", "selector", "matchLabels", "controller-uid"},
+	{"spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid"},
 	{"spec", "clusterIP"},
 	{"spec", "clusterIPs"},
 	{"spec", "ipFamilies"},
@@ -140,8 +150,7 @@ func (p Policy) keepsOf(entry metav1.ManagedFieldsEntry) ([]Pattern, bool) {
 	if entry.Subresource != "" || entry.FieldsV1 == nil {
 		return nil, false
 	}
-	if slices.Contains(p.Predecessors, entry.Manager) || entry.Manager == resourcesv1alpha1.FieldManager &&
-		entry.Operation == metav1.ManagedFieldsOperationUpdate {
+	if slices.Contains(p.Predecessors, entry.Manager) || entry.Manager == Preserver {
 		return nil, true
 	}
 	return labelsAndAnnotations, slices.Contains(p.People, entry.Manager)
@@ -182,6 +191,29 @@ func Yield(entries []metav1.ManagedFieldsEntry, patterns []Pattern) ([]metav1.Ma
 	}
 	result[preserver], err = withFields(result[preserver], before.Union(goes))
 	return result, err == nil, err
+}
+
+// Indivisible returns one of the patterns that names a part of what somebody owns as a whole only, such as an atomic list;
+// nil if there is none. Such a part can be left neither out of an apply nor to somebody else.
+func Indivisible(entries []metav1.ManagedFieldsEntry, patterns []Pattern) (Pattern, error) {
+	var indivisible Pattern
+	for _, entry := range entries {
+		if len(patterns) == 0 || entry.Subresource == "status" {
+			continue
+		}
+		fields, err := fieldsOf(entry)
+		if err != nil {
+			return nil, err
+		}
+		fields.Leaves().Iterate(func(path fieldpath.Path) { // its iterator cannot be left early
+			for _, pattern := range patterns {
+				if len(path) < len(pattern) && pattern[:len(path)].matches(path) {
+					indivisible = pattern
+				}
+			}
+		})
+	}
+	return indivisible, nil
 }
 
 // Existing returns those of the patterns' fields that some manager owns, which is how to tell from metadata that they

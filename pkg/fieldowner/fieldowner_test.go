@@ -59,7 +59,6 @@ func TestDisplace(t *testing.T) {
 		"scaled by hand":      {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl-edit", update, "", `{"f:spec":{"f:replicas":{}}}`)}},
 		"only kept fields":    {entries: []metav1.ManagedFieldsEntry{ours, entryOf("helm", update, "", `{"f:spec":{"f:ports":{"k:{\"port\":80}":{"f:nodePort":{}}}}}`)}},
 		"asked to be kept":    {entries: []metav1.ManagedFieldsEntry{ours, entryOf("helm", update, "", `{"f:asked":{"f:x":{}}}`)}},
-		"ours, by an update":  {entries: []metav1.ManagedFieldsEntry{ours, entryOf("resource-manager", update, "", `{"f:data":{"f:b":{}}}`)}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{},"f:b":{}}}`}},
 		"added by hand":       {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl-patch", update, "", `{"f:data":{"f:b":{}}}`)}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{},"f:b":{}}}`}},
 		"a predecessor":       {entries: []metav1.ManagedFieldsEntry{entryOf("helm", update, "", `{"f:metadata":{"f:labels":{"f:x":{}}}}`), ours}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{}},"f:metadata":{"f:labels":{"f:x":{}}}}`}},
 		"part of it is kept":  {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl-edit", update, "", `{"f:data":{"f:b":{}},"f:metadata":{"f:labels":{"f:x":{}}}}`)}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{},"f:b":{}}}`, "kubectl-editUpdate": `{"f:metadata":{"f:labels":{"f:x":{}}}}`}},

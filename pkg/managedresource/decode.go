@@ -233,6 +233,7 @@ func (d *decoder) decodeValue(source string, value any) {
 func (d *decoder) add(source string, object map[string]any) {
 	kind, _ := object["kind"].(string)
 	items, isList := object["items"].([]any)
+	isList = isList || kind == "List" && object["items"] == nil
 	if !isList || !strings.HasSuffix(kind, "List") {
 		d.documents = append(d.documents, document{object: object, source: source})
 		return

@@ -2,12 +2,10 @@ package managedresource
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -116,14 +114,6 @@ func joinNames(names []types.NamespacedName) string {
 // dependencies returns what there is to say while dependencies are not ready; nil if nothing is to be waited for.
 func (p *pass) dependencies(ctx context.Context) (*verdict, error) {
 	return checkDependencies(p.mr, func(name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
-		mr := &resourcesv1alpha1.ManagedResource{}
-		err := p.Source.Get(ctx, name, mr)
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("read the dependency %s", name), err)
-		}
-		return mr, nil
+		return p.other(ctx, name)
 	})
 }

@@ -2,6 +2,7 @@ package managedresource
 
 import (
 	"context"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -48,7 +49,8 @@ func readinessChange() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
 			after, isManagedResource := e.ObjectNew.(*resourcesv1alpha1.ManagedResource)
-			return ok && isManagedResource && notReady(before) != notReady(after)
+			return ok && isManagedResource && (notReady(before) != notReady(after) ||
+				!slices.Equal(dependencyNames(before), dependencyNames(after)))
 		},
 	}
 }

@@ -179,6 +179,14 @@ func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) 
 		preserved := preservedFields(ref.GroupKind(), doc.object, manifest.Annotations, marks.scaled != nil && marks.scaled(ref.Key()))
 		manifest.Preserve, manifest.PreserveIfSet = preserved.always, preserved.ifSet
 		manifest.Preserve = append(manifest.Preserve, ignoredFields(marks.ignored, ref)...)
+		if ref.GroupKind() == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
+			for key := range marks.labels() { // the template of a Job cannot be changed
+				manifest.Preserve = append(manifest.Preserve, fieldowner.Pattern{"spec", "template", "metadata", "labels", key})
+			}
+		}
+		if _, hasStatus := doc.object["status"]; hasStatus {
+			manifest.Preserve = append(manifest.Preserve, fieldowner.Pattern{"status"})
+		}
 	}
 	return encode(manifest, doc.object)
 }
@@ -189,9 +197,14 @@ func encode(manifest object.Manifest, obj map[string]any) (object.Manifest, erro
 	if err != nil {
 		return manifest, fmt.Errorf("encode %s: %w", manifest.Ref, err)
 	}
-	if slices.ContainsFunc(manifest.Preserve, func(p fieldowner.Pattern) bool { return p.Has(obj) }) {
+	for _, pattern := range manifest.Preserve {
+		if pattern.Has(obj) {
+			manifest.Stripped = append(manifest.Stripped, pattern)
+		}
+	}
+	if len(manifest.Stripped) > 0 {
 		manifest.Initial = body
-		for _, pattern := range manifest.Preserve {
+		for _, pattern := range manifest.Stripped {
 			pattern.Strip(obj)
 		}
 		if body, err = json.Marshal(obj); err != nil {
@@ -211,6 +224,9 @@ func normalize(obj map[string]any, ref object.Ref) (map[string]any, error) {
 	delete(meta, "namespace")
 	if ref.Namespace != "" {
 		meta["namespace"] = ref.Namespace
+	}
+	if _, aggregated := obj["aggregationRule"].(map[string]any); aggregated && ref.Kind == "ClusterRole" {
+		delete(obj, "rules") // a controller of Kubernetes fills them in
 	}
 	if ref.Group == "" && ref.Kind == "Secret" {
 		return meta, mergeStringData(obj)

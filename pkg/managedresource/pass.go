@@ -40,6 +40,8 @@ type pass struct {
 	manifests []object.Manifest
 	released  []object.Ref
 	departed  map[object.Key]time.Time
+	// others are the ManagedResources that were looked at; nil for those that do not exist.
+	others map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
 	// guarded says why objects that left the manifests are kept.
 	guarded error
 	changes []change
@@ -51,6 +53,7 @@ func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
 		mr:         mr,
 		duty:       dutyOf(mr, r.Options.Class),
 		engine:     r.Engine,
+		others:     map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{},
 		started:    r.Clock.Now(),
 		self:       origin{clusterID: r.Options.ClusterID, owner: client.ObjectKeyFromObject(mr)},
 	}
@@ -193,10 +196,14 @@ func (p *pass) storeStatus(ctx context.Context, status resourcesv1alpha1.Managed
 	if err != nil {
 		return err
 	}
+	before := p.mr.ResourceVersion
 	err = p.Source.Status().Patch(ctx, p.mr, client.RawPatch(types.ApplyPatchType, body),
 		client.FieldOwner(resourcesv1alpha1.FieldManager), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("write the status of ManagedResource %s: %w", p.self.owner, err)
+	}
+	if before != p.mr.ResourceVersion {
+		p.superseded.add(p.self.owner, before)
 	}
 	return nil
 }
@@ -221,12 +228,28 @@ func (p *pass) ownership(ctx context.Context) ownership {
 // otherClaim returns another ManagedResource that wants an object and is there to stay.
 func (p *pass) otherClaim(ctx context.Context, key object.Key) (types.NamespacedName, bool) {
 	for _, owner := range p.claims.others(key, p.self.owner) {
-		other := &resourcesv1alpha1.ManagedResource{}
-		if err := p.Source.Get(ctx, owner, other); err == nil && other.DeletionTimestamp == nil {
+		if other, err := p.other(ctx, owner); err == nil && other != nil && other.DeletionTimestamp == nil {
 			return owner, true
 		}
 	}
 	return types.NamespacedName{}, false
+}
+
+// other returns another ManagedResource, nil if there is none. It reads each one once in a pass.
+func (p *pass) other(ctx context.Context, name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
+	if mr, known := p.others[name]; known {
+		return mr, nil
+	}
+	mr := &resourcesv1alpha1.ManagedResource{}
+	err := p.Source.Get(ctx, name, mr)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read ManagedResource %s: %w", name, err)
+	}
+	if err != nil {
+		mr = nil
+	}
+	p.others[name] = mr
+	return mr, nil
 }
 
 // stands tells whether an origin's ManagedResource exists and wants or holds the object. One that cannot be seen from
@@ -235,9 +258,9 @@ func (p *pass) stands(ctx context.Context, owner origin, key object.Key) bool {
 	if owner.clusterID != p.self.clusterID || p.claims.has(key, owner.owner) {
 		return true
 	}
-	other := &resourcesv1alpha1.ManagedResource{}
-	if err := p.Source.Get(ctx, owner.owner, other); err != nil {
-		return !apierrors.IsNotFound(err)
+	other, err := p.other(ctx, owner.owner)
+	if err != nil || other == nil {
+		return err != nil
 	}
 	if responsible(other, p.Options.Class) {
 		return false // it would have a claim

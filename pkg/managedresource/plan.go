@@ -3,6 +3,7 @@ package managedresource
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -160,7 +161,7 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 		return change{action: actionApply, reason: "it was not applied before", strip: strip}
 	case digest != recorded:
 		return change{action: actionApply, reason: "it or its manifest changed", strip: strip}
-	case fieldowner.Beyond(observation.Displaceable, manifest.Preserve):
+	case fieldowner.Beyond(observation.Displaceable, slices.Concat(manifest.Preserve, manifest.PreserveIfSet)):
 		return change{action: actionApply, reason: "somebody added fields to it", strip: strip}
 	case len(strip.Labels) > 0 || len(strip.Annotations) > 0:
 		return change{action: actionApply, reason: "somebody added labels or annotations to it", strip: strip}

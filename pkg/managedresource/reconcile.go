@@ -72,6 +72,7 @@ type Reconciler struct {
 
 	claims     *claims
 	departures *departures
+	superseded *superseded
 	// wake has ManagedResources reconciled at once; nil if nobody listens.
 	wake chan event.TypedGenericEvent[types.NamespacedName]
 	// seeding guards seeded, which is set once claims holds the inventories found at the start.
@@ -81,7 +82,7 @@ type Reconciler struct {
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.claims, r.departures = newClaims(), newDepartures()
+	r.claims, r.departures, r.superseded = newClaims(), newDepartures(), newSuperseded()
 	r.seeding = &sync.Mutex{}
 	return &r
 }
@@ -92,10 +93,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	err := r.Source.Get(ctx, request.NamespacedName, mr)
 	if apierrors.IsNotFound(err) {
 		r.forget(request.NamespacedName)
+		r.superseded.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("read ManagedResource %s: %w", request, err)
+	}
+	if r.superseded.has(request.NamespacedName, mr.ResourceVersion) {
+		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the cache does not show our own last write yet
 	}
 	if err := r.seedClaims(ctx); err != nil {
 		return reconcile.Result{}, err
@@ -127,13 +132,6 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return reconcile.Result{}, err
 	}
 	p := r.newPass(mr)
-	blocked, err := p.dependencies(ctx)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if blocked != nil {
-		return p.concludeBlocked(ctx, *blocked)
-	}
 	p.readSecrets(ctx)
 	p.resolveScopes()
 	scalers, err := p.readAutoscalers(ctx)
@@ -147,6 +145,14 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	p.claim()
 	if err := p.recordInventory(ctx); err != nil {
 		return reconcile.Result{}, err
+	}
+	// Only now, so that objects which come from a dependency are claimed before it deletes them.
+	blocked, err := p.dependencies(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if blocked != nil {
+		return p.concludeBlocked(ctx, *blocked)
 	}
 	p.release(ctx)
 	p.applyWaves(ctx)
@@ -216,6 +222,7 @@ func (r *Reconciler) prepare(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	if err := r.Source.Patch(ctx, mr, patch, client.FieldOwner(resourcesv1alpha1.FieldManager)); err != nil {
 		return fmt.Errorf("put the finalizer on ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)
 	}
+	r.superseded.add(client.ObjectKeyFromObject(mr), before.ResourceVersion)
 	return nil
 }
 

@@ -179,18 +179,33 @@ func conditionOf(status resourcesv1alpha1.ManagedResourceStatus, conditionType r
 	return resourcesv1alpha1.Condition{Type: conditionType, Status: resourcesv1alpha1.ConditionUnknown}
 }
 
+// ownedStatus is the part of a status that this controller owns. An empty inventory is sent too: left out, it would stay
+// as it is if it was written by a predecessor.
+type ownedStatus struct {
+	Conditions          []resourcesv1alpha1.Condition       `json:"conditions,omitempty"`
+	ObservedGeneration  int64                               `json:"observedGeneration"`
+	Resources           []resourcesv1alpha1.ObjectReference `json:"resources"`
+	SecretsDataChecksum *string                             `json:"secretsDataChecksum,omitempty"`
+}
+
 // statusPatch returns the server-side-apply patch for the part of a status that this controller owns: the inventory,
 // the observed generation, the checksum, ResourcesApplied and Ready. It carries the resourceVersion, so that it is refused
 // when it was computed from an outdated inventory.
 func statusPatch(mr *resourcesv1alpha1.ManagedResource, status resourcesv1alpha1.ManagedResourceStatus) ([]byte, error) {
-	owned := status
+	owned := ownedStatus{
+		ObservedGeneration: status.ObservedGeneration, Resources: status.Resources,
+		SecretsDataChecksum: status.SecretsDataChecksum,
+	}
+	if owned.Resources == nil {
+		owned.Resources = []resourcesv1alpha1.ObjectReference{}
+	}
 	owned.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c resourcesv1alpha1.Condition) bool {
 		return c.Type != resourcesv1alpha1.ResourcesApplied && c.Type != resourcesv1alpha1.Ready
 	})
 	patch := struct {
 		metav1.TypeMeta `json:",inline"`
-		Metadata        map[string]string                       `json:"metadata"`
-		Status          resourcesv1alpha1.ManagedResourceStatus `json:"status"`
+		Metadata        map[string]string `json:"metadata"`
+		Status          ownedStatus       `json:"status"`
 	}{
 		TypeMeta: metav1.TypeMeta{
 			APIVersion: resourcesv1alpha1.SchemeGroupVersion.String(),

@@ -22,6 +22,8 @@ type Manifest struct {
 	Digest string
 	// Preserve are fields that are not in Body, so that they stay as they are once the object lives.
 	Preserve []fieldowner.Pattern
+	// Stripped are those of Preserve that the manifest has, and that were taken out of Body.
+	Stripped []fieldowner.Pattern
 	// PreserveIfSet are fields that are in Body, and are taken out of it if the live object has them.
 	PreserveIfSet []fieldowner.Pattern
 	// Directive is how the object wants to be handled.

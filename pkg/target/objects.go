@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,6 +31,9 @@ import (
 // serves neither. It does not say that objects of the kind are gone.
 var ErrKindNotServed = errors.New("the target cluster does not serve this kind")
 
+// discoveryTimeout bounds one discovery request.
+const discoveryTimeout = 30 * time.Second
+
 // Objects gives access to the objects of one cluster. It is safe for concurrent use.
 type Objects struct {
 	config    *rest.Config
@@ -49,7 +53,10 @@ func NewObjects(config *rest.Config, httpClient *http.Client) (*Objects, error) 
 	if err != nil {
 		return nil, fmt.Errorf("create a metadata client for the target cluster: %w", err)
 	}
-	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	// Discovery takes no context that could end it.
+	bounded := *httpClient
+	bounded.Timeout = discoveryTimeout
+	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, &bounded)
 	if err != nil {
 		return nil, fmt.Errorf("create a discovery client for the target cluster: %w", err)
 	}
@@ -62,7 +69,7 @@ func NewObjects(config *rest.Config, httpClient *http.Client) (*Objects, error) 
 		return nil, fmt.Errorf("create a client for the target cluster: %w", err)
 	}
 	objects := &Objects{
-		config: config, http: httpClient, discovery: discoveryClient, metadata: metadataClient,
+		config: config, http: &bounded, discovery: discoveryClient, metadata: metadataClient,
 		core: coreClient, apps: appsClient,
 	}
 	if err := objects.Rediscover(); err != nil {
@@ -228,10 +235,10 @@ func (o *Objects) resource(mapping *meta.RESTMapping, namespace string) metadata
 }
 
 // DeleteClaims deletes the PersistentVolumeClaims that a StatefulSet made from its templates: those in its namespace that
-// its selector matches. The StatefulSet is the only kind of object of which more than metadata is read.
-func (o *Objects) DeleteClaims(ctx context.Context, namespace, name string) error {
+// its selector matches. If it is not the StatefulSet of the given UID any more, nothing is deleted. The StatefulSet is the only kind of object of which more than metadata is read.
+func (o *Objects) DeleteClaims(ctx context.Context, namespace, name string, uid types.UID) error {
 	statefulSet, err := o.apps.StatefulSets(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil || len(statefulSet.Spec.VolumeClaimTemplates) == 0 || len(statefulSet.Spec.Selector.MatchLabels) == 0 {
+	if err != nil || statefulSet.UID != uid || len(statefulSet.Spec.VolumeClaimTemplates) == 0 || len(statefulSet.Spec.Selector.MatchLabels) == 0 {
 		return err
 	}
 	return o.core.PersistentVolumeClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -39,7 +41,10 @@ var (
 	installOnce sync.Once
 )
 
-func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(shared.Run(m))
+}
 
 const syncPeriod = time.Hour
 
@@ -200,6 +205,14 @@ func (f *fixture) reconcile(name string) (*resourcesv1alpha1.ManagedResource, re
 		must(f, getErr)
 	}
 	return mr, result, err
+}
+
+// reconcileOnce reconciles once, whatever comes of it.
+func (f *fixture) reconcileOnce(name string) {
+	f.Helper()
+	if _, _, err := f.reconcile(name); err != nil {
+		f.Logf("reconcile %s: %v", name, err)
+	}
 }
 
 // reconcileOK reconciles once, which must succeed completely.
