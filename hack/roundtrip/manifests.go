@@ -69,8 +69,11 @@ func encode(objects []*unstructured.Unstructured) ([]byte, error) {
 
 func readFolder(folder string) (manifests, error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.y*ml"))
-	if err != nil || len(paths) == 0 {
-		return nil, fmt.Errorf("no YAML files in %s (%w)", folder, err)
+	if err != nil {
+		return nil, fmt.Errorf("look for YAML files in %s: %w", folder, err)
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("no YAML files in %s", folder)
 	}
 	var set manifests
 	for _, path := range paths {

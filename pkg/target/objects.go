@@ -1,5 +1,5 @@
-// Package target reaches objects of any kind in the target cluster. Only their metadata is read: what an object holds
-// beyond it, such as the data of a Secret, never leaves the API server.
+// Package target reaches objects of any kind in the target cluster, by their metadata: what an object holds beyond it, such
+// as the data of a Secret, never leaves the API server.
 package target
 
 import (
