@@ -9,10 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/managedresource"
 )
 
 // cacheOptions restricts the cache to the configured namespaces and keeps nothing of Secrets but their names and
-// versions: annotations of kubectl repeat a Secret's data.
+// versions, and where a token requestor copies them: annotations of kubectl repeat a Secret's data.
 func cacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Options {
 	options := cache.Options{
 		SyncPeriod:       ptr.To(config.SourceClientConnection.CacheResyncPeriod.Duration),
@@ -21,7 +23,8 @@ func cacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Opt
 			&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}: {
 				Transform: keepNameAndVersion,
 			},
-			&corev1.Secret{}: {Transform: keepNameAndVersion},
+			&corev1.Secret{}:                     {Transform: keepNameAndVersion},
+			&resourcesv1alpha1.ManagedResource{}: {Transform: managedresource.NewCompactor().Compact},
 		},
 	}
 	return inNamespaces(options, config.SourceClientConnection.Namespaces)
@@ -74,6 +77,22 @@ func keepNameAndVersion(obj any) (any, error) {
 		TypeMeta: meta.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+			Labels:      only(meta.Labels, resourcesv1alpha1.LabelPurpose),
+			Annotations: only(meta.Annotations, resourcesv1alpha1.AnnotationTokenTargetName, resourcesv1alpha1.AnnotationTokenTargetNamespace),
 		},
 	}, nil
+}
+
+// only returns what a map has of some keys; nil if that is nothing.
+func only(values map[string]string, keys ...string) map[string]string {
+	var kept map[string]string
+	for _, key := range keys {
+		if value, found := values[key]; found {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = value
+		}
+	}
+	return kept
 }

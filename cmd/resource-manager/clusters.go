@@ -31,6 +31,20 @@ func restConfig(connection *configv1alpha1.ClientConnection) (*rest.Config, erro
 	return config, nil
 }
 
+// targetRestConfig returns how to reach the target cluster. Without a kubeconfig of its own that is the cluster of the pod, as
+// with gardener-resource-manager, or, outside of a pod, the source cluster.
+func targetRestConfig(config *configv1alpha1.ResourceManagerConfiguration) (*rest.Config, error) {
+	if !hasOwnTarget(config, os.Getenv("KUBERNETES_SERVICE_HOST") != "") {
+		return restConfig(&config.SourceClientConnection)
+	}
+	return restConfig(config.TargetClientConnection)
+}
+
+// hasOwnTarget tells whether the target cluster is reached in another way than the source cluster.
+func hasOwnTarget(config *configv1alpha1.ResourceManagerConfiguration, inPod bool) bool {
+	return config.TargetClientConnection != nil && (config.TargetClientConnection.Kubeconfig != "" || inPod)
+}
+
 func baseConfig(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()

@@ -112,15 +112,18 @@ func TestCacheKeepsNothingOfSecrets(t *testing.T) {
 
 func TestOwnTarget(t *testing.T) {
 	config := &configv1alpha1.ResourceManagerConfiguration{}
-	if hasOwnTarget(config) {
+	if hasOwnTarget(config, true) {
 		t.Error("no target connection means that the source is the target")
 	}
 	config.TargetClientConnection = &configv1alpha1.ClientConnection{}
-	if hasOwnTarget(config) {
-		t.Error("a target connection without kubeconfig means that the source is the target")
+	if hasOwnTarget(config, false) {
+		t.Error("outside of a pod, no kubeconfig means that the source is the target")
+	}
+	if !hasOwnTarget(config, true) {
+		t.Error("in a pod, no kubeconfig means the pod's own cluster")
 	}
 	config.TargetClientConnection.Kubeconfig = "x"
-	if !hasOwnTarget(config) {
+	if !hasOwnTarget(config, false) || !hasOwnTarget(config, true) {
 		t.Error("a target kubeconfig means another target")
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
@@ -50,11 +51,9 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 	if err != nil {
 		return fmt.Errorf("source cluster: %w", err)
 	}
-	targetConfig := sourceConfig
-	if hasOwnTarget(config) {
-		if targetConfig, err = restConfig(config.TargetClientConnection); err != nil {
-			return fmt.Errorf("target cluster: %w", err)
-		}
+	targetConfig, err := targetRestConfig(config)
+	if err != nil {
+		return fmt.Errorf("target cluster: %w", err)
 	}
 	mgr, err := newManager(config, sourceConfig, log)
 	if err != nil {
@@ -66,10 +65,6 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 	log.Info("Starting resource-manager", "version", version,
 		"source", sourceConfig.Host, "target", targetConfig.Host, "class", *config.Controllers.ResourceClass)
 	return mgr.Start(ctx)
-}
-
-func hasOwnTarget(config *configv1alpha1.ResourceManagerConfiguration) bool {
-	return config.TargetClientConnection != nil && config.TargetClientConnection.Kubeconfig != ""
 }
 
 // newManager returns the manager of the source cluster, with its health checks.
@@ -140,10 +135,14 @@ func addManagedResource(ctx context.Context, mgr manager.Manager, config *config
 		Direct:      mgr.GetAPIReader(),
 		Autoscalers: targetCluster.GetCache(),
 		Objects:     objects,
-		Live:        live.NewReader(objects, policy),
-		Engine:      apply.NewEngine(objects, policy, clock.RealClock{}),
-		Recorder:    mgr.GetEventRecorder("resource-manager"),
-		Clock:       clock.RealClock{},
+		Live: live.NewView(live.Options{
+			Objects: objects, Policy: policy, ManagedBy: *settings.ManagedByLabelValue,
+			Namespaces: config.TargetClientConnection.Namespaces, Clock: clock.RealClock{},
+		}),
+		Engine:   apply.NewEngine(objects, policy, clock.RealClock{}),
+		Recorder: mgr.GetEventRecorder("resource-manager"),
+		Metrics:  managedresource.NewMetrics(metrics.Registry),
+		Clock:    clock.RealClock{},
 		Options: managedresource.Options{
 			Class:           *config.Controllers.ResourceClass,
 			ClusterID:       identity,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -41,9 +40,6 @@ server:
     port: %d
 logLevel: info
 logFormat: text
-controllers:
-  managedResource:
-    syncPeriod: 15s
 `
 
 // serve is the background process. It holds the control plane and the resource-manager until it is told
@@ -99,11 +95,11 @@ func (d *demo) startResourceManager(ctx context.Context, cp *controlplane.Contro
 	if err := installCRDs(ctx, cp.Config(), filepath.Join(d.root, "config", "crd")); err != nil {
 		return nil, err
 	}
-	healthPort, err := freePort()
+	healthPort, err := controlplane.FreePort()
 	if err != nil {
 		return nil, err
 	}
-	metricsPort, err := freePort()
+	metricsPort, err := controlplane.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -157,17 +153,4 @@ func get(ctx context.Context, url string) error {
 		return fmt.Errorf("%s: %s", url, response.Status)
 	}
 	return nil
-}
-
-// freePort returns a port of loopback that nobody listens on.
-func freePort() (int, error) {
-	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return 0, fmt.Errorf("finding a free port: %w", err)
-	}
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if err := listener.Close(); err != nil || !ok {
-		return 0, fmt.Errorf("finding a free port: %v: %w", listener.Addr(), err)
-	}
-	return address.Port, nil
 }

@@ -36,8 +36,8 @@ const (
 	tourInterval = 50 * time.Millisecond
 	// tourTimeout bounds every wait for something that takes seconds.
 	tourTimeout = time.Minute
-	// putBackTimeout bounds the wait for a change to be put back: the demo's sync period is 15 s.
-	putBackTimeout = 30 * time.Second
+	// putBackInterval is how often the tour looks whether a change is put back, which takes some milliseconds.
+	putBackInterval = 2 * time.Millisecond
 )
 
 // webshop is what the tour delivers.
@@ -233,9 +233,9 @@ func (g *guide) look(ctx context.Context) error {
 // change edits an object as a person might, and waits until it is put back.
 func (g *guide) change(ctx context.Context) error {
 	const key, byHand = "BANNER", "Everything for free!"
-	g.heading("4 of 4: change something by hand (up to 15 seconds)")
-	g.say(`Somebody edits the banner of the storefront, as with ` + "`kubectl edit`" + `. In this version the resource-manager
-looks for such changes at its next sync, at most 15 seconds later in the demo.
+	g.heading("4 of 4: change something by hand")
+	g.say(`Somebody edits the banner of the storefront, as with ` + "`kubectl edit`" + `. A watch shows that to the
+resource-manager, which puts it back.
 `)
 	configMap := &corev1.ConfigMap{}
 	if err := g.readExample("webshop/base/configmap.yaml", configMap); err != nil {
@@ -257,21 +257,15 @@ looks for such changes at its next sync, at most 15 seconds later in the demo.
 	}
 	g.say("  changed   %s %s: %q", name, key, configMap.Data[key])
 
-	start, reported := time.Now(), 0
-	err = wait.PollUntilContextTimeout(ctx, tourInterval, putBackTimeout, true, func(ctx context.Context) (bool, error) {
-		if err := g.client.Get(ctx, name, configMap); err != nil {
-			return false, err
-		}
-		if seconds := int(time.Since(start).Seconds()); seconds >= reported+5 {
-			reported = seconds
-			g.say("            … waiting for the next sync, %d s so far", seconds)
-		}
-		return configMap.Data[key] == wanted, nil
+	start := time.Now()
+	err = wait.PollUntilContextTimeout(ctx, putBackInterval, tourTimeout, true, func(ctx context.Context) (bool, error) {
+		err := g.client.Get(ctx, name, configMap)
+		return configMap.Data[key] == wanted, err
 	})
 	if err != nil {
 		return fmt.Errorf("the resource-manager has not put ConfigMap %s back, resource-manager.log may tell more: %w", name, err)
 	}
-	g.say("  put back  %s %s: %q after %s", name, key, configMap.Data[key], took(start))
+	g.say("  put back  %s %s: %q after %s", name, key, configMap.Data[key], time.Since(start).Round(time.Millisecond))
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -70,11 +69,11 @@ func newCluster(ctx context.Context, cp *controlplane.ControlPlane, opts options
 }
 
 func (c *cluster) writeConfig() error {
-	health, err := freePort()
+	health, err := controlplane.FreePort()
 	if err != nil {
 		return err
 	}
-	metrics, err := freePort()
+	metrics, err := controlplane.FreePort()
 	if err != nil {
 		return err
 	}
@@ -88,25 +87,12 @@ leaderElection:
 server:
   healthProbes:
     bindAddress: 127.0.0.1
-    port: %s
+    port: %d
   metrics:
     bindAddress: 127.0.0.1
-    port: %s
+    port: %d
 logFormat: text
 `, filepath.Join(c.cp.Dir(), "kubeconfig"), health, metrics), 0o600)
-}
-
-func freePort() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer listener.Close() //nolint:errcheck // nothing was sent
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return port, nil
 }
 
 func (c *cluster) startManager() (err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -123,29 +124,56 @@ func (e *Engine) apply(ctx context.Context, task Task) (live.Observation, error)
 		meta, err = e.replace(ctx, resource, task, err)
 	}
 	if err != nil {
-		return live.Observation{}, e.objects.Explain(task.Ref, err)
+		return live.Observation{}, e.objects.Explain(task.Ref, e.elaborate(ctx, task, err))
 	}
 	return live.Observe(meta, e.policy), nil
 }
 
+// elaborate names all fields that the kind of an object does not have. Server-side apply stops at one of them in every part
+// of the object, at another one each time. Strict decoding names them all.
+func (e *Engine) elaborate(ctx context.Context, task Task, err error) error {
+	if !strings.Contains(err.Error(), "field not declared in schema") {
+		return err
+	}
+	strict := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationStrict)
+	if apierrors.IsBadRequest(strict) {
+		return strict
+	}
+	return err
+}
+
+// createOrUpdate applies the object if it is still there, or still is not, as the task says. Otherwise the error wraps
+// ErrChanged.
 func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceInterface, task Task,
 ) (*metav1.PartialObjectMetadata, error) {
 	if task.Live == nil {
-		// Without force: if somebody else has created the object meanwhile, it is looked at again.
-		return patch(ctx, resource, task.Name, task.initialBody(), false)
+		meta, err := create(ctx, resource, task)
+		if err != nil || !task.yields() {
+			return meta, err
+		}
+		return yield(ctx, resource, task, meta), nil
 	}
 	body, err := e.preserve(ctx, resource, task)
 	if err != nil {
 		return nil, err
 	}
-	meta, err := patch(ctx, resource, task.Name, body, true)
+	body = object.Require(body, "uid", string(task.Live.UID))
+	meta, err := patch(ctx, resource, task.Name, body)
 	if err != nil {
-		return nil, err
+		return nil, changed(err)
 	}
 	if meta, err = e.takeOver(ctx, resource, task, meta, body); err != nil {
 		return nil, err
 	}
 	return strip(ctx, resource, meta, task.Strip)
+}
+
+// create applies an object that does not exist. If it does, nothing happens to it.
+func create(ctx context.Context, resource metadata.ResourceInterface, task Task) (*metav1.PartialObjectMetadata, error) {
+	// The API server ignores the resourceVersion of an object that it creates, and answers "conflict" if there is one
+	// whose resourceVersion differs. No object has this one: etcd counts from 2.
+	meta, err := patch(ctx, resource, task.Name, object.Require(task.initialBody(), "resourceVersion", "1"))
+	return meta, changed(err)
 }
 
 // initialBody is what is sent to create the object.
@@ -156,11 +184,24 @@ func (t Task) initialBody() []byte {
 	return t.Body
 }
 
-func patch(ctx context.Context, resource metadata.ResourceInterface, name string, body []byte, force bool,
-) (*metav1.PartialObjectMetadata, error) {
+// changed marks the errors that say that an object is not, or no longer, the one that was expected.
+func changed(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) && concernsUID(err) {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
+}
+
+// concernsUID tells whether the API server found the UID of an object to be another one.
+func concernsUID(err error) bool {
+	cause, found := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	return found && cause.Field == "metadata.uid"
+}
+
+func patch(ctx context.Context, resource metadata.ResourceInterface, name string, body []byte) (*metav1.PartialObjectMetadata, error) {
 	return resource.Patch(ctx, name, types.ApplyPatchType, body, metav1.PatchOptions{
 		FieldManager: resourcesv1alpha1.FieldManager,
-		Force:        &force,
+		Force:        ptr.To(true),
 	})
 }
 
@@ -173,47 +214,51 @@ type Deletion struct {
 	Claims bool
 }
 
-// ErrChanged says that an object was not deleted because it is no longer as it was when that was decided.
+// ErrChanged says that nothing was done about an object because it is no longer as it was when that was decided.
 var ErrChanged = errors.New("the object has changed")
 
-// Delete asks the API server to delete every object that is still as the deletion describes it, and returns one error
-// per deletion, nil where the request was accepted or the object is gone. The error of an object that changed meanwhile,
-// and is left alone, wraps ErrChanged.
-func (e *Engine) Delete(ctx context.Context, deletions []Deletion) []error {
-	errs := make([]error, len(deletions))
-	e.forEach(len(deletions), func(i int) {
-		switch err := e.delete(ctx, deletions[i]); {
-		case err == nil || apierrors.IsNotFound(err):
-		case apierrors.IsConflict(err):
-			errs[i] = fmt.Errorf("delete %s: %w: %w", deletions[i].Ref, ErrChanged, err)
-		default:
-			errs[i] = fmt.Errorf("delete %s: %w", deletions[i].Ref, err)
-		}
-	})
-	return errs
+// Deleted is what became of one object that was to be deleted.
+type Deleted struct {
+	// Gone says that the object is gone. Otherwise its deletion has begun.
+	Gone bool
+	// Err says why the object was not deleted. It wraps ErrChanged if the object changed meanwhile, and was left alone.
+	Err error
 }
 
-func (e *Engine) delete(ctx context.Context, deletion Deletion) error {
+// Delete asks the API server to delete every object that is still as the deletion describes it, and returns one outcome
+// per deletion.
+func (e *Engine) Delete(ctx context.Context, deletions []Deletion) []Deleted {
+	outcomes := make([]Deleted, len(deletions))
+	e.forEach(len(deletions), func(i int) {
+		gone, err := e.delete(ctx, deletions[i])
+		switch {
+		case apierrors.IsNotFound(err):
+			gone, err = true, nil
+		case err != nil:
+			err = fmt.Errorf("delete %s: %w", deletions[i].Ref, changed(err))
+		}
+		outcomes[i] = Deleted{Gone: gone, Err: err}
+	})
+	return outcomes
+}
+
+func (e *Engine) delete(ctx context.Context, deletion Deletion) (gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
-	resource, err := e.objects.ResourceInAnyVersion(deletion.Ref)
-	if err != nil {
-		return err
-	}
 	if IsDefinition(deletion.GroupKind()) {
 		e.awaken(ctx, deletion)
 	}
 	if deletion.Claims {
 		if err := e.objects.DeleteClaims(ctx, deletion.Namespace, deletion.Name, deletion.UID); err != nil {
-			return fmt.Errorf("delete its PersistentVolumeClaims: %w", err)
+			return false, fmt.Errorf("delete its PersistentVolumeClaims: %w", err)
 		}
 	}
-	err = resource.Delete(ctx, deletion.Name, metav1.DeleteOptions{
+	gone, err = e.objects.Delete(ctx, deletion.Ref, metav1.DeleteOptions{
 		PropagationPolicy: propagation(deletion.Group),
 		Preconditions:     &metav1.Preconditions{UID: &deletion.UID, ResourceVersion: &deletion.ResourceVersion},
 	})
-	return e.objects.Explain(deletion.Ref, err)
+	return gone, e.objects.Explain(deletion.Ref, err)
 }
 
 // propagation returns Foreground for workloads, so that they are gone only after their pods, and the API server's

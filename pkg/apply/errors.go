@@ -19,9 +19,20 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
+// Permanent marks an error that trying again cannot mend until somebody changes something.
+func Permanent(err error) error { return &permanentError{err} }
+
+type permanentError struct{ error }
+
+func (e *permanentError) Unwrap() error { return e.error }
+
 // Terminal tells whether sending the same request again is pointless until the object or the cluster's configuration
 // changes, as for an object that violates its kind's schema.
 func Terminal(err error) bool {
+	var permanent *permanentError
+	if errors.As(err, &permanent) {
+		return true
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false
@@ -45,10 +56,50 @@ func explain(manifest object.Manifest, err error) error {
 	if manifest.Group == "" && manifest.Kind == "Secret" && repeats(err.Error(), manifest.Body) {
 		err = &withheldError{err: err}
 	}
-	if text := brief(err.Error()); text != err.Error() {
+	if text := brief(inOrder(err)); text != err.Error() {
 		err = &briefError{text: text, err: err}
 	}
 	return fmt.Errorf("%s: %w", manifest.Ref, err)
+}
+
+// inOrder returns the text of an error with the causes that API servers name in order. They validate maps, such as labels,
+// in random order.
+func inOrder(err error) string {
+	text := err.Error()
+	for _, status := range statusesOf(err) {
+		if status.Details == nil {
+			continue
+		}
+		var given, ordered []string
+		for _, cause := range status.Details.Causes {
+			// As field.Error of k8s.io/apimachinery is written, and apierrors.NewInvalid takes it apart.
+			part := cause.Field + ": " + cause.Message
+			if !slices.Contains(given, part) {
+				given = append(given, part)
+				ordered = append(ordered, brief(part))
+			}
+		}
+		slices.Sort(ordered)
+		text = strings.Replace(text, strings.Join(given, ", "), strings.Join(ordered, ", "), 1)
+	}
+	return text
+}
+
+// statusesOf returns the answers of API servers that an error is made of.
+func statusesOf(err error) []metav1.Status {
+	switch err := err.(type) { //nolint:errorlint // it takes the error apart itself
+	case apierrors.APIStatus:
+		return []metav1.Status{err.Status()}
+	case interface{ Unwrap() error }:
+		return statusesOf(err.Unwrap())
+	case interface{ Unwrap() []error }:
+		var statuses []metav1.Status
+		for _, part := range err.Unwrap() {
+			statuses = append(statuses, statusesOf(part)...)
+		}
+		return statuses
+	}
+	return nil
 }
 
 // wholeValue matches a structure that the API server's validation repeats as a whole, such as a pod template with all its

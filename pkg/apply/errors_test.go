@@ -48,6 +48,7 @@ func TestTerminal(t *testing.T) {
 		"deadline":              {context.DeadlineExceeded, false},
 		"kind not served":       {target.ErrKindNotServed, false},
 		"changed":               {ErrChanged, false},
+		"permanent":             {Permanent(errors.New("it belongs to somebody else")), true},
 		"none":                  {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

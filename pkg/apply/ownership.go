@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,13 +28,16 @@ func (e *Engine) preserve(ctx context.Context, resource metadata.ResourceInterfa
 	if err != nil {
 		return nil, err
 	}
-	patterns := slices.Concat(task.Preserve, task.PreserveIfSet)
-	if pattern, err := fieldowner.Indivisible(meta.ManagedFields, task.Stripped); pattern != nil || err != nil {
-		return nil, errors.Join(err, fmt.Errorf("the field %s cannot be left to others: it is part of a list or map that can only "+
+	pattern, err := fieldowner.Indivisible(meta.ManagedFields, task.Stripped)
+	if err != nil {
+		return nil, err
+	}
+	if pattern != nil {
+		return nil, Permanent(fmt.Errorf("the field %s cannot be left to others: it is part of a list or map that can only "+
 			"be applied as a whole; leave out the rule, or name the whole", strings.Join(pattern, "/")))
 	}
 	if _, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
-		return fieldowner.Yield(entries, patterns)
+		return fieldowner.Yield(entries, slices.Concat(task.Preserve, task.PreserveIfSet))
 	}); err != nil {
 		return nil, err
 	}
@@ -51,7 +53,37 @@ func (e *Engine) preserve(ctx context.Context, resource metadata.ResourceInterfa
 		return nil, fmt.Errorf("decode the manifest: %w", err)
 	}
 	fieldowner.StripPaths(obj, existing)
-	return json.Marshal(obj)
+	return object.EncodeBody(obj)
+}
+
+// fixed are fields that are preserved because they cannot be changed, so that nobody ever takes them from us.
+var fixed = []fieldowner.Pattern{
+	{"spec", "selector"},
+	{"spec", "template", "metadata", "labels"}, // of Jobs
+	{"spec", "volumeClaimTemplates"},
+	{"spec", "clusterIP"},
+	{"spec", "clusterIPs"},
+}
+
+// yields tells whether the object is created with fields that controllers may change.
+func (t Task) yields() bool {
+	return len(t.PreserveIfSet) > 0 || slices.ContainsFunc(t.Stripped, func(stripped fieldowner.Pattern) bool {
+		return !slices.ContainsFunc(fixed, func(field fieldowner.Pattern) bool {
+			return len(stripped) >= len(field) && slices.Equal(stripped[:len(field)], field)
+		})
+	})
+}
+
+// yield gives the fields of a new object that are to be preserved to another manager. As long as they are ours, the first
+// change of them by a controller, such as an autoscaler's, looks like drift. What fails here is made up for by the next apply.
+func yield(ctx context.Context, resource metadata.ResourceInterface, task Task, meta *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	yielded, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
+		return fieldowner.Yield(entries, slices.Concat(task.Preserve, task.PreserveIfSet))
+	})
+	if err != nil {
+		return meta
+	}
+	return yielded
 }
 
 // preserves tells whether fields of the live object may be ours that are to be preserved.
@@ -59,9 +91,7 @@ func (t Task) preserves() bool {
 	if len(t.PreserveIfSet) > 0 {
 		return true
 	}
-	return slices.ContainsFunc(t.Preserve, func(pattern fieldowner.Pattern) bool {
-		return t.Live.OwnsReplicas || !slices.Equal(pattern, fieldowner.Replicas())
-	})
+	return slices.ContainsFunc(t.Preserve, t.Live.Owned.MayHave)
 }
 
 // takeOver takes the fields of predecessors and people, so that those which are not in the body are removed.
@@ -72,12 +102,12 @@ func (e *Engine) takeOver(ctx context.Context, resource metadata.ResourceInterfa
 		return meta, nil
 	}
 	rewritten, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
-		return fieldowner.Displace(entries, e.policy, slices.Concat(task.Preserve, task.PreserveIfSet))
+		return fieldowner.Displace(entries, e.policy, slices.Concat(task.Preserve, task.PreserveIfSet, task.Untaken))
 	})
 	if err != nil || rewritten == meta {
 		return meta, err
 	}
-	return patch(ctx, resource, meta.Name, body, true)
+	return patch(ctx, resource, meta.Name, body)
 }
 
 // rewrite replaces an object's managedFields by what change makes of them. It returns meta itself if there is nothing to

@@ -55,9 +55,28 @@ func immutable(err error) bool {
 // ErrReplacing says that an object was deleted because its update was invalid, and could not be created again yet.
 var ErrReplacing = errors.New("deleted object because of 'invalid' update error")
 
-// replace deletes the object that was found and creates it anew.
+// hopeless tells whether an object that could not be created in a trial cannot be created either once its name is free:
+// a field is invalid, or creating objects of its kind is not allowed. An address or port that is taken may be the
+// object's own. All else, such as a quota or the denial of a webhook, proves nothing.
+func hopeless(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	if status.Status().Code == http.StatusForbidden { // the text is that of Kubernetes' authorization, see forbiddenMessage
+		return strings.Contains(status.Status().Message, "cannot create resource")
+	}
+	return invalid(err) && slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Field != "" && !strings.Contains(cause.Message, "already allocated")
+	})
+}
+
+// replace deletes the object that was found and creates it anew. It is not deleted if it could never be created.
 func (e *Engine) replace(ctx context.Context, resource metadata.ResourceInterface, task Task, cause error,
 ) (*metav1.PartialObjectMetadata, error) {
+	if err := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationIgnore); hopeless(err) {
+		return nil, fmt.Errorf("it is not replaced, since it could not be created anew: %w; its update is invalid: %w", err, cause)
+	}
 	err := resource.Delete(ctx, task.Name, metav1.DeleteOptions{
 		PropagationPolicy: task.Replace.Propagation,
 		Preconditions:     &metav1.Preconditions{UID: &task.Live.UID},
@@ -65,8 +84,8 @@ func (e *Engine) replace(ctx context.Context, resource metadata.ResourceInterfac
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("delete it because of 'invalid' update error (%w): %w", cause, err)
 	}
-	meta, err := patch(ctx, resource, task.Name, task.initialBody(), true)
-	if err != nil || meta.DeletionTimestamp != nil {
+	meta, err := create(ctx, resource, task)
+	if err != nil {
 		return nil, fmt.Errorf("%w, and waiting until it is gone: %w", ErrReplacing, errors.Join(cause, err))
 	}
 	return meta, nil

@@ -36,7 +36,7 @@ var labelsAndAnnotations = []Pattern{{"metadata", "labels"}, {"metadata", "annot
 
 // kept are the fields that are never taken over from others: what controllers allocate or scale, what lives in lists of
 // which everybody owns a part, and the trace of kubectl rollout restart.
-var kept = []Pattern{
+var kept = append(Restarts(), []Pattern{
 	{"metadata", "finalizers"},
 	{"metadata", "ownerReferences"},
 	{"spec", "replicas"},
@@ -58,14 +58,19 @@ var kept = []Pattern{
 	{"spec", "healthCheckNodePort"},
 	{"spec", "loadBalancerIP"},
 	{"spec", "ports", "*", "nodePort"},
-	{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"},
-	{"spec", "jobTemplate", "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"},
 	{"status"},
-}
+}...)
 
 // Displaceable returns the fields of the managers of the policy that are to go to our apply, nil if there are none. Fields
-// that match keep stay with their managers. There are none before our first apply.
+// that match keep stay with their managers. There are none before our first apply. Those of Preserver do not count: what is
+// to be preserved changes with the manifest alone, which is applied then.
 func Displaceable(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
+	return displaceable(slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == Preserver
+	}), policy, keep)
+}
+
+func displaceable(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
 	if own(entries) < 0 {
 		return nil, nil
 	}
@@ -101,7 +106,7 @@ func Beyond(set *fieldpath.Set, patterns []Pattern) bool {
 // Displace returns the entries after the fields of the managers of the policy went to our apply, so that the next apply
 // removes those that are not in it. It tells whether anything changed. See Displaceable.
 func Displace(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
-	taken, err := Displaceable(entries, policy, keep)
+	taken, err := displaceable(entries, policy, keep)
 	if taken == nil || err != nil {
 		return entries, false, err
 	}

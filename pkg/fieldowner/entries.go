@@ -81,3 +81,21 @@ func split(set *fieldpath.Set, patterns []Pattern) (matching, others *fieldpath.
 	}
 	return matching, others
 }
+
+// HasTemplateWithout tells whether managers own parts of an object's pod template, and none of them a label of the given key
+// in it.
+func HasTemplateWithout(entries []metav1.ManagedFieldsEntry, label string) bool {
+	found := false
+	for _, entry := range entries {
+		if entry.Subresource != "" || entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:template":`)) {
+			continue
+		}
+		for _, template := range Templates() {
+			found = found || owns(entry.FieldsV1.GetRawBytes(), template)
+			if owns(entry.FieldsV1.GetRawBytes(), slices.Concat(template, Pattern{"metadata", "labels", label})) {
+				return false
+			}
+		}
+	}
+	return found
+}

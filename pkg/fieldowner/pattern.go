@@ -84,10 +84,24 @@ func has(value any, pattern Pattern) bool {
 	return false
 }
 
+// Templates returns where workloads have their pod template: a CronJob in that of its Jobs, all others in their spec.
+func Templates() []Pattern {
+	return []Pattern{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}}
+}
+
+// Restarts returns where kubectl rollout restart leaves its trace.
+func Restarts() []Pattern {
+	patterns := Templates()
+	for i := range patterns {
+		patterns[i] = append(patterns[i], "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
+	}
+	return patterns
+}
+
 // ComputeResources returns the requests and limits of CPU and memory in the containers of a workload.
 func ComputeResources() []Pattern {
 	var patterns []Pattern
-	for _, template := range []Pattern{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}} {
+	for _, template := range Templates() {
 		for _, list := range []string{"requests", "limits"} {
 			for _, resource := range []string{"cpu", "memory"} {
 				patterns = append(patterns,

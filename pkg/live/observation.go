@@ -1,11 +1,13 @@
-// Package live tells what became of objects in the target cluster, reduced to what decisions need.
+// Package live tells what became of objects in the target cluster: it watches them by their metadata, kind by kind, and
+// reduces what it sees to what decisions need.
 package live
 
 import (
-	"bytes"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +25,7 @@ type Presence int
 const (
 	// Unknown means that the object could not be read; see State.Err.
 	Unknown Presence = iota
-	// Absent means that the API server has no such object.
+	// Absent means that there is no such object.
 	Absent
 	// Present means that the object exists.
 	Present
@@ -40,7 +42,8 @@ type State struct {
 	Err error
 }
 
-// Observation is an object reduced to what decisions need.
+// Observation is an object reduced to what decisions need. There is one for each object in memory, so it is small, and
+// strings that many objects have in common are held once.
 type Observation struct {
 	UID             types.UID
 	ResourceVersion string
@@ -48,14 +51,20 @@ type Observation struct {
 	Origin string
 	// ManagedBy is the managed-by label.
 	ManagedBy string
-	// Labels and Annotations are the keys that the object has, sorted.
-	Labels, Annotations []string
+	// Labels and Annotations are the keys that the object has.
+	Labels, Annotations Keys
 	// OwnedDigest tells whether the fields that the resource-manager owns changed hands; empty if it owns none.
 	OwnedDigest string
-	// OwnsReplicas is set if the resource-manager may own spec.replicas.
-	OwnsReplicas bool
+	// Owned tells which fields the resource-manager certainly does not own.
+	Owned fieldowner.Footprint
+	// Unlabelled is set if the object has a pod template without the managed-by label.
+	Unlabelled bool
 	// Displaceable are fields of predecessors and people that the resource-manager takes over; nil if there are none.
 	Displaceable *fieldpath.Set
+	// Seen is when a watch showed the object like this for the first time, in nanoseconds of Unix time; 0 if none did.
+	Seen int64
+	// Writer is the field manager that changed the object last, not counting the resource-manager and changes of status.
+	Writer string
 	// Deleting is when the object's deletion was asked for; zero if it was not.
 	Deleting time.Time
 	// Finalizers is set if something holds up the object's deletion.
@@ -73,12 +82,13 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 	observation := Observation{
 		UID:                meta.UID,
 		ResourceVersion:    meta.ResourceVersion,
-		Origin:             meta.Annotations[resourcesv1alpha1.AnnotationOrigin],
-		ManagedBy:          meta.Labels[resourcesv1alpha1.LabelManagedBy],
-		Labels:             slices.Sorted(maps.Keys(meta.Labels)),
-		Annotations:        slices.Sorted(maps.Keys(meta.Annotations)),
+		Origin:             shared(meta.Annotations[resourcesv1alpha1.AnnotationOrigin]),
+		ManagedBy:          shared(meta.Labels[resourcesv1alpha1.LabelManagedBy]),
+		Labels:             keysOf(meta.Labels),
+		Annotations:        keysOf(meta.Annotations),
+		Writer:             shared(lastWriter(meta.ManagedFields)),
 		Finalizers:         len(meta.Finalizers) > 0,
-		FinalizeAfter:      meta.Annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter],
+		FinalizeAfter:      shared(meta.Annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]),
 		Directive:          directive.Of(meta.Annotations),
 		GarbageCollectable: resourcesv1alpha1.Truthy(meta.Labels[resourcesv1alpha1.LabelGarbageCollectableReference]),
 	}
@@ -88,14 +98,26 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 	if owned := fieldowner.Owned(meta.ManagedFields); owned != nil {
 		// Times are left out: an apply without effect may not move them.
 		observation.OwnedDigest = object.Digest([]byte(owned.APIVersion), owned.FieldsV1.GetRawBytes())
-		observation.OwnsReplicas = bytes.Contains(owned.FieldsV1.GetRawBytes(), []byte(`"f:replicas"`))
+		observation.Owned = fieldowner.FootprintOf(owned.FieldsV1.GetRawBytes())
 	}
+	observation.Unlabelled = fieldowner.HasTemplateWithout(meta.ManagedFields, resourcesv1alpha1.LabelManagedBy)
 	// Fields that cannot be read are nobody's to take.
 	displaceable, err := fieldowner.Displaceable(meta.ManagedFields, policy, Preserved(meta))
 	if err == nil && !observation.Directive.Merge {
 		observation.Displaceable = displaceable
 	}
 	return observation
+}
+
+// Agrees tells whether a decision about the object would be the same after another observation: it leaves out what changes
+// with every write, such as one of the status.
+func (o *Observation) Agrees(other *Observation) bool {
+	a, b := *o, *other
+	if (a.Displaceable == nil) != (b.Displaceable == nil) || a.Displaceable != nil && !a.Displaceable.Equals(b.Displaceable) {
+		return false
+	}
+	a.ResourceVersion, a.Writer, a.Displaceable, a.Seen = b.ResourceVersion, b.Writer, b.Displaceable, b.Seen
+	return a == b
 }
 
 // Preserved returns the fields that a live object asks to be left as they are.
@@ -105,3 +127,37 @@ func Preserved(meta *metav1.PartialObjectMetadata) []fieldowner.Pattern {
 	}
 	return fieldowner.ComputeResources()
 }
+
+// lastWriter returns the manager, other than the resource-manager, whose entry is the youngest. Entries of subresources do
+// not count: they are about status and scale.
+func lastWriter(entries []metav1.ManagedFieldsEntry) string {
+	var last metav1.ManagedFieldsEntry
+	for _, entry := range entries {
+		foreign := entry.Manager != resourcesv1alpha1.FieldManager && entry.Manager != fieldowner.Preserver
+		if foreign && entry.Subresource == "" && entry.Time != nil && !entry.Time.Before(last.Time) {
+			last = entry
+		}
+	}
+	return last.Manager
+}
+
+// Keys are the keys of labels or annotations, sorted.
+type Keys string
+
+// keysOf returns the keys of a map.
+func keysOf(values map[string]string) Keys {
+	return Keys(shared(strings.Join(slices.Sorted(maps.Keys(values)), keySeparator)))
+}
+
+const keySeparator = "\n" // in no key of a label or annotation
+
+// All returns the keys.
+func (k Keys) All() []string {
+	if k == "" {
+		return nil
+	}
+	return strings.Split(string(k), keySeparator)
+}
+
+// shared returns the string that all equal ones share the memory of.
+func shared(text string) string { return unique.Make(text).Value() }

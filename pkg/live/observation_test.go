@@ -36,9 +36,9 @@ func TestObserve(t *testing.T) {
 	}}
 	want := Observation{
 		UID: "u", ResourceVersion: "7", Origin: "garden/shop", ManagedBy: "gardener",
-		OwnedDigest: ownedDigest(meta.ManagedFields), Deleting: now.Time, Directive: directive.Directive{KeepOnPrune: true, KeepOnDelete: true},
-		Labels:      []string{"resources.gardener.cloud/managed-by"},
-		Annotations: []string{"resources.gardener.cloud/keep-object", "resources.gardener.cloud/origin"},
+		OwnedDigest: ownedDigest(meta.ManagedFields), Owned: fieldowner.FootprintOf([]byte(fields)), Deleting: now.Time, Directive: directive.Directive{KeepOnPrune: true, KeepOnDelete: true},
+		Labels:      "resources.gardener.cloud/managed-by",
+		Annotations: "resources.gardener.cloud/keep-object\nresources.gardener.cloud/origin",
 	}
 	if got := Observe(meta, fieldowner.Policy{}); !reflect.DeepEqual(got, want) || got.OwnedDigest == "" {
 		t.Errorf("got %+v, want %+v", got, want)

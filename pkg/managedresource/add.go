@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 const (
@@ -32,8 +33,6 @@ const (
 	secretRefIndex = "spec.secretRefs.name" //nolint:gosec // the name of an index
 	// dependencyIndex finds the ManagedResources that depend on another one.
 	dependencyIndex = "spec.dependsOn"
-	// wakeBuffer is how many requests to wake a ManagedResource may be under way before a worker waits.
-	wakeBuffer = 100
 	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry or the sync
 	// period: what a ManagedResource waits for may come from another one, which is no event.
 	firstRetry = 100 * time.Millisecond
@@ -41,16 +40,19 @@ const (
 )
 
 // AddToManager registers the controller: it watches ManagedResources and, by their metadata alone, the Secrets of the
-// source cluster, and the HorizontalPodAutoscalers in the cache of the target cluster.
+// source cluster, the HorizontalPodAutoscalers in the cache of the target cluster, and what it applied there.
 func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targetCache cache.Cache) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, secretRefIndex, secretNames)
 	if err != nil {
 		return fmt.Errorf("index ManagedResources by Secret: %w", err)
 	}
-	r.wake = make(chan event.TypedGenericEvent[types.NamespacedName], wakeBuffer)
 	err = mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, dependencyIndex, dependencyNames)
 	if err != nil {
 		return fmt.Errorf("index ManagedResources by dependency: %w", err)
+	}
+	r.Metrics.observe(r.Live, r.contests, r.Clock)
+	if err := mgr.Add(r.Live); err != nil {
+		return fmt.Errorf("add the watches of the target cluster: %w", err)
 	}
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
@@ -60,9 +62,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.referringToSecret)).
 		WatchesRawSource(source.Kind(targetCache, &autoscalingv2.HorizontalPodAutoscaler{},
 			handler.TypedEnqueueRequestsFromMapFunc(r.owningScaledObject), startsOrStopsScaling())).
-		WatchesRawSource(source.TypedChannel(r.wake, handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
-			GenericFunc: enqueue,
-		})).
+		WatchesRawSource(source.Func(r.listen)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.Options.ConcurrentSyncs,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
@@ -103,10 +103,16 @@ func (r *Reconciler) referringToSecret(ctx context.Context, secret client.Object
 	return requests
 }
 
-func enqueue(_ context.Context, e event.TypedGenericEvent[types.NamespacedName],
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request],
-) {
-	queue.Add(reconcile.Request{NamespacedName: e.Object})
+// listen has the ManagedResources reconciled of which an object changes, and those that an object is handed over to.
+func (r *Reconciler) listen(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	wake := func(owner types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: owner}) }
+	r.wake.Store(&wake)
+	r.Live.Listen(func(key object.Key) {
+		for _, owner := range r.claims.all(key) {
+			wake(owner)
+		}
+	})
+	return nil
 }
 
 // owningScaledObject returns the ManagedResource that wants what an autoscaler scales.

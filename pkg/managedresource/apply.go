@@ -44,18 +44,47 @@ func (p *pass) applyWaves(ctx context.Context) {
 	}
 }
 
+// applyWave applies the manifests of one wave. Objects that turn out not to be as the watches show them are looked at and
+// decided about once more.
 func (p *pass) applyWave(ctx context.Context, manifests []object.Manifest, heldBack map[schema.GroupKind]error) []change {
-	changes := planApply(applyInput{
+	changes := p.planWave(ctx, manifests, p.Live.Read(ctx, refsOf(manifests)), heldBack)
+	p.Metrics.detected(changes)
+	p.sendWave(ctx, changes)
+	var outdated []object.Manifest
+	for _, change := range changes {
+		if errors.Is(change.err, apply.ErrChanged) {
+			outdated = append(outdated, *change.manifest)
+		}
+	}
+	if len(outdated) == 0 {
+		return changes
+	}
+	again := p.planWave(ctx, outdated, p.Live.Fetch(ctx, refsOf(outdated)), heldBack)
+	p.sendWave(ctx, again)
+	changes = slices.DeleteFunc(changes, func(c change) bool { return errors.Is(c.err, apply.ErrChanged) })
+	return append(changes, again...)
+}
+
+func (p *pass) planWave(ctx context.Context, manifests []object.Manifest, states map[object.Key]live.State,
+	heldBack map[schema.GroupKind]error,
+) []change {
+	return planApply(applyInput{
 		manifests: manifests,
 		recorded:  p.recorded,
-		live:      p.Live.Read(ctx, refsOf(manifests)),
+		live:      states,
 		ownership: p.ownership(ctx),
 		heldBack:  heldBack,
 		always:    p.Options.AlwaysUpdate,
+		contests:  func(key object.Key) contest { return p.contests.of(key, p.Clock.Now()) },
+		now:       p.Clock.Now(),
 
 		forceLabels:      ptr.Deref(p.mr.Spec.ForceOverwriteLabels, false),
 		forceAnnotations: ptr.Deref(p.mr.Spec.ForceOverwriteAnnotations, false),
 	})
+}
+
+// sendWave carries out what is to be sent among the changes.
+func (p *pass) sendWave(ctx context.Context, changes []change) {
 	var tasks []apply.Task
 	var due []*change
 	for i := range changes {
@@ -67,9 +96,23 @@ func (p *pass) applyWave(ctx context.Context, manifests []object.Manifest, heldB
 		change := due[i]
 		change.err = outcome.Err
 		change.unchanged = change.observation.ResourceVersion == outcome.Observation.ResourceVersion
+		if outcome.Err == nil {
+			p.Live.Note(change.Ref, outcome.Observation)
+			p.noteCorrection(change)
+		}
 		change.observation = outcome.Observation
 	}
-	return changes
+}
+
+// noteCorrection remembers that an object was put back, if that is what its change did.
+func (p *pass) noteCorrection(change *change) {
+	if !change.drift || change.unchanged {
+		return
+	}
+	now := p.Clock.Now()
+	change.opensContest = p.contests.corrected(change.Key(), change.observation.Writer, now)
+	change.contest = p.contests.of(change.Key(), now)
+	p.Metrics.corrected(change, now)
 }
 
 // taskOf returns what the engine has to do about a wanted object. A wrong annotation makes the change fail.
@@ -152,9 +195,28 @@ func (p *pass) prune(ctx context.Context, entries inventory) {
 	}
 }
 
+// pruneWave deletes the objects of one wave. Objects that turn out not to be as the watches show them are looked at and
+// decided about once more.
 func (p *pass) pruneWave(ctx context.Context, entries inventory) []change {
-	states := p.Live.Read(ctx, refsOfEntries(entries))
-	changes := planPrune(pruneInput{
+	changes := p.planPruning(ctx, entries, p.Live.Confirm(ctx, refsOfEntries(entries)))
+	outdated := p.delete(ctx, changes)
+	if len(outdated) == 0 {
+		return changes
+	}
+	again := inventory{}
+	for _, change := range outdated {
+		again[change.Key()] = entries[change.Key()]
+	}
+	changes = slices.DeleteFunc(changes, func(c change) bool { _, decided := again[c.Key()]; return decided })
+	second := p.planPruning(ctx, again, p.Live.Fetch(ctx, refsOfEntries(again)))
+	for _, change := range p.delete(ctx, second) {
+		change.action, change.reason = actionWait, "it changed just before its deletion"
+	}
+	return append(changes, second...)
+}
+
+func (p *pass) planPruning(ctx context.Context, entries inventory, states map[object.Key]live.State) []change {
+	return planPrune(pruneInput{
 		entries:   entries,
 		live:      states,
 		ownership: p.ownership(ctx),
@@ -165,8 +227,6 @@ func (p *pass) pruneWave(ctx context.Context, entries inventory) []change {
 		collectsGarbage: p.Options.CollectsGarbage,
 		now:             p.Clock.Now(),
 	})
-	p.delete(ctx, changes)
-	return changes
 }
 
 // abolished finds out which of the kinds that are not served will not be back.
@@ -183,9 +243,9 @@ func (p *pass) abolished(ctx context.Context, states map[object.Key]live.State) 
 	return abolished
 }
 
-// delete carries out the deletions among the changes and looks what became of them. Those that are not gone yet become
-// actionWait.
-func (p *pass) delete(ctx context.Context, changes []change) {
+// delete carries out the deletions among the changes. Those whose objects are not gone yet become actionWait. It returns
+// the changes of objects that were not as expected, and were left alone.
+func (p *pass) delete(ctx context.Context, changes []change) (outdated []*change) {
 	var deletions []apply.Deletion
 	var due []*change
 	for i := range changes {
@@ -199,25 +259,21 @@ func (p *pass) delete(ctx context.Context, changes []change) {
 			due = append(due, &changes[i])
 		}
 	}
-	var sent []object.Ref
-	for i, err := range p.engine.Delete(ctx, deletions) {
+	for i, outcome := range p.engine.Delete(ctx, deletions) {
+		change := due[i]
 		switch {
-		case errors.Is(err, apply.ErrChanged):
-			due[i].action, due[i].reason = actionWait, "it changed just before its deletion"
-		case err != nil:
-			due[i].err = err
+		case errors.Is(outcome.Err, apply.ErrChanged):
+			outdated = append(outdated, change)
+		case outcome.Err != nil:
+			change.err = outcome.Err
+		case outcome.Gone:
+			p.Live.NoteGone(change.Ref, change.observation.UID)
 		default:
-			sent = append(sent, due[i].Ref)
-		}
-	}
-	p.finalize(ctx, changes)
-	states := p.Live.Read(ctx, sent)
-	for _, change := range due {
-		state, wasSent := states[change.Key()]
-		if wasSent && !gone(change.observation, state) {
 			change.action, change.reason = actionWait, "it is being deleted"
 		}
 	}
+	p.finalize(ctx, changes)
+	return outdated
 }
 
 // deletesClaims tells whether an object is deleted together with its PersistentVolumeClaims.
@@ -233,12 +289,6 @@ func (p *pass) finalize(ctx context.Context, changes []change) {
 			changes[i].err = p.engine.Finalize(ctx, apply.Deletion{Ref: changes[i].Ref, UID: changes[i].observation.UID})
 		}
 	}
-}
-
-// gone tells whether the object that was deleted is no longer there. Another one may have taken its name.
-func gone(deleted live.Observation, state live.State) bool {
-	return state.Presence == live.Absent ||
-		state.Presence == live.Present && state.Observation.UID != deleted.UID
 }
 
 func refsOf(manifests []object.Manifest) []object.Ref {

@@ -1,6 +1,7 @@
 package managedresource
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -24,8 +25,9 @@ func newClaims() *claims {
 	}
 }
 
-// set replaces what an owner claims. Claims that it had before keep their place.
-func (c *claims) set(owner types.NamespacedName, keys []object.Key) {
+// set replaces what an owner claims. Claims that it had before keep their place. It returns who else claims what the owner
+// does not claim any more, and may have it now.
+func (c *claims) set(owner types.NamespacedName, keys []object.Key) (heirs []types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -38,23 +40,26 @@ func (c *claims) set(owner types.NamespacedName, keys []object.Key) {
 	}
 	for _, key := range c.byOwner[owner] {
 		if _, keep := kept[key]; !keep {
-			c.drop(key, owner)
+			heirs = append(heirs, c.drop(key, owner)...)
 		}
 	}
-	if len(keys) == 0 {
-		delete(c.byOwner, owner)
-		return
+	delete(c.byOwner, owner)
+	if len(keys) > 0 {
+		c.byOwner[owner] = slices.Clone(keys)
 	}
-	c.byOwner[owner] = slices.Clone(keys)
+	slices.SortFunc(heirs, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
+	return slices.Compact(heirs)
 }
 
-func (c *claims) drop(key object.Key, owner types.NamespacedName) {
+// drop takes an owner's claim on an object back, and returns who else claims it.
+func (c *claims) drop(key object.Key, owner types.NamespacedName) []types.NamespacedName {
 	owners := slices.DeleteFunc(c.byObject[key], func(o types.NamespacedName) bool { return o == owner })
 	if len(owners) == 0 {
 		delete(c.byObject, key)
-		return
+		return nil
 	}
 	c.byObject[key] = owners
+	return owners
 }
 
 // first returns the owner whose claim on the object came first.
@@ -65,6 +70,13 @@ func (c *claims) first(key object.Key) (types.NamespacedName, bool) {
 		return owners[0], true
 	}
 	return types.NamespacedName{}, false
+}
+
+// all returns the owners that claim the object.
+func (c *claims) all(key object.Key) []types.NamespacedName {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.byObject[key])
 }
 
 // others returns the owners other than the given one that claim the object.

@@ -7,24 +7,24 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Reasons and actions of the Events on ManagedResources.
+// Reasons and action of the Events on ManagedResources. What a change of a manifest does has no Event: conditions tell,
+// and an Event costs as much as an object.
 const (
-	eventCreated = "Created"
-	eventUpdated = "Updated"
-	eventPruned  = "Pruned"
-	actionEvent  = "Reconcile"
+	eventCorrected = "Corrected"
+	eventPruned    = "Pruned"
+	eventContested = "Contested"
+	actionEvent    = "Reconcile"
 )
 
 // conclude writes the status, if it differs, and the Events, and says when to come back.
@@ -32,6 +32,7 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return reconcile.Result{}, err // shutting down: what failed because of that is no failure to report
 	}
+	p.explainPending(ctx)
 	tally := tallyOf(p.problems, p.changes)
 	tally.guarded = p.guarded
 	verdict := tally.verdict()
@@ -44,22 +45,43 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	if len(p.problems) == 0 && p.mr.DeletionTimestamp == nil {
 		status.SecretsDataChecksum = &p.checksum
 	}
+	inputs, inputsErr := p.completeInputs(ctx, tally, verdict)
+	status.AppliedInputs = inputs
 	status, err := fit(status)
-	if err != nil {
+	if err := errors.Join(err, inputsErr); err != nil {
 		return reconcile.Result{}, err
 	}
-	if !equality.Semantic.DeepEqual(status, p.mr.Status) {
+	untold := p.untilTold(verdict, before)
+	if !equality.Semantic.DeepEqual(status, p.mr.Status) && untold == 0 {
 		if err := p.storeFinalStatus(ctx, status); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	p.claims.set(p.self.owner, slices.Collect(maps.Keys(p.remaining())))
-	p.wakeHeirs(ctx)
+	p.hold(p.self.owner, refsOfEntries(p.remaining()))
+	p.tolerated.note(p.self.owner, p.changes)
+	p.Metrics.concluded(p.self.owner, p.changes, tally)
 	p.emitEvents(ctx)
 	if verdict.status == resourcesv1alpha1.ConditionFalse && before.Message != verdict.message {
 		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, verdict.reason, actionEvent, "%s", shorten(verdict.message))
 	}
-	return p.result(ctx, tally, verdict)
+	result, err := p.result(ctx, tally, verdict)
+	if untold > 0 && err == nil {
+		result.RequeueAfter = min(result.RequeueAfter, untold)
+	}
+	return result, err
+}
+
+// untilTold says for how long the status need not tell what is left of a ManagedResource that is being deleted: it is not
+// written again for each object that goes, and the inventory may name more than there are. It is 0 if the status is due.
+func (p *pass) untilTold(verdict verdict, before resourcesv1alpha1.Condition) time.Duration {
+	if p.mr.DeletionTimestamp == nil || verdict.reason != resourcesv1alpha1.ReasonDeletionPending {
+		return 0
+	}
+	due := p.mr.DeletionTimestamp.Add(tellAfter)
+	if before.Reason == verdict.reason && before.Status == verdict.status {
+		due = before.LastUpdateTime.Add(tellInterval)
+	}
+	return max(due.Sub(p.Clock.Now()), 0)
 }
 
 // conditions returns the conditions with what this controller has to say.
@@ -128,54 +150,83 @@ func (p *pass) result(ctx context.Context, tally tally, verdict verdict) (reconc
 		return reconcile.Result{}, fmt.Errorf("%s: %s", verdict.reason, shorten(verdict.message))
 	case len(tally.waiting) > 0 || len(tally.pending) > 0:
 		// Never more than half of the time: a pass over many objects takes long.
-		return reconcile.Result{RequeueAfter: max(pendingInterval, p.Clock.Since(p.started))}, nil
+		return reconcile.Result{RequeueAfter: max(p.untilNextLook(tally), p.Clock.Since(p.started))}, nil
 	}
 	if verdict.status == resourcesv1alpha1.ConditionFalse {
 		log.FromContext(ctx).Info("ManagedResource waits for a change by its user", "reason", verdict.reason,
 			"message", verdict.message)
 	}
-	return reconcile.Result{RequeueAfter: p.Options.SyncPeriod}, nil
+	return reconcile.Result{RequeueAfter: min(p.untilDue(tally.contested), p.Options.SyncPeriod)}, nil
 }
 
-// emitEvents tells, in Events and the log, what was changed in the target cluster.
+// untilDue says how soon the first one of the changes that wait is due.
+func (p *pass) untilDue(changes []change) time.Duration {
+	soonest := p.Options.SyncPeriod
+	for _, change := range changes {
+		if !change.due.IsZero() {
+			soonest = min(soonest, max(change.due.Sub(p.Clock.Now()), 0)+dueMargin)
+		}
+	}
+	return soonest
+}
+
+// untilNextLook says how soon something that is waited for may have happened without an event that tells.
+func (p *pass) untilNextLook(tally tally) time.Duration {
+	soonest := min(watchedInterval, p.untilDue(slices.Concat(tally.waiting, tally.pending, tally.contested)))
+	for _, change := range slices.Concat(tally.waiting, tally.pending) {
+		if change.due.IsZero() && !p.Live.Watches(change.Ref) {
+			return min(soonest, pendingInterval)
+		}
+	}
+	return soonest
+}
+
+// completeInputs returns what the pass worked from, if it was complete, so that nothing needs to be read again until
+// something changes.
+func (p *pass) completeInputs(ctx context.Context, tally tally, verdict verdict) (string, error) {
+	if verdict.status != resourcesv1alpha1.ConditionTrue || len(tally.contested) > 0 || p.duty != dutyApply {
+		return "", nil
+	}
+	return p.inputs(ctx, p.secrets, slices.Collect(maps.Keys(p.remaining())))
+}
+
+// emitEvents tells in Events what was done that nobody who looks at the manifests expects, and all in the log.
 func (p *pass) emitEvents(ctx context.Context) {
 	done := map[string][]change{}
 	for _, change := range p.changes {
-		switch {
-		case change.err != nil:
-		case change.action == actionCreate:
-			done[eventCreated] = append(done[eventCreated], change)
-		case change.action == actionApply && !change.unchanged:
-			done[eventUpdated] = append(done[eventUpdated], change)
-		case change.action == actionDelete:
-			done[eventPruned] = append(done[eventPruned], change)
+		if reason := effectOf(change); reason != "" {
+			done[reason] = append(done[reason], change)
+		}
+		if change.opensContest {
+			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventContested, actionEvent, "%s",
+				shorten(change.contest.describe(change.Ref)+"; it is put back ever more slowly"))
 		}
 	}
-	for _, reason := range []string{eventCreated, eventUpdated, eventPruned} {
-		if changes := done[reason]; len(changes) > 0 {
-			text := shorten(names(changes))
+	for reason, changes := range done {
+		text := shorten(names(changes))
+		log.FromContext(ctx).Info("Changed objects in the target cluster", "what", reason, "objects", text)
+		if reason == eventCorrected || reason == eventPruned && p.mr.DeletionTimestamp == nil {
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, reason, actionEvent, "%s %s", reason, text)
-			log.FromContext(ctx).Info("Changed objects in the target cluster", "what", reason, "objects", text)
 		}
 	}
 }
 
-// wakeHeirs has the ManagedResources that take objects over do so at once.
-func (p *pass) wakeHeirs(ctx context.Context) {
-	if p.wake == nil {
-		return
+// effectOf names what a change did to an object; empty if nothing.
+func effectOf(change change) string {
+	applied := change.action == actionCreate || change.action == actionApply && !change.unchanged
+	switch {
+	case change.err != nil:
+		return ""
+	case applied && change.drift && !change.contest.open():
+		return eventCorrected
+	case change.action == actionCreate:
+		return "Created"
+	case applied:
+		return "Updated"
+	case change.action == actionDelete:
+		return eventPruned
 	}
-	woken := map[types.NamespacedName]bool{}
-	for _, change := range p.changes {
-		if change.heir != nil && !woken[*change.heir] {
-			woken[*change.heir] = true
-			select {
-			case p.wake <- event.TypedGenericEvent[types.NamespacedName]{Object: *change.heir}:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
+	return ""
 }
 
 // shorten keeps a text within what the API server accepts as the note of an Event.

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,6 +38,8 @@ type marks struct {
 	scaled func(object.Key) bool
 	// ignored are fields that are left to others.
 	ignored []ignoreRule
+	// tokenTargets are the Secrets into which a token requestor copies tokens.
+	tokenTargets map[object.Key]bool
 }
 
 // desired is what a ManagedResource wants in the target cluster.
@@ -155,6 +156,7 @@ func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) 
 	if err != nil {
 		return object.Manifest{}, err
 	}
+	dropDuplicates(doc.object, ref.GroupKind())
 	labels, err := stringMap(meta, "metadata.labels")
 	if err != nil {
 		return object.Manifest{}, err
@@ -170,15 +172,18 @@ func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) 
 	if apply.IsDefinition(ref.GroupKind()) {
 		manifest.Defines, _ = definedKinds(doc.object)
 	}
+	labelled := true
 	if !manifest.Directive.Bare {
 		maps.Copy(labels, marks.labels())
 		annotations[resourcesv1alpha1.AnnotationOrigin] = marks.origin
 		annotations[resourcesv1alpha1.AnnotationDescription] = resourcesv1alpha1.Description
 		meta["labels"], meta["annotations"] = labels, annotations
+		labelled = hasTemplateLabel(doc.object)
 		labelTemplates(doc.object, ref.GroupKind(), marks.labels())
 		preserved := preservedFields(ref.GroupKind(), doc.object, manifest.Annotations, marks.scaled != nil && marks.scaled(ref.Key()))
 		manifest.Preserve, manifest.PreserveIfSet = preserved.always, preserved.ifSet
 		manifest.Preserve = append(manifest.Preserve, ignoredFields(marks.ignored, ref)...)
+		manifest.Untaken = tokenFields(ref, doc.object, labels, marks.tokenTargets)
 		if ref.GroupKind() == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
 			for key := range marks.labels() { // the template of a Job cannot be changed
 				manifest.Preserve = append(manifest.Preserve, fieldowner.Pattern{"spec", "template", "metadata", "labels", key})
@@ -188,12 +193,16 @@ func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) 
 			manifest.Preserve = append(manifest.Preserve, fieldowner.Pattern{"status"})
 		}
 	}
-	return encode(manifest, doc.object)
+	manifest, err = encode(manifest, doc.object)
+	if err == nil && !labelled {
+		manifest.Adopted, err = adopted(manifest, doc.object)
+	}
+	return manifest, err
 }
 
 // encode sets what is to be sent: without the preserved fields, and once more with them for the creation if there are any.
 func encode(manifest object.Manifest, obj map[string]any) (object.Manifest, error) {
-	body, err := json.Marshal(obj)
+	body, err := object.EncodeBody(obj)
 	if err != nil {
 		return manifest, fmt.Errorf("encode %s: %w", manifest.Ref, err)
 	}
@@ -207,11 +216,16 @@ func encode(manifest object.Manifest, obj map[string]any) (object.Manifest, erro
 		for _, pattern := range manifest.Stripped {
 			pattern.Strip(obj)
 		}
-		if body, err = json.Marshal(obj); err != nil {
+		if body, err = object.EncodeBody(obj); err != nil {
 			return manifest, fmt.Errorf("encode %s: %w", manifest.Ref, err)
 		}
 	}
-	manifest.Body, manifest.Digest = body, object.Digest(body)
+	parts := [][]byte{body}
+	for _, pattern := range manifest.Stripped {
+		// A field may leave the manifest in the moment in which it is preserved no more.
+		parts = append(parts, []byte(strings.Join(pattern, "/")))
+	}
+	manifest.Body, manifest.Digest = body, object.Digest(parts...)
 	return manifest, nil
 }
 
@@ -291,8 +305,8 @@ func mapAt(parent map[string]any, field string) map[string]any {
 	return child
 }
 
-// stringMap returns a copy of a field that must map strings to strings. The path is for errors; its last part is the
-// field of the parent.
+// stringMap returns a copy of a field that must map strings to strings. Null is the empty string, as for the API server
+// where it is not sent by server-side apply. The path is for errors; its last part is the field of the parent.
 func stringMap(parent map[string]any, path string) (map[string]string, error) {
 	field := path[strings.LastIndex(path, ".")+1:]
 	values, ok := parent[field].(map[string]any)
@@ -300,9 +314,9 @@ func stringMap(parent map[string]any, path string) (map[string]string, error) {
 		return nil, fmt.Errorf("its %s is not a map", path)
 	}
 	result := make(map[string]string, len(values)+2)
-	for key, value := range values {
-		text, ok := value.(string)
-		if !ok {
+	for _, key := range slices.Sorted(maps.Keys(values)) { // so that the same mistake always reads the same
+		text, ok := values[key].(string)
+		if !ok && values[key] != nil {
 			return nil, fmt.Errorf("its %s[%q] is not a string: quote it", path, key)
 		}
 		result[key] = text

@@ -69,7 +69,7 @@ func TestFinishRejectsBadMetadata(t *testing.T) {
 		"labels are a string":        {"{name: a, labels: x}", "its metadata.labels is not a map"},
 		"a label is a bool":          {"{name: a, labels: {key: true}}", `metadata.labels["key"] is not a string: quote it`},
 		"a label is a number":        {"{name: a, labels: {key: 1}}", `metadata.labels["key"] is not a string: quote it`},
-		"a label is null":            {"{name: a, labels: {key: }}", `metadata.labels["key"] is not a string: quote it`},
+		"many labels are wrong":      {"{name: a, labels: {f: 1, c: 1, b: 1, e: 1, a: 'yes', d: 1}}", `metadata.labels["b"] is not a string: quote it`},
 		"annotations are a list":     {"{name: a, annotations: [x]}", "its metadata.annotations is not a map"},
 		"an annotation is a number":  {"{name: a, annotations: {key: 1}}", `metadata.annotations["key"] is not a string: quote it`},
 		"an annotation is an object": {"{name: a, annotations: {key: {}}}", `metadata.annotations["key"] is not a string: quote it`},
@@ -82,6 +82,15 @@ func TestFinishRejectsBadMetadata(t *testing.T) {
 			}
 			expectContains(t, result.problems[0].err.Error(), "at index 0 in 'a.yaml'", test.want)
 		})
+	}
+}
+
+func TestFinishReadsNullAsEmpty(t *testing.T) {
+	manifest := renderOne(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {key: }, annotations: {key: null}}\n", testMarks(nil))
+	for _, field := range []string{"labels", "annotations"} {
+		if got := fieldOf(t, manifest, "metadata", field, "key"); got != "" {
+			t.Errorf("%s: got %v, want the empty string", field, got)
+		}
 	}
 }
 

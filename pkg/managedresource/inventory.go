@@ -129,8 +129,11 @@ func digestOf(manifest object.Manifest, observation live.Observation) string {
 	if observation.OwnedDigest == "" {
 		return ""
 	}
-	return manifest.Digest + "." + observation.OwnedDigest
+	return manifest.Digest + digestSeparator + observation.OwnedDigest
 }
+
+// digestSeparator stands between the two digests of an object, and in neither.
+const digestSeparator = "."
 
 func nilIfEmpty(values map[string]string) map[string]string {
 	if len(values) == 0 {

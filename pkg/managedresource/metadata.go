@@ -25,13 +25,13 @@ func (in applyInput) foreignKeys(manifest *object.Manifest, observation live.Obs
 		return strip
 	}
 	if in.forceLabels {
-		for _, key := range observation.Labels {
+		for _, key := range observation.Labels.All() {
 			if _, wanted := manifest.Labels[key]; !wanted && !setByKubernetes(key) {
 				strip.Labels = append(strip.Labels, key)
 			}
 		}
 	}
-	for _, key := range observation.Annotations {
+	for _, key := range observation.Annotations.All() {
 		_, wanted := manifest.Annotations[key]
 		wanted = wanted || key == resourcesv1alpha1.AnnotationOrigin || key == resourcesv1alpha1.AnnotationDescription
 		forced := in.forceAnnotations && !setByKubernetes(key) && !strings.HasPrefix(key, "loadbalancer.openstack.org")
@@ -61,8 +61,8 @@ func replaceOf(manifest *object.Manifest) (apply.Replace, error) {
 	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
 		replace.Propagation = &policy
 	default:
-		return replace, fmt.Errorf("%s: invalid deletion propagation policy: annotation %s is %q, "+
-			"use Background, Foreground or Orphan", manifest.Ref, key, policy)
+		return replace, apply.Permanent(fmt.Errorf("%s: invalid deletion propagation policy: annotation %s is %q, "+
+			"use Background, Foreground or Orphan", manifest.Ref, key, policy))
 	}
 	return replace, nil
 }
@@ -84,7 +84,9 @@ func waitForDeletion(observation live.Observation, now time.Time) change {
 	case err != nil || grace < 0:
 		wait.reason = fmt.Sprintf("it is being deleted; its annotation %s is no positive duration such as 1h and is not heeded",
 			resourcesv1alpha1.AnnotationFinalizeDeletionAfter)
-	case grace > 0 && !now.Before(observation.Deleting.Add(grace)):
+	case grace > 0 && now.Before(observation.Deleting.Add(grace)):
+		wait.due = observation.Deleting.Add(grace)
+	case grace > 0:
 		wait.reason, wait.finalize = "it is being deleted; its finalizers are removed after "+observation.FinalizeAfter, true
 	}
 	return wait

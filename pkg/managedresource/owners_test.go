@@ -3,6 +3,7 @@ package managedresource
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,15 +54,21 @@ func TestClaims(t *testing.T) {
 		t.Error("has does not agree with what was claimed")
 	}
 
-	claims.set(shop, []object.Key{y})
+	if heirs := namesOfOwners(claims.set(shop, []object.Key{y})); !slices.Equal(heirs, []string{"garden/bank"}) {
+		t.Errorf("shop lets go of x to %v", heirs)
+	}
 	expect("shop lets go of x", x, "garden/bank", "garden/bank")
 	expect("shop lets go of x", y, "garden/shop", "")
 
 	claims.set(shop, []object.Key{x, y})
 	expect("shop comes back, behind bank", x, "garden/bank", "garden/bank")
 
-	claims.set(bank, nil)
-	claims.set(shop, []object.Key{})
+	if heirs := namesOfOwners(claims.set(bank, nil)); !slices.Equal(heirs, []string{"garden/shop"}) {
+		t.Errorf("bank lets go of all to %v", heirs)
+	}
+	if heirs := claims.set(shop, []object.Key{}); len(heirs) > 0 {
+		t.Errorf("shop lets go of all to %v", heirs)
+	}
 	claims.set(shop, nil)
 	expect("all let go", x, "", "")
 	if len(claims.byObject) != 0 || len(claims.byOwner) != 0 {

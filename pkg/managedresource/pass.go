@@ -3,7 +3,6 @@ package managedresource
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -35,11 +34,15 @@ type pass struct {
 	documents []document
 	problems  []problem
 	checksum  string
-	scopes    map[schema.GroupVersionKind]scope
-	recorded  inventory
-	manifests []object.Manifest
-	released  []object.Ref
-	departed  map[object.Key]time.Time
+	// secrets are the versions of the Secrets that were read.
+	secrets  []string
+	scopes   map[schema.GroupVersionKind]scope
+	recorded inventory
+	// tokenTargets are the Secrets into which a token requestor copies tokens.
+	tokenTargets map[object.Key]bool
+	manifests    []object.Manifest
+	released     []object.Ref
+	departed     map[object.Key]time.Time
 	// others are the ManagedResources that were looked at; nil for those that do not exist.
 	others map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
 	// guarded says why objects that left the manifests are kept.
@@ -78,6 +81,7 @@ func (p *pass) readSecrets(ctx context.Context) {
 		p.documents = append(p.documents, documents...)
 		p.problems = append(p.problems, problems...)
 		secrets = append(secrets, secret)
+		p.secrets = append(p.secrets, secretVersion(secret))
 	}
 	p.checksum = checksum(secrets)
 }
@@ -123,6 +127,7 @@ func (p *pass) render(scalers autoscalers) {
 		injectLabels: p.mr.Spec.InjectLabels,
 		scaled:       p.scaledBy(scalers),
 		ignored:      ignored,
+		tokenTargets: p.tokenTargets,
 	})
 	p.manifests, p.released, p.documents = rendered.manifests, rendered.released, nil
 	p.problems = append(p.problems, rendered.problems...)
@@ -156,13 +161,53 @@ func (p *pass) refuse(err error) {
 
 // claim tells the other ManagedResources which objects this one wants or holds.
 func (p *pass) claim() {
-	keys := slices.Collect(maps.Keys(p.recorded))
+	refs := refsOfEntries(p.recorded)
 	for _, manifest := range p.manifests {
 		if _, recorded := p.recorded[manifest.Key()]; !recorded {
-			keys = append(keys, manifest.Key())
+			refs = append(refs, manifest.Ref)
 		}
 	}
-	p.claims.set(p.self.owner, keys)
+	p.hold(p.self.owner, refs)
+}
+
+// watchKinds has the kinds of all objects watched that are recorded or wanted.
+func (p *pass) watchKinds() {
+	refs := refsOfEntries(p.recorded)
+	for _, document := range p.documents {
+		if ref, err := refOf(document.object); err == nil {
+			refs = append(refs, ref)
+		}
+	}
+	p.Live.Use(p.self.owner, kindsOf(refs))
+}
+
+// kindsOf returns the kinds of objects, each once.
+func kindsOf(refs []object.Ref) []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	seen := map[schema.GroupKind]bool{}
+	for _, ref := range refs {
+		if !seen[ref.GroupKind()] {
+			seen[ref.GroupKind()] = true
+			kinds = append(kinds, ref.GroupVersionKind)
+		}
+	}
+	return kinds
+}
+
+// hold replaces what a ManagedResource claims, and has the kinds of these objects watched. ManagedResources that wait for
+// what it does not claim any more are reconciled at once.
+func (r *Reconciler) hold(owner types.NamespacedName, refs []object.Ref) {
+	keys := make([]object.Key, 0, len(refs))
+	for _, ref := range refs {
+		keys = append(keys, ref.Key())
+	}
+	heirs := r.claims.set(owner, keys)
+	r.Live.Use(owner, kindsOf(refs))
+	if wake := r.wake.Load(); wake != nil {
+		for _, heir := range heirs {
+			(*wake)(heir)
+		}
+	}
 }
 
 // recordInventory stores what is about to be applied before it is applied, so that nothing can be lost. Nothing is applied
@@ -180,13 +225,7 @@ func (p *pass) recordInventory(ctx context.Context) error {
 		return nil
 	}
 	p.recorded = union
-	progress := verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonApplyProgressing,
-		"The resources are currently being reconciled."}
-	if old := conditionOf(status, resourcesv1alpha1.ResourcesApplied); old.Reason == resourcesv1alpha1.ReasonApplyFailed ||
-		old.Reason == resourcesv1alpha1.ReasonDeletionFailed || old.Reason == resourcesv1alpha1.ReasonDeletionPending {
-		progress.reason, progress.message = old.Reason, old.Message
-	}
-	status.Conditions = p.conditions(status.Conditions, progress)
+	status.Conditions = p.conditions(status.Conditions, progressOf(conditionOf(status, resourcesv1alpha1.ResourcesApplied)))
 	return p.storeStatus(ctx, status)
 }
 
@@ -196,22 +235,30 @@ func (p *pass) storeStatus(ctx context.Context, status resourcesv1alpha1.Managed
 	if err != nil {
 		return err
 	}
-	before := p.mr.ResourceVersion
-	err = p.Source.Status().Patch(ctx, p.mr, client.RawPatch(types.ApplyPatchType, body),
+	before, meta := p.mr.ResourceVersion, metadataOf(p.mr)
+	err = p.Source.Status().Patch(ctx, meta, client.RawPatch(types.ApplyPatchType, body),
 		client.FieldOwner(resourcesv1alpha1.FieldManager), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("write the status of ManagedResource %s: %w", p.self.owner, err)
 	}
+	p.mr.ResourceVersion, p.mr.Status = meta.ResourceVersion, status
 	if before != p.mr.ResourceVersion {
 		p.superseded.add(p.self.owner, before)
 	}
 	return nil
 }
 
+// metadataOf names a ManagedResource for a write that is answered with its metadata alone.
+func metadataOf(mr *resourcesv1alpha1.ManagedResource) *metav1.PartialObjectMetadata {
+	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name}}
+	meta.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))
+	return meta
+}
+
 // withoutInventory returns the status of a ManagedResource of which nothing is left.
 func (p *pass) withoutInventory() resourcesv1alpha1.ManagedResourceStatus {
 	status := *p.mr.Status.DeepCopy()
-	status.Resources, status.SecretsDataChecksum = nil, nil
+	status.Resources, status.SecretsDataChecksum, status.AppliedInputs = nil, nil, ""
 	return status
 }
 

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -70,24 +69,6 @@ func TestNothingIsUnwantedWhileAProblemStands(t *testing.T) {
 	p.problems = []problem{badManifest("x")}
 	if got := p.unwanted(); len(got) != 0 {
 		t.Errorf("unwanted are %v while a manifest cannot be read", got)
-	}
-}
-
-func TestGone(t *testing.T) {
-	deleted := live.Observation{UID: "old"}
-	for name, test := range map[string]struct {
-		state live.State
-		want  bool
-	}{
-		"absent":          {live.State{Presence: live.Absent}, true},
-		"still there":     {present(live.Observation{UID: "old", Deleting: time.Unix(1, 0)}), false},
-		"another came":    {present(live.Observation{UID: "new"}), true},
-		"not readable":    {live.State{Presence: live.Unknown}, false},
-		"kind not served": {live.State{Presence: live.KindNotServed}, false},
-	} {
-		if got := gone(deleted, test.state); got != test.want {
-			t.Errorf("%s: gone is %v, want %v", name, got, test.want)
-		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,12 +56,18 @@ type change struct {
 	strip apply.Strip
 	// finalize has the finalizers of an object that is being deleted removed.
 	finalize bool
-	// heir is the ManagedResource that takes the object over.
-	heir *types.NamespacedName
+	// drift is set if the object is not as it was applied, though its manifest is what it was.
+	drift bool
+	// contest is what is remembered of former drift.
+	contest contest
+	// opensContest is set if this correction was one too many.
+	opensContest bool
 	// releasing is set if the object could not be released.
 	releasing bool
 	// unchanged is set if the object was applied without effect.
 	unchanged bool
+	// due is when a change that waits is worth another look; zero if nothing but an event tells.
+	due time.Time
 	// err says why the change was not carried out.
 	err error
 }
@@ -102,6 +109,10 @@ type applyInput struct {
 	forceLabels, forceAnnotations bool
 	// always applies objects even if nothing changed.
 	always bool
+	// contests tells what is remembered of former drift; nil if that does not matter.
+	contests func(object.Key) contest
+	// now is the present time.
+	now time.Time
 }
 
 // planApply decides about every wanted object.
@@ -110,7 +121,10 @@ func planApply(in applyInput) []change {
 	for i := range in.manifests {
 		manifest := &in.manifests[i]
 		state := in.live[manifest.Key()]
-		change := in.decide(manifest, state)
+		if manifest.Adopted != nil && state.Observation.Unlabelled {
+			manifest = manifest.Adopted
+		}
+		change := in.heedContest(manifest, in.decide(manifest, state))
 		change.Ref, change.manifest, change.observation = manifest.Ref, manifest, state.Observation
 		changes = append(changes, change)
 	}
@@ -126,7 +140,8 @@ func (in applyInput) decide(manifest *object.Manifest, state live.State) change 
 		if owner, ok := in.ownership.firstClaim(key); ok && owner != in.ownership.self.owner {
 			return conflict(key, owner.String())
 		}
-		return change{action: actionCreate, reason: "it does not exist"}
+		sent, _, _ := strings.Cut(in.recorded[key].Digest, digestSeparator)
+		return change{action: actionCreate, drift: sent == manifest.Digest, reason: "it does not exist"}
 	case live.KindNotServed:
 		if err, ok := in.heldBack[manifest.GroupKind()]; ok {
 			return change{action: actionWait, reason: fmt.Sprintf("its CustomResourceDefinition is not ready: %v", err)}
@@ -154,24 +169,40 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 	}
 	strip := in.foreignKeys(manifest, observation)
 	digest := digestOf(*manifest, observation)
-	switch recorded := in.recorded[key].Digest; {
+	recorded := in.recorded[key].Digest
+	sent, _, _ := strings.Cut(recorded, digestSeparator)
+	switch drift := sent == manifest.Digest; {
 	case in.always:
 		return change{action: actionApply, reason: "controllers.managedResource.alwaysUpdate is set", strip: strip}
 	case digest == "" || recorded == "":
 		return change{action: actionApply, reason: "it was not applied before", strip: strip}
 	case digest != recorded:
-		return change{action: actionApply, reason: "it or its manifest changed", strip: strip}
-	case fieldowner.Beyond(observation.Displaceable, slices.Concat(manifest.Preserve, manifest.PreserveIfSet)):
-		return change{action: actionApply, reason: "somebody added fields to it", strip: strip}
+		return change{action: actionApply, drift: drift, reason: "it or its manifest changed", strip: strip}
+	case fieldowner.Beyond(observation.Displaceable, slices.Concat(manifest.Preserve, manifest.PreserveIfSet, manifest.Untaken)):
+		return change{action: actionApply, drift: drift, reason: "somebody added fields to it", strip: strip}
 	case len(strip.Labels) > 0 || len(strip.Annotations) > 0:
-		return change{action: actionApply, reason: "somebody added labels or annotations to it", strip: strip}
+		return change{action: actionApply, drift: drift, reason: "somebody added labels or annotations to it", strip: strip}
 	}
 	return change{action: actionSkip, reason: "nothing changed"}
 }
 
+// heedContest has an object wait that somebody keeps changing, for the longer the more often it was put back.
+func (in applyInput) heedContest(manifest *object.Manifest, decided change) change {
+	if in.contests == nil {
+		return decided
+	}
+	decided.contest = in.contests(manifest.Key())
+	if resumes := decided.contest.resumes(); decided.drift && in.now.Before(resumes) {
+		decided.action, decided.due, decided.strip = actionWait, resumes, apply.Strip{}
+	}
+	return decided
+}
+
+// conflict leaves an object to its owner. It is not tried again until the owner lets go of the object, which wakes all that
+// claim it, or the sync period is over.
 func conflict(key object.Key, owner string) change {
-	return change{action: actionConflict, err: fmt.Errorf("%s belongs to ManagedResource %s, which keeps it: "+
-		"remove it from one of the two", key, owner)}
+	return change{action: actionConflict, err: apply.Permanent(fmt.Errorf("%s belongs to ManagedResource %s, which keeps it: "+
+		"remove it from one of the two", key, owner))}
 }
 
 // pruneInput is what the decisions about objects that are no longer wanted rest on.
@@ -225,7 +256,7 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 		return change{action: actionRelease, reason: "it belongs to ManagedResource " + owner}
 	}
 	if owner, ok := in.ownership.otherClaim(key); ok {
-		return change{action: actionRelease, reason: fmt.Sprintf("ManagedResource %s takes it over", owner), heir: &owner}
+		return change{action: actionRelease, reason: fmt.Sprintf("ManagedResource %s takes it over", owner)}
 	}
 	switch {
 	case in.deleting && observation.Directive.KeepOnDelete || !in.deleting && observation.Directive.KeepOnPrune:
@@ -238,8 +269,8 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 		return waitForDeletion(observation, in.now)
 	}
 	if since, waits := in.departed[key]; waits && in.now.Before(since.Add(in.delay)) {
-		return change{action: actionWait, reason: fmt.Sprintf("it left the manifests, and is deleted after %s unless another "+
-			"ManagedResource takes it over", in.delay)}
+		return change{action: actionWait, due: since.Add(in.delay), reason: fmt.Sprintf("it left the manifests, and is "+
+			"deleted after %s unless another ManagedResource takes it over", in.delay)}
 	}
 	return change{action: actionDelete, reason: "it is no longer wanted"}
 }

@@ -36,6 +36,11 @@ func preservedFields(gk schema.GroupKind, obj map[string]any, annotations map[st
 			result.always = append(result.always, fieldowner.Pattern{"spec", "selector"})
 		}
 	}
+	for _, restart := range fieldowner.Restarts() {
+		if restart.Has(obj) {
+			result.always = append(result.always, restart) // a later kubectl rollout restart counts, not the manifest's
+		}
+	}
 	if resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationPreserveResources]) {
 		result.ifSet = fieldowner.ComputeResources()
 	}
@@ -59,6 +64,9 @@ func preservedInService(service map[string]any) []fieldowner.Pattern {
 		return nil
 	}
 	patterns := []fieldowner.Pattern{{"spec", "healthCheckNodePort"}}
+	if address := (fieldowner.Pattern{"spec", "loadBalancerIP"}); !address.Has(service) {
+		patterns = append(patterns, address)
+	}
 	if spec["clusterIP"] != "None" {
 		patterns = append(patterns, fieldowner.Pattern{"spec", "clusterIP"}, fieldowner.Pattern{"spec", "clusterIPs"})
 	}

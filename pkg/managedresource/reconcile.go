@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,7 +16,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -25,8 +25,16 @@ import (
 )
 
 const (
-	// pendingInterval is how soon objects that are being deleted are looked at again.
+	// pendingInterval is how soon objects that are waited for are looked at again if no watch tells when.
 	pendingInterval = time.Second
+	// tellInterval is how often the status of a ManagedResource that is being deleted tells what is left, and tellAfter how
+	// long its deletion may take before it does: most are over by then.
+	tellInterval = 5 * time.Second
+	tellAfter    = time.Second
+	// dueMargin is how much later than due something is looked at again: clocks of API servers show whole seconds.
+	dueMargin = 50 * time.Millisecond
+	// watchedInterval is the same if a watch tells.
+	watchedInterval = 30 * time.Second
 	// outdatedInterval is how soon a ManagedResource is looked at again that was read in an outdated state.
 	outdatedInterval = 200 * time.Millisecond
 )
@@ -63,18 +71,23 @@ type Reconciler struct {
 	Autoscalers client.Reader
 	// Objects, Live and Engine reach the target cluster.
 	Objects *target.Objects
-	Live    *live.Reader
+	Live    *live.View
 	Engine  *apply.Engine
 	// Recorder writes Events on ManagedResources.
 	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
-	Options  Options
+	// Metrics count what is done; nil for none.
+	Metrics *Metrics
+	Clock   clock.Clock
+	Options Options
 
 	claims     *claims
 	departures *departures
 	superseded *superseded
-	// wake has ManagedResources reconciled at once; nil if nobody listens.
-	wake chan event.TypedGenericEvent[types.NamespacedName]
+	tolerated  *tolerated
+	warnings   *warnings
+	contests   *contests
+	// wake has a ManagedResource reconciled at once; it holds nil if nobody listens.
+	wake *atomic.Pointer[func(types.NamespacedName)]
 	// seeding guards seeded, which is set once claims holds the inventories found at the start.
 	seeding *sync.Mutex
 	seeded  bool
@@ -83,7 +96,8 @@ type Reconciler struct {
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
 	r.claims, r.departures, r.superseded = newClaims(), newDepartures(), newSuperseded()
-	r.seeding = &sync.Mutex{}
+	r.tolerated, r.warnings, r.contests = newTolerated(), newWarnings(), newContests()
+	r.seeding, r.wake = &sync.Mutex{}, &atomic.Pointer[func(types.NamespacedName)]{}
 	return &r
 }
 
@@ -105,11 +119,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.seedClaims(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
+	started := r.Clock.Now()
 	result, err := r.fulfil(ctx, mr)
 	if apierrors.IsConflict(err) {
 		// The cache was behind. Nothing is wrong, and the next look is at the present state.
-		return reconcile.Result{RequeueAfter: outdatedInterval}, nil
+		result, err = reconcile.Result{RequeueAfter: outdatedInterval}, nil
 	}
+	r.Metrics.reconciled(outcomeOfReconcile(mr, err), r.Clock.Since(started))
 	return result, err
 }
 
@@ -128,14 +144,29 @@ func (r *Reconciler) fulfil(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 
 // apply brings the target cluster to the state that the ManagedResource describes.
 func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
-	if err := r.prepare(ctx, mr); err != nil {
+	asked, err := r.prepare(ctx, mr)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	p := r.newPass(mr)
+	if !asked {
+		settled, err := p.settled(ctx)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if settled {
+			r.Metrics.settled(p.self.owner, len(p.recorded))
+			return reconcile.Result{RequeueAfter: r.Options.SyncPeriod}, nil
+		}
+	}
 	p.readSecrets(ctx)
 	p.resolveScopes()
+	p.watchKinds()
 	scalers, err := p.readAutoscalers(ctx)
 	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := p.readTokenTargets(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
 	p.render(scalers)
@@ -154,9 +185,11 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	if blocked != nil {
 		return p.concludeBlocked(ctx, *blocked)
 	}
-	p.release(ctx)
-	p.applyWaves(ctx)
-	p.pruneUnwanted(ctx)
+	p.showProgress(ctx, func() {
+		p.release(ctx)
+		p.applyWaves(ctx)
+		p.pruneUnwanted(ctx)
+	})
 	return p.conclude(ctx)
 }
 
@@ -175,8 +208,6 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 			return p.conclude(ctx)
 		}
 	}
-	r.forget(p.self.owner)
-	p.wakeHeirs(ctx)
 	p.emitEvents(ctx)
 	if mr.DeletionTimestamp == nil {
 		// Another class takes over, in another cluster perhaps: what was ours is no concern of its.
@@ -184,6 +215,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 			return reconcile.Result{}, err
 		}
 	}
+	r.forget(p.self.owner)
 	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
 }
 
@@ -202,28 +234,27 @@ func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 
 // forget drops what is remembered of a ManagedResource.
 func (r *Reconciler) forget(owner types.NamespacedName) {
-	r.claims.set(owner, nil)
+	r.hold(owner, nil)
 	r.departures.note(owner, nil, time.Time{})
+	r.tolerated.note(owner, nil)
+	r.Metrics.forget(owner)
 }
 
 // prepare puts the finalizer on the ManagedResource before anything is applied, and takes the request to reconcile off
-// it, which is thereby fulfilled.
-func (r *Reconciler) prepare(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+// it. It tells whether there was one.
+func (r *Reconciler) prepare(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (asked bool, err error) {
 	before := mr.DeepCopy()
 	changed := controllerutil.AddFinalizer(mr, finalizerOf(r.Options.Class))
-	if mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationReconcile {
+	if asked = mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationReconcile; asked {
 		delete(mr.Annotations, resourcesv1alpha1.AnnotationOperation)
-		changed = true
 	}
-	if !changed {
-		return nil
+	if !changed && !asked {
+		return false, nil
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Source.Patch(ctx, mr, patch, client.FieldOwner(resourcesv1alpha1.FieldManager)); err != nil {
-		return fmt.Errorf("put the finalizer on ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)
+	if err := r.patchMetadata(ctx, before, mr); err != nil {
+		return asked, fmt.Errorf("put the finalizer on ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)
 	}
-	r.superseded.add(client.ObjectKeyFromObject(mr), before.ResourceVersion)
-	return nil
+	return asked, nil
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
@@ -231,10 +262,26 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 	if !controllerutil.RemoveFinalizer(mr, finalizerOf(r.Options.Class)) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	err := r.Source.Patch(ctx, mr, patch, client.FieldOwner(resourcesv1alpha1.FieldManager))
+	err := r.patchMetadata(ctx, before, mr)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("take the finalizer off ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)
 	}
+	return nil
+}
+
+// patchMetadata writes what changed in the metadata of a ManagedResource. It fails with a conflict if the ManagedResource is
+// not the one that was read.
+func (r *Reconciler) patchMetadata(ctx context.Context, before, mr *resourcesv1alpha1.ManagedResource) error {
+	body, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(mr)
+	if err != nil {
+		return fmt.Errorf("encode a patch: %w", err)
+	}
+	meta := metadataOf(mr)
+	patch := client.RawPatch(types.MergePatchType, body)
+	if err := r.Source.Patch(ctx, meta, patch, client.FieldOwner(resourcesv1alpha1.FieldManager)); err != nil {
+		return err
+	}
+	mr.ResourceVersion = meta.ResourceVersion
+	r.superseded.add(client.ObjectKeyFromObject(mr), before.ResourceVersion)
 	return nil
 }

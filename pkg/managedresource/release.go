@@ -16,7 +16,7 @@ func (p *pass) release(ctx context.Context) {
 			due = append(due, ref)
 		}
 	}
-	states := p.Live.Read(ctx, due)
+	states := p.Live.Confirm(ctx, due)
 	for _, ref := range due {
 		p.changes = append(p.changes, p.releaseOne(ctx, ref, states[ref.Key()]))
 	}
@@ -29,7 +29,9 @@ func (p *pass) releaseOne(ctx context.Context, ref object.Ref, state live.State)
 		result.action, result.reason = actionForget, "it is gone"
 	case live.Present:
 		if owner, ok := parseOrigin(state.Observation.Origin); ok && owner.owner == p.self.owner {
-			result.err = p.engine.Release(ctx, ref)
+			if result.err = p.engine.Release(ctx, ref); result.err == nil {
+				p.Live.NoteGone(ref, state.Observation.UID) // it lost the label
+			}
 		}
 	default:
 		result.err = state.Err

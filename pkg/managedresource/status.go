@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +33,7 @@ type tally struct {
 	undeletable []change // could not be deleted
 	pending     []change // deleted, but not gone
 	unreleased  []change // could not be released
+	contested   []change // put back, and changed again and again
 	guarded     error    // left the manifests, and is kept by the prune guard
 }
 
@@ -39,6 +41,9 @@ func tallyOf(problems []problem, changes []change) tally {
 	result := tally{problems: problems}
 	for _, change := range changes {
 		wanted := change.manifest != nil
+		if change.contest.open() {
+			result.contested = append(result.contested, change)
+		}
 		switch {
 		case change.err != nil && wanted:
 			result.failed = append(result.failed, change)
@@ -46,6 +51,7 @@ func tallyOf(problems []problem, changes []change) tally {
 			result.unreleased = append(result.unreleased, change)
 		case change.err != nil:
 			result.undeletable = append(result.undeletable, change)
+		case change.action == actionWait && change.contest.open(): // others are told by the message alone
 		case change.action == actionWait && wanted:
 			result.waiting = append(result.waiting, change)
 		case change.action == actionWait:
@@ -74,7 +80,10 @@ func (t tally) verdict() verdict {
 	case len(t.pending) > 0:
 		return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending, message}
 	}
-	return verdict{resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, "All resources are applied."}
+	if len(t.contested) == 0 {
+		message = "All resources are applied."
+	}
+	return verdict{resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, message}
 }
 
 func (t tally) problemReason() string {
@@ -98,6 +107,7 @@ func (t tally) message() string {
 		section("Could not delete", errorsOf(t.undeletable)),
 		section("Waiting to apply", reasonsOf(t.waiting)),
 		section("Deletion is still pending", reasonsOf(t.pending)),
+		section("Put back again and again", contestsOf(t.contested)),
 	}
 	if t.guarded != nil {
 		sections = append(sections, "Not pruned: "+t.guarded.Error())
@@ -106,10 +116,18 @@ func (t tally) message() string {
 	return truncate(strings.Join(sections, "\n"))
 }
 
-// section returns "<title> (<count>): <item>; <item>" with the items sorted, so that messages are stable.
+// fleeting is what errors say that differs each time for the same cause: the address that a connection comes from, and the
+// numbers and times that Go's HTTP/2 and X.509 packages mention.
+var fleeting = regexp.MustCompile(`\S+:\d+->| LastStreamID=\d+,|(current time) \S+`)
+
+// section returns "<title> (<count>): <item>; <item>" with the items sorted and without what is fleeting, so that messages
+// are stable.
 func section(title string, items []string) string {
 	if len(items) == 0 {
 		return ""
+	}
+	for i := range items {
+		items[i] = fleeting.ReplaceAllString(items[i], "$1")
 	}
 	slices.Sort(items)
 	return fmt.Sprintf("%s (%d): %s", title, len(items), strings.Join(items, "; "))
@@ -127,6 +145,14 @@ func reasonsOf(changes []change) []string {
 	items := make([]string, 0, len(changes))
 	for _, change := range changes {
 		items = append(items, change.String()+": "+change.reason)
+	}
+	return items
+}
+
+func contestsOf(changes []change) []string {
+	items := make([]string, 0, len(changes))
+	for _, change := range changes {
+		items = append(items, change.contest.describe(change.Ref))
 	}
 	return items
 }
@@ -186,6 +212,7 @@ type ownedStatus struct {
 	ObservedGeneration  int64                               `json:"observedGeneration"`
 	Resources           []resourcesv1alpha1.ObjectReference `json:"resources"`
 	SecretsDataChecksum *string                             `json:"secretsDataChecksum,omitempty"`
+	AppliedInputs       string                              `json:"appliedInputs,omitempty"`
 }
 
 // statusPatch returns the server-side-apply patch for the part of a status that this controller owns: the inventory,
@@ -194,7 +221,7 @@ type ownedStatus struct {
 func statusPatch(mr *resourcesv1alpha1.ManagedResource, status resourcesv1alpha1.ManagedResourceStatus) ([]byte, error) {
 	owned := ownedStatus{
 		ObservedGeneration: status.ObservedGeneration, Resources: status.Resources,
-		SecretsDataChecksum: status.SecretsDataChecksum,
+		SecretsDataChecksum: status.SecretsDataChecksum, AppliedInputs: status.AppliedInputs,
 	}
 	if owned.Resources == nil {
 		owned.Resources = []resourcesv1alpha1.ObjectReference{}

@@ -240,3 +240,17 @@ func TestStatusPatchTouchesOnlyWhatIsOwned(t *testing.T) {
 		t.Error("the caller's status was changed")
 	}
 }
+
+func TestSectionLeavesOutWhatIsFleeting(t *testing.T) {
+	for text, want := range map[string]string{
+		"read tcp 127.0.0.1:41234->127.0.0.1:6443: read: connection reset by peer":                                           "read tcp 127.0.0.1:6443: read: connection reset by peer",
+		"read udp [::1]:41234->[::1]:53: i/o timeout":                                                                        "read udp [::1]:53: i/o timeout",
+		"http2: server sent GOAWAY and closed the connection; LastStreamID=1999, ErrCode=NO_ERROR, debug=\"\"":               "http2: server sent GOAWAY and closed the connection; ErrCode=NO_ERROR, debug=\"\"",
+		"x509: certificate has expired or is not yet valid: current time 2026-01-02T03:04:05Z is after 2026-01-01T00:00:00Z": "x509: certificate has expired or is not yet valid: current time is after 2026-01-01T00:00:00Z",
+		"dial tcp 127.0.0.1:6443: connect: connection refused":                                                               "dial tcp 127.0.0.1:6443: connect: connection refused",
+	} {
+		if got := section("x", []string{text}); got != "x (1): "+want {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+}

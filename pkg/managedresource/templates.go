@@ -1,9 +1,15 @@
 package managedresource
 
 import (
+	"fmt"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 // labelTemplates sets labels on what an object makes other objects from: pod templates and volume claim templates.
@@ -81,4 +87,38 @@ func definedKinds(definition map[string]any) ([]schema.GroupVersionKind, scope) 
 		return kinds, scopeNamespaced
 	}
 	return kinds, scopeUnknown
+}
+
+// templateLabels are where pod templates have the managed-by label.
+func templateLabels() []fieldowner.Pattern {
+	patterns := fieldowner.Templates()
+	for i := range patterns {
+		patterns[i] = append(patterns[i], "metadata", "labels", resourcesv1alpha1.LabelManagedBy)
+	}
+	return patterns
+}
+
+// hasTemplateLabel tells whether a pod template of the object has the managed-by label.
+func hasTemplateLabel(obj map[string]any) bool {
+	return slices.ContainsFunc(templateLabels(), func(label fieldowner.Pattern) bool { return label.Has(obj) })
+}
+
+// adopted returns the manifest without the managed-by label in its pod template; nil if there is none in what is sent.
+func adopted(manifest object.Manifest, obj map[string]any) (*object.Manifest, error) {
+	if !hasTemplateLabel(obj) {
+		return nil, nil
+	}
+	for _, label := range templateLabels() {
+		label.Strip(obj)
+	}
+	body, err := object.EncodeBody(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", manifest.Ref, err)
+	}
+	without := manifest
+	if without.Initial == nil {
+		without.Initial = manifest.Body
+	}
+	without.Body, without.Digest = body, object.Digest(body)
+	return &without, nil
 }

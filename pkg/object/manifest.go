@@ -14,18 +14,23 @@ import (
 // Manifest is an object as it is to be sent to the API server.
 type Manifest struct {
 	Ref
-	// Body is the object as JSON with sorted keys: equal objects have equal bodies.
+	// Body is the object as EncodeBody writes it.
 	Body []byte
 	// Initial is sent instead of Body when the object is created; nil if that is Body too.
 	Initial []byte
 	// Digest changes with what is sent.
 	Digest string
+	// Adopted is sent instead to a live object whose pod template has not the managed-by label: setting it would replace all
+	// pods. It is nil if that makes no difference.
+	Adopted *Manifest
 	// Preserve are fields that are not in Body, so that they stay as they are once the object lives.
 	Preserve []fieldowner.Pattern
 	// Stripped are those of Preserve that the manifest has, and that were taken out of Body.
 	Stripped []fieldowner.Pattern
 	// PreserveIfSet are fields that are in Body, and are taken out of it if the live object has them.
 	PreserveIfSet []fieldowner.Pattern
+	// Untaken are fields that are not taken over from predecessors and people.
+	Untaken []fieldowner.Pattern
 	// Directive is how the object wants to be handled.
 	Directive directive.Directive
 	// Labels of the object.

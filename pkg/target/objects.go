@@ -40,11 +40,14 @@ type Objects struct {
 	http      *http.Client
 	discovery discovery.DiscoveryInterface
 	metadata  metadata.Interface
+	rest      rest.Interface
 	core      corev1client.CoreV1Interface
 	apps      appsv1client.AppsV1Interface
 
 	mu     sync.RWMutex
 	mapper meta.RESTMapper
+	// mappings are those that the mapper, which searches long, has found.
+	mappings map[schema.GroupVersionKind]*meta.RESTMapping
 }
 
 // NewObjects returns access to the objects of the cluster that config points to.
@@ -52,6 +55,10 @@ func NewObjects(config *rest.Config, httpClient *http.Client) (*Objects, error) 
 	metadataClient, err := metadata.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("create a metadata client for the target cluster: %w", err)
+	}
+	restClient, err := rest.UnversionedRESTClientForConfigAndClient(metadata.ConfigFor(config), httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("create a client for the target cluster: %w", err)
 	}
 	// Discovery takes no context that could end it.
 	bounded := *httpClient
@@ -70,7 +77,7 @@ func NewObjects(config *rest.Config, httpClient *http.Client) (*Objects, error) 
 	}
 	objects := &Objects{
 		config: config, http: &bounded, discovery: discoveryClient, metadata: metadataClient,
-		core: coreClient, apps: appsClient,
+		rest: restClient, core: coreClient, apps: appsClient,
 	}
 	if err := objects.Rediscover(); err != nil {
 		return nil, err
@@ -110,7 +117,7 @@ func (o *Objects) Rediscover() error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.mapper = mapper
+	o.mapper, o.mappings = mapper, map[schema.GroupVersionKind]*meta.RESTMapping{}
 	return nil
 }
 
@@ -118,11 +125,14 @@ func (o *Objects) Rediscover() error {
 // other error means that it could not be found out.
 func (o *Objects) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	o.mu.RLock()
-	mapper := o.mapper
+	mapper, found := o.mapper, o.mappings[gvk]
 	o.mu.RUnlock()
-
+	if found != nil {
+		return found, nil
+	}
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err == nil {
+		o.remember(gvk, mapper, mapping)
 		return mapping, nil
 	}
 	if !meta.IsNoMatchError(err) {
@@ -136,6 +146,15 @@ func (o *Objects) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error
 		return nil, fmt.Errorf("discover %s: the kind has just appeared, try again", gvk)
 	}
 	return nil, fmt.Errorf("%s: %w", gvk, ErrKindNotServed)
+}
+
+// remember keeps what a mapper found, unless it was replaced meanwhile.
+func (o *Objects) remember(gvk schema.GroupVersionKind, finder meta.RESTMapper, mapping *meta.RESTMapping) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.mapper == finder {
+		o.mappings[gvk] = mapping
+	}
 }
 
 // Serves asks the API server itself, past any cache, whether it serves the kind in its version. An error means that
@@ -199,20 +218,34 @@ func (o *Objects) ResourceInAnyVersion(ref object.Ref) (metadata.ResourceInterfa
 	if err := ref.Validate(); err != nil {
 		return nil, err
 	}
-	mapping, err := o.Mapping(ref.GroupVersionKind)
-	if errors.Is(err, ErrKindNotServed) {
-		o.mu.RLock()
-		defer o.mu.RUnlock()
-		var anyErr error
-		if mapping, anyErr = o.mapper.RESTMapping(ref.GroupKind()); anyErr != nil {
-			return nil, err
-		}
-		return o.resource(mapping, ref.Namespace), nil
-	}
+	mapping, err := o.mappingInAnyVersion(ref.GroupVersionKind)
 	if err != nil {
 		return nil, err
 	}
 	return o.resource(mapping, ref.Namespace), nil
+}
+
+func (o *Objects) mappingInAnyVersion(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := o.Mapping(gvk)
+	if !errors.Is(err, ErrKindNotServed) {
+		return mapping, err
+	}
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	if other, otherErr := o.mapper.RESTMapping(gvk.GroupKind()); otherErr == nil {
+		return other, nil
+	}
+	return nil, err
+}
+
+// Collection returns the client for all objects of a kind, in another version if its own is not served. Errors are those
+// of Mapping.
+func (o *Objects) Collection(gvk schema.GroupVersionKind) (metadata.Getter, *meta.RESTMapping, error) {
+	mapping, err := o.mappingInAnyVersion(gvk)
+	if err != nil {
+		return nil, nil, err
+	}
+	return o.metadata.Resource(mapping.Resource), mapping, nil
 }
 
 // Defined returns the client for all objects of the kind that the named CustomResourceDefinition defines.
@@ -235,7 +268,7 @@ func (o *Objects) resource(mapping *meta.RESTMapping, namespace string) metadata
 }
 
 // DeleteClaims deletes the PersistentVolumeClaims that a StatefulSet made from its templates: those in its namespace that
-// its selector matches. If it is not the StatefulSet of the given UID any more, nothing is deleted. The StatefulSet is the only kind of object of which more than metadata is read.
+// its selector matches. If it is not the StatefulSet of the given UID any more, nothing is deleted. The StatefulSet is read in full.
 func (o *Objects) DeleteClaims(ctx context.Context, namespace, name string, uid types.UID) error {
 	statefulSet, err := o.apps.StatefulSets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil || statefulSet.UID != uid || len(statefulSet.Spec.VolumeClaimTemplates) == 0 || len(statefulSet.Spec.Selector.MatchLabels) == 0 {

@@ -81,18 +81,35 @@ func (f *fixture) command(config string) (*exec.Cmd, *lockedBuffer) {
 // start starts a resource-manager that cares for the fixture's namespace alone.
 func (f *fixture) start(extra string) *process {
 	f.Helper()
-	p := &process{T: f.T, health: freeAddress(f), metrics: freeAddress(f)}
-	kubeconfig := filepath.Join(f.TempDir(), "kubeconfig")
-	must(f, os.WriteFile(kubeconfig, shared.Get(f).Kubeconfig(), 0o600))
-	_, healthPort, _ := net.SplitHostPort(p.health)
-	_, metricsPort, _ := net.SplitHostPort(p.metrics)
-	p.command, p.log = f.command(fmt.Sprintf(`apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
+	return f.startIn([]string{f.namespace}, extra)
+}
+
+// startIn starts a resource-manager that cares for the given namespaces.
+func (f *fixture) startIn(namespaces []string, extra string, tune ...func(*exec.Cmd)) *process {
+	f.Helper()
+	return f.startWith(func(kubeconfig, healthPort, metricsPort string) string {
+		return fmt.Sprintf(`apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
 kind: ResourceManagerConfiguration
 sourceClientConnection: {kubeconfig: %s, namespaces: [%s], qps: -1}
 server:
   healthProbes: {bindAddress: 127.0.0.1, port: %s}
   metrics: {bindAddress: 127.0.0.1, port: %s}
-%s`, kubeconfig, f.namespace, healthPort, metricsPort, extra))
+%s`, kubeconfig, strings.Join(namespaces, ", "), healthPort, metricsPort, extra)
+	}, tune...)
+}
+
+// startWith starts a resource-manager with a configuration of the caller's and waits until it is ready.
+func (f *fixture) startWith(config func(kubeconfig, healthPort, metricsPort string) string, tune ...func(*exec.Cmd)) *process {
+	f.Helper()
+	p := &process{T: f.T, health: freeAddress(f), metrics: freeAddress(f)}
+	kubeconfig := filepath.Join(f.TempDir(), "kubeconfig")
+	must(f, os.WriteFile(kubeconfig, shared.Get(f).Kubeconfig(), 0o600))
+	_, healthPort, _ := net.SplitHostPort(p.health)
+	_, metricsPort, _ := net.SplitHostPort(p.metrics)
+	p.command, p.log = f.command(config(kubeconfig, healthPort, metricsPort))
+	for _, change := range tune {
+		change(p.command)
+	}
 	must(f, p.command.Start())
 	f.Cleanup(func() {
 		_ = p.command.Process.Kill()

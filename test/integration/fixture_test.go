@@ -14,8 +14,10 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -32,12 +34,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/pkg/target"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 )
 
 var (
-	shared      = controlplane.Shared{Options: controlplane.Options{ControllerManager: true}}
+	shared      = controlplane.Shared{Options: controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 1}}
 	installOnce sync.Once
 )
 
@@ -55,7 +58,7 @@ type fixture struct {
 	client     client.Client
 	namespace  string
 	reconciler *managedresource.Reconciler
-	clock      *clocktesting.FakePassiveClock
+	clock      *clocktesting.FakeClock
 	recorder   *events.FakeRecorder
 	requests   *requestLog
 }
@@ -79,7 +82,8 @@ func newFixture(t *testing.T) *fixture {
 	must(t, c.Create(t.Context(), namespace))
 	f := &fixture{
 		T: t, ctx: t.Context(), client: c, namespace: namespace.Name,
-		clock:    clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+		// Late, so that nothing that the API server dates is recent.
+		clock:    clocktesting.NewFakeClock(time.Now().Add(time.Hour).Truncate(time.Second)),
 		recorder: events.NewFakeRecorder(1000),
 		requests: &requestLog{},
 	}
@@ -103,9 +107,12 @@ func (f *fixture) newReconciler(config *rest.Config, source client.Client, optio
 	if options.Limits == (managedresource.Limits{}) {
 		options.Limits = managedresource.DefaultLimits()
 	}
+	view := live.NewView(live.Options{
+		Objects: objects, Policy: fieldowner.DefaultPolicy(), ManagedBy: options.ManagedBy, Clock: clock.RealClock{},
+	})
+	go func() { _ = view.Start(f.Context()) }() // ends with the test
 	return managedresource.NewReconciler(managedresource.Reconciler{
-		Source: source, Direct: f.client, Autoscalers: f.client, Objects: objects,
-		Live:   live.NewReader(objects, fieldowner.DefaultPolicy()),
+		Source: source, Direct: f.client, Autoscalers: f.client, Objects: objects, Live: view,
 		Engine: apply.NewEngine(objects, fieldowner.DefaultPolicy(), clock.RealClock{}), Recorder: f.recorder, Clock: f.clock, Options: options,
 	})
 }
@@ -198,6 +205,7 @@ func (f *fixture) manage(name string, documents ...string) *resourcesv1alpha1.Ma
 // reconcile reconciles once and returns the ManagedResource after it.
 func (f *fixture) reconcile(name string) (*resourcesv1alpha1.ManagedResource, reconcile.Result, error) {
 	f.Helper()
+	f.catchUp()
 	key := types.NamespacedName{Namespace: f.namespace, Name: name}
 	result, err := f.reconciler.Reconcile(f.ctx, reconcile.Request{NamespacedName: key})
 	mr := &resourcesv1alpha1.ManagedResource{}
@@ -205,6 +213,52 @@ func (f *fixture) reconcile(name string) (*resourcesv1alpha1.ManagedResource, re
 		must(f, getErr)
 	}
 	return mr, result, err
+}
+
+// event returns the next Event.
+func (f *fixture) event() string {
+	f.Helper()
+	select {
+	case event := <-f.recorder.Events:
+		return event
+	default:
+		f.Fatal("there is no Event")
+		return ""
+	}
+}
+
+// catchUp waits until the watches show what the API server has.
+func (f *fixture) catchUp() {
+	f.Helper()
+	for gk := range f.reconciler.Live.Counts().Objects {
+		f.eventually("the watch of "+gk.String()+" has caught up", func() bool {
+			list := &metav1.PartialObjectMetadataList{}
+			mapping, err := f.client.RESTMapper().RESTMapping(gk)
+			if meta.IsNoMatchError(err) {
+				return true // its definition is gone
+			}
+			must(f, err)
+			list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(gk.Kind + "List"))
+			err = f.client.List(f.ctx, list, client.MatchingLabels{resourcesv1alpha1.LabelManagedBy: "gardener"})
+			if apierrors.IsNotFound(err) {
+				return true
+			}
+			must(f, err)
+			count := f.reconciler.Live.Counts().Objects[gk]
+			return count == len(list.Items) && f.shows(mapping.GroupVersionKind, list.Items)
+		})
+	}
+}
+
+// shows tells whether the watches show exactly these objects.
+func (f *fixture) shows(gvk schema.GroupVersionKind, items []metav1.PartialObjectMetadata) bool {
+	for _, item := range items {
+		ref := object.Ref{GroupVersionKind: gvk, Namespace: item.Namespace, Name: item.Name}
+		if f.reconciler.Live.Read(f.ctx, []object.Ref{ref})[ref.Key()].Observation.ResourceVersion != item.ResourceVersion {
+			return false
+		}
+	}
+	return true
 }
 
 // reconcileOnce reconciles once, whatever comes of it.

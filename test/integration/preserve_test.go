@@ -278,8 +278,9 @@ func TestDeleteOnInvalidUpdate(t *testing.T) {
 	}
 	f.secret("set", "objects.yaml", manifest("other", `resources.gardener.cloud/delete-on-invalid-update: "true", `+
 		`resources.gardener.cloud/deletion-propagation-on-invalid-update: Sideways`))
-	mr, _, _ = f.reconcile("set")
-	wantContains(t, applied(mr).Message, "invalid deletion propagation policy", "Sideways")
+	mr, result, err = f.reconcile("set")
+	wantContains(t, applied(mr).Message, "invalid deletion propagation policy", "Sideways", "use Background, Foreground or Orphan")
+	wantRetry(t, false, result, err)
 	f.secret("set", "objects.yaml", manifest("other", `resources.gardener.cloud/delete-on-invalid-update: "true"`))
 	f.reconcileUntil("set", "it is replaced", func(mr *resourcesv1alpha1.ManagedResource) bool { return applied(mr).Status == "True" })
 	if live := f.liveDeployment(); live.UID == uid || live.Spec.Selector.MatchLabels["app"] != "other" {
@@ -298,10 +299,11 @@ func TestFinalizeDeletionAfter(t *testing.T) {
 	mr := f.manage("set", stuck("hour", "1h"), stuck("absurd", "-1h"), stuck("wrong", "soon"), namespace)
 	f.reconcileOK("set")
 	must(t, f.client.Delete(f.ctx, mr))
-	f.clock.SetTime(time.Now())
+	f.clock.SetTime(time.Now().Add(2 * time.Second))
 	mr, _, err := f.reconcile("set")
 	must(t, err)
 	wantContains(t, applied(mr).Message, "hour: it is being deleted")
+	f.clock.SetTime(time.Now().Add(time.Minute)) // the status does not tell at every look
 	mr, _, err = f.reconcile("set")
 	must(t, err)
 	wantContains(t, applied(mr).Message, "absurd", "no positive duration")

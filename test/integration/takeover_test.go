@@ -26,7 +26,7 @@ spec:
   selector: {matchLabels: {app: web}}
   template:
     metadata:
-      labels: {app: web, resources.gardener.cloud/managed-by: gardener}
+      labels: {app: web}
     spec:
       containers:
       - name: web

@@ -57,6 +57,20 @@ const (
 	AnnotationOperation = "gardener.cloud/operation"
 )
 
+// Keys on Secrets for a token requestor.
+const (
+	// LabelPurpose says what a Secret is for.
+	LabelPurpose = "resources.gardener.cloud/purpose"
+	// PurposeTokenRequestor is the value of LabelPurpose on Secrets that a token requestor fills in.
+	PurposeTokenRequestor = "token-requestor"
+	// AnnotationTokenTargetName and AnnotationTokenTargetNamespace name the Secret of the target cluster that gets the token.
+	AnnotationTokenTargetName = "token-requestor.resources.gardener.cloud/target-secret-name"
+	// AnnotationTokenTargetNamespace see AnnotationTokenTargetName.
+	AnnotationTokenTargetNamespace = "token-requestor.resources.gardener.cloud/target-secret-namespace"
+	// AnnotationTokenRenewTimestamp is when the token is renewed.
+	AnnotationTokenRenewTimestamp = "serviceaccount.resources.gardener.cloud/token-renew-timestamp"
+)
+
 // Values of AnnotationOperation.
 const (
 	// OperationReconcile triggers a reconcile; the annotation is removed before it runs.

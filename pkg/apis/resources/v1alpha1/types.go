@@ -25,8 +25,9 @@ type ManagedResource struct {
 	// What is to be applied, and how.
 	// +optional
 	Spec ManagedResourceSpec `json:"spec,omitempty"`
-	// What was applied, and how it is doing.
+	// What was applied, and how it is doing. Until then, an observedGeneration of -1 tells tools such as Flux to wait.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ManagedResourceStatus `json:"status,omitempty"`
 }
 
@@ -174,6 +175,10 @@ type ManagedResourceStatus struct {
 	// SecretsDataChecksum is the SHA-256 (lower-case hex) of the manifests that were last applied.
 	// +optional
 	SecretsDataChecksum *string `json:"secretsDataChecksum,omitempty"`
+	// AppliedInputs is a digest of all that the last complete reconcile worked from: the spec, the versions of the
+	// Secrets, the resource-manager's settings. While it stays the same, the Secrets need not be read.
+	// +optional
+	AppliedInputs string `json:"appliedInputs,omitempty"`
 }
 
 // Condition is one aspect of a ManagedResource's state.

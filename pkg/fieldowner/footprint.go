@@ -1,0 +1,140 @@
+package fieldowner
+
+import (
+	"hash/fnv"
+	"slices"
+	"strings"
+)
+
+// Footprint is a summary of the fields that a manager owns, small enough to be kept for every object: a Bloom filter over
+// the paths of the fields of the upper levels. It tells for certain that a field is not owned.
+type Footprint [4]uint64
+
+// everything is the footprint of what could not be read.
+var everything = Footprint{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
+
+// footprintDepth is how deep a footprint goes. Nearly all preserved fields are so high up, and the fewer paths there are,
+// the fewer of them are mistaken for others.
+const footprintDepth = 2
+
+// whole marks, in a path, a field that is owned as a whole.
+const whole = "\x00"
+
+// FootprintOf returns the footprint of the fields of a managedFields entry (FieldsV1).
+func FootprintOf(fields []byte) Footprint {
+	var footprint Footprint
+	readable := walk(&scanner{rest: string(fields)}, nil, func(path Pattern, isWhole bool) {
+		if len(path) <= footprintDepth {
+			footprint.add(strings.Join(path, "/"))
+			if isWhole {
+				footprint.add(strings.Join(path, "/") + whole)
+			}
+		}
+	})
+	if !readable {
+		return everything
+	}
+	return footprint
+}
+
+// MayHave tells whether fields that match the pattern, or something that they are part of, may be owned.
+func (f Footprint) MayHave(pattern Pattern) bool {
+	for i, part := range pattern[:min(len(pattern), footprintDepth)] {
+		if part == anyItem || i > 0 && f.has(strings.Join(pattern[:i], "/")+whole) {
+			return true
+		}
+		if !f.has(strings.Join(pattern[:i+1], "/")) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *Footprint) add(path string) {
+	word, bit := position(path)
+	f[word] |= bit
+}
+
+func (f *Footprint) has(path string) bool {
+	word, bit := position(path)
+	return f[word]&bit != 0
+}
+
+func position(path string) (word, bit uint64) {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(path)) // never fails
+	sum := hash.Sum64()
+	return sum >> 62, 1 << (sum >> 32 % 64)
+}
+
+// owns tells whether a field is among those of FieldsV1. Fields that cannot be read have none.
+func owns(fields []byte, field Pattern) bool {
+	found := false
+	walk(&scanner{rest: string(fields)}, nil, func(path Pattern, _ bool) {
+		found = found || slices.Equal(path, field)
+	})
+	return found
+}
+
+// walk calls visit for every field of the JSON object that comes next, outside of lists, and tells whether all could be
+// read. The path that visit gets is valid during the call only.
+func walk(fields *scanner, path Pattern, visit func(path Pattern, isWhole bool)) bool {
+	if !fields.take('{') {
+		return false
+	}
+	for first := true; !fields.take('}'); first = false {
+		if !first && !fields.take(',') {
+			return false
+		}
+		key, ok := fields.key()
+		if !ok {
+			return false
+		}
+		depth, inner := len(path), func(Pattern, bool) {} // "." and items of lists
+		if name, isField := strings.CutPrefix(key, "f:"); isField {
+			path, inner = append(path, name), visit
+			visit(path, fields.empty())
+		}
+		if !walk(fields, path, inner) {
+			return false
+		}
+		path = path[:depth]
+	}
+	return true
+}
+
+// scanner reads the JSON of FieldsV1, which is made of objects alone.
+type scanner struct{ rest string }
+
+func (s *scanner) take(char byte) bool {
+	s.rest = strings.TrimLeft(s.rest, " \t\r\n")
+	if s.rest == "" || s.rest[0] != char {
+		return false
+	}
+	s.rest = s.rest[1:]
+	return true
+}
+
+// empty tells whether an empty object comes next.
+func (s *scanner) empty() bool {
+	ahead := *s
+	return ahead.take('{') && ahead.take('}')
+}
+
+// key reads a key and the colon after it. Escapes are left as they are: no name of a field has any.
+func (s *scanner) key() (string, bool) {
+	if !s.take('"') {
+		return "", false
+	}
+	for i := 0; i < len(s.rest); i++ {
+		switch s.rest[i] {
+		case '\\':
+			i++
+		case '"':
+			key := s.rest[:i]
+			s.rest = s.rest[i+1:]
+			return key, s.take(':')
+		}
+	}
+	return "", false
+}

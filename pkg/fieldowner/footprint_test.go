@@ -1,0 +1,78 @@
+package fieldowner
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const deploymentFields = `{"f:metadata":{"f:annotations":{"f:a":{}},"f:labels":{"f:app":{},"f:resources.gardener.cloud/managed-by":{}}},` +
+	`"f:spec":{"f:selector":{},"f:strategy":{"f:type":{}},"f:template":{"f:metadata":{"f:labels":{".":{},"f:app":{}}},"f:spec":{"f:containers":` +
+	`{"k:{\"name\":\"we\\\"b\"}":{".":{},"f:image":{},"f:name":{},"f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:replicas":{}}}}}}}}}`
+
+func TestFootprint(t *testing.T) {
+	footprint := FootprintOf([]byte(deploymentFields))
+	for _, pattern := range []Pattern{
+		{"spec"}, {"spec", "template"}, {"spec", "selector"}, {"metadata", "labels", "app"}, {"spec", "*"}, {"*"},
+		{"spec", "selector", "matchLabels", "part of what is owned as a whole"},
+		{"spec", "template", "spec", "replicas"}, // too deep to tell
+	} {
+		if !footprint.MayHave(pattern) {
+			t.Errorf("%v is said not to be owned", pattern)
+		}
+	}
+	for _, pattern := range []Pattern{
+		{"spec", "replicas"}, {"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "healthCheckNodePort"}, {"status"},
+		{"spec", "volumeClaimTemplates"}, {"data", "*"},
+	} {
+		if footprint.MayHave(pattern) {
+			t.Errorf("%v is said to be owned, perhaps", pattern)
+		}
+	}
+	serviceAccount := FootprintOf([]byte(`{"f:automountServiceAccountToken":{},"f:metadata":{"f:annotations":{"f:a":{}},"f:labels":{"f:b":{}}}}`))
+	if serviceAccount.MayHave(Pattern{"secrets"}) || serviceAccount.MayHave(Pattern{"imagePullSecrets"}) {
+		t.Error("the secrets of a ServiceAccount are said to be owned, perhaps")
+	}
+	if (Footprint{}).MayHave(Replicas()) {
+		t.Error("who owns nothing is said to own replicas")
+	}
+}
+
+func TestFootprintOfWhatCannotBeRead(t *testing.T) {
+	for _, fields := range []string{``, `{`, `[]`, `{"f:a"}`, `{"f:a":1}`, `{"f:a":{},}`, `{"f:a":{}`, `{"f:a`, `{"f:a\`, `{"f:a":{}"f:b":{}}`} {
+		if footprint := FootprintOf([]byte(fields)); footprint != everything {
+			t.Errorf("%s: the footprint is %x", fields, footprint)
+		}
+	}
+	if footprint := FootprintOf([]byte(" { \"f:data\" : { \"f:a\" : { } } } ")); !footprint.MayHave(Pattern{"data", "a"}) || footprint.MayHave(Replicas()) {
+		t.Errorf("with spaces, the footprint is %x", footprint)
+	}
+}
+
+func TestHasTemplateWithout(t *testing.T) {
+	entry := func(fields, subresource string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{FieldsV1: metav1.NewFieldsV1(fields), Subresource: subresource}
+	}
+	const label = "example.org/l"
+	labelled := `{"f:spec":{"f:template":{"f:metadata":{"f:labels":{"f:example.org/l":{}}}}}}`
+	cronJob := `{"f:spec":{"f:jobTemplate":{"f:spec":{"f:template":{"f:spec":{}}}}}}`
+	labelledCronJob := `{"f:spec":{"f:jobTemplate":{"f:spec":{"f:template":{"f:metadata":{"f:labels":{"f:example.org/l":{}}}}}}}}`
+	for name, test := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		want    bool
+	}{
+		"nothing is known":         {nil, false},
+		"no template":              {[]metav1.ManagedFieldsEntry{entry(`{"f:data":{"f:template":{}}}`, "")}, false},
+		"a template":               {[]metav1.ManagedFieldsEntry{entry(deploymentFields, "")}, true},
+		"a labelled one":           {[]metav1.ManagedFieldsEntry{entry(labelled, "")}, false},
+		"labelled by another":      {[]metav1.ManagedFieldsEntry{entry(deploymentFields, ""), entry(labelled, "")}, false},
+		"labelled, then by others": {[]metav1.ManagedFieldsEntry{entry(labelled, ""), entry(deploymentFields, "")}, false},
+		"that of a CronJob":        {[]metav1.ManagedFieldsEntry{entry(cronJob, "")}, true},
+		"a labelled CronJob":       {[]metav1.ManagedFieldsEntry{entry(labelledCronJob, "")}, false},
+		"status":                   {[]metav1.ManagedFieldsEntry{entry(deploymentFields, "status")}, false},
+	} {
+		if got := HasTemplateWithout(test.entries, label); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}

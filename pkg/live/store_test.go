@@ -1,0 +1,188 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// told collects the names that a store passes on.
+type told struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (t *told) add(name types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.names = append(t.names, name.String())
+}
+
+// take returns what was told since the last call, sorted.
+func (t *told) take() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	names := slices.Sorted(slices.Values(t.names))
+	t.names = nil
+	return names
+}
+
+func newTestStore() (*store, *told) {
+	told := &told{}
+	return &store{
+		clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)), changed: told.add,
+		objects: map[types.NamespacedName]*Observation{},
+	}, told
+}
+
+func metaOf(namespace, name, version, origin string) *metav1.PartialObjectMetadata {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.Namespace, meta.Name, meta.ResourceVersion, meta.UID = namespace, name, version, types.UID(namespace+name)
+	meta.Annotations = map[string]string{"resources.gardener.cloud/origin": origin}
+	return meta
+}
+
+func wantTold(t *testing.T, told *told, what string, want ...string) {
+	t.Helper()
+	if got := told.take(); !slices.Equal(got, want) {
+		t.Errorf("%s: told %v, want %v", what, got, want)
+	}
+}
+
+func wantHeld(t *testing.T, s *store, name, version string) {
+	t.Helper()
+	held := ""
+	if observation := s.get(types.NamespacedName{Namespace: "ns", Name: name}); observation != nil {
+		held = observation.ResourceVersion
+	}
+	if held != version {
+		t.Errorf("%s is held in version %q, want %q", name, held, version)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStoreKeepsTheYoungest: writes of ours are noted before the watch shows what was before them.
+func TestStoreKeepsTheYoungest(t *testing.T) {
+	s, told := newTestStore()
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	must(t, s.Add(metaOf("ns", "a", "9", "x")))
+	wantTold(t, told, "a new object", "ns/a")
+	must(t, s.Update(metaOf("ns", "a", "10", "x")))
+	wantTold(t, told, "a change of no importance")
+	wantHeld(t, s, "a", "10")
+	must(t, s.Update(metaOf("ns", "a", "11", "y")))
+	wantTold(t, told, "a change", "ns/a")
+
+	s.put(key, &Observation{ResourceVersion: "20", UID: "nsa", Origin: "y"})
+	must(t, s.Update(metaOf("ns", "a", "15", "stranger")))
+	must(t, s.Update(metaOf("ns", "a", "20", "y")))
+	must(t, s.Delete(metaOf("ns", "a", "15", "y"))) // it lost its label, and we gave it back
+	wantTold(t, told, "what is outdated")
+	wantHeld(t, s, "a", "20")
+	must(t, s.Delete(metaOf("ns", "a", "21", "y")))
+	wantTold(t, told, "a deletion", "ns/a")
+	wantHeld(t, s, "a", "")
+	must(t, s.Delete(metaOf("ns", "a", "22", "y")))
+	wantTold(t, told, "a deletion of what is not there")
+
+	must(t, s.Add(metaOf("ns", "a", "30", "y")))
+	s.drop(key, "another")
+	wantHeld(t, s, "a", "30")
+	s.drop(key, "nsa")
+	wantHeld(t, s, "a", "")
+	if err := s.Add("text"); err == nil {
+		t.Error("a text is taken for an object")
+	}
+}
+
+// TestStoreReplace: a list overrules whatever was noted, in the namespace that it is of.
+func TestStoreReplace(t *testing.T) {
+	s, told := newTestStore()
+	synced := 0
+	here := &part{store: s, namespace: "ns", synced: func() { synced++ }}
+	must(t, s.Add(metaOf("ns", "same", "5", "x")))
+	must(t, s.Add(metaOf("ns", "changed", "5", "x")))
+	must(t, s.Add(metaOf("ns", "gone", "5", "x")))
+	must(t, s.Add(metaOf("other", "kept", "5", "x")))
+	told.take()
+	must(t, here.Replace([]any{
+		metaOf("ns", "same", "7", "x"), metaOf("ns", "changed", "3", "y"), metaOf("ns", "new", "7", "x"),
+	}, "8"))
+	wantTold(t, told, "a list", "ns/changed", "ns/gone", "ns/new")
+	wantHeld(t, s, "same", "7")
+	wantHeld(t, s, "changed", "3")
+	wantHeld(t, s, "gone", "")
+	if s.get(types.NamespacedName{Namespace: "other", Name: "kept"}) == nil {
+		t.Error("the list of a namespace takes away what is in another one")
+	}
+	if synced != 1 || s.size() != 4 {
+		t.Errorf("synced %d times, %d objects", synced, s.size())
+	}
+	everywhere := &part{store: s, synced: func() { synced++ }}
+	must(t, everywhere.Replace(nil, "9"))
+	if synced != 2 || s.size() != 0 {
+		t.Errorf("after an empty list: synced %d times, %d objects", synced, s.size())
+	}
+	if everywhere.Replace([]any{"text"}, "10") == nil || synced != 2 {
+		t.Error("a list of texts is taken for one of objects")
+	}
+}
+
+// TestStoreConcurrently has a watch, lists, notes of writes and readers use a store at the same time. The race detector looks
+// on, and in the end the youngest version of everything is held.
+func TestStoreConcurrently(t *testing.T) {
+	const objects, versions = 20, 200
+	s, _ := newTestStore()
+	var group sync.WaitGroup
+	each := func(do func(name, version string) error) {
+		group.Go(func() {
+			for version := 1; version <= versions; version++ {
+				for i := range objects {
+					if err := do(fmt.Sprintf("o%d", i), strconv.Itoa(version)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	each(func(name, version string) error { return s.Add(metaOf("ns", name, version, version)) })
+	each(func(name, version string) error { return s.Update(metaOf("ns", name, version, version)) })
+	each(func(name, version string) error {
+		observation := Observe(metaOf("ns", name, version, version), s.policy)
+		s.put(types.NamespacedName{Namespace: "ns", Name: name}, &observation)
+		return nil
+	})
+	each(func(name, _ string) error {
+		key := types.NamespacedName{Namespace: "ns", Name: name}
+		if held := s.get(key); held != nil && held.Origin != held.ResourceVersion {
+			return fmt.Errorf("half of an observation is held: %+v", held)
+		}
+		s.drop(key, "another")
+		s.size()
+		return nil
+	})
+	elsewhere := &part{store: s, namespace: "other", synced: func() {}}
+	each(func(name, version string) error {
+		return elsewhere.Replace([]any{metaOf("other", name, version, version)}, version)
+	})
+	group.Wait()
+	for i := range objects {
+		wantHeld(t, s, fmt.Sprintf("o%d", i), strconv.Itoa(versions))
+	}
+	if s.size() != objects+1 {
+		t.Errorf("%d objects are held, want those and the one of the last list", s.size())
+	}
+}

@@ -1,0 +1,271 @@
+package live
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/target"
+)
+
+// View shows the objects of the target cluster that have the managed-by label, by one watch for each kind in use. What it
+// does not see, because it is not watched or not in its namespaces, it reads from the API server. It is safe for
+// concurrent use.
+type View struct {
+	Options
+	reader *Reader
+
+	mu sync.Mutex
+	// begin runs a watch until the context of Start ends; nil before Start, when nothing is watched.
+	begin   func(*kindWatch, metadata.Getter)
+	watches map[schema.GroupKind]*kindWatch
+	// uses are the kinds that each user needs, users the number of users of each kind.
+	uses  map[types.NamespacedName][]unique.Handle[schema.GroupVersionKind]
+	users map[schema.GroupKind]int
+	// listener is told which objects changed.
+	listener atomic.Pointer[func(object.Key)]
+}
+
+// Options are the settings of a View.
+type Options struct {
+	// Objects reaches the target cluster.
+	Objects *target.Objects
+	// Policy says whose fields are taken over.
+	Policy fieldowner.Policy
+	// ManagedBy is the value of the managed-by label.
+	ManagedBy string
+	// Namespaces restrict what is watched; empty for all.
+	Namespaces []string
+	Clock      clock.Clock
+}
+
+// NewView returns a view that watches nothing until it is started.
+func NewView(options Options) *View {
+	return &View{
+		Options: options,
+		reader:  NewReader(options.Objects, options.Policy),
+		watches: map[schema.GroupKind]*kindWatch{},
+		uses:    map[types.NamespacedName][]unique.Handle[schema.GroupVersionKind]{},
+		users:   map[schema.GroupKind]int{},
+	}
+}
+
+// Start watches what is in use until the context ends. It is called by a manager, once it leads.
+func (v *View) Start(ctx context.Context) error {
+	v.mu.Lock()
+	v.begin = func(w *kindWatch, collection metadata.Getter) {
+		var watchCtx context.Context
+		watchCtx, w.cancel = context.WithCancel(ctx)
+		w.run(watchCtx, collection, v.ManagedBy)
+	}
+	var needed []schema.GroupVersionKind
+	for _, handles := range v.uses {
+		for _, handle := range handles {
+			needed = append(needed, handle.Value())
+		}
+	}
+	v.mu.Unlock()
+	_, _ = v.Objects.Mapping(corev1.SchemeGroupVersion.WithKind("Namespace")) // learns all kinds, before the first one is needed
+	for _, gvk := range needed {
+		v.ensure(gvk)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// Listen sets who is told, without delay and in no order, which objects changed in a way that may ask for a decision. The
+// listener must not block.
+func (v *View) Listen(listener func(object.Key)) { v.listener.Store(&listener) }
+
+// Use replaces the kinds that a user needs, each named once. A watch ends when nobody needs its kind any more.
+func (v *View) Use(user types.NamespacedName, gvks []schema.GroupVersionKind) {
+	for _, unused := range v.replaceUse(user, gvks) {
+		unused.cancel()
+	}
+	for _, gvk := range gvks {
+		v.ensure(gvk)
+	}
+}
+
+// replaceUse returns the watches that nobody needs any more.
+func (v *View) replaceUse(user types.NamespacedName, gvks []schema.GroupVersionKind) []*kindWatch {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	handles := make([]unique.Handle[schema.GroupVersionKind], 0, len(gvks)) // a word each: there is a list for each user
+	for _, gvk := range gvks {
+		v.users[gvk.GroupKind()]++
+		handles = append(handles, unique.Make(gvk))
+	}
+	var unused []*kindWatch
+	for _, handle := range v.uses[user] {
+		gk := handle.Value().GroupKind()
+		if v.users[gk]--; v.users[gk] > 0 {
+			continue
+		}
+		delete(v.users, gk)
+		if w, watched := v.watches[gk]; watched {
+			unused = append(unused, w)
+			delete(v.watches, gk)
+		}
+	}
+	delete(v.uses, user)
+	if len(gvks) > 0 {
+		v.uses[user] = handles
+	}
+	return unused
+}
+
+// ensure begins to watch a kind that is in use and not watched. It does nothing about a kind that is not served at the
+// moment; that is tried again with the next use.
+func (v *View) ensure(gvk schema.GroupVersionKind) {
+	if !v.lacks(gvk.GroupKind()) {
+		return
+	}
+	collection, mapping, err := v.Objects.Collection(gvk)
+	if err != nil {
+		return // whoever reads the objects is told
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.lacksLocked(gvk.GroupKind()) {
+		return
+	}
+	w := &kindWatch{gk: gvk.GroupKind(), clock: v.Clock, decided: make(chan struct{})}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace && len(v.Namespaces) > 0 {
+		w.namespaces = v.Namespaces
+	}
+	w.store = &store{
+		policy:  v.Policy,
+		clock:   v.Clock,
+		objects: map[types.NamespacedName]*Observation{},
+		changed: func(name types.NamespacedName) { v.tell(w.gk, name) },
+	}
+	v.watches[w.gk] = w
+	v.begin(w, collection)
+}
+
+// lacks tells whether a kind is in use and not watched.
+func (v *View) lacks(gk schema.GroupKind) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.lacksLocked(gk)
+}
+
+func (v *View) lacksLocked(gk schema.GroupKind) bool {
+	running, watched := v.watches[gk]
+	return v.begin != nil && v.users[gk] > 0 && (!watched || running.ended())
+}
+
+// tell passes on that an object changed.
+func (v *View) tell(gk schema.GroupKind, name types.NamespacedName) {
+	if listener := v.listener.Load(); listener != nil {
+		(*listener)(object.Key{Group: gk.Group, Kind: gk.Kind, Namespace: name.Namespace, Name: name.Name})
+	}
+}
+
+// watchOf returns the watch that shows a kind, nil if there is none.
+func (v *View) watchOf(gvk schema.GroupVersionKind) *kindWatch {
+	v.ensure(gvk)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.watches[gvk.GroupKind()]
+}
+
+// Read returns the state of every object named in refs, as the watches show it. "Absent" means that there is no such
+// object with the managed-by label. It never fails as a whole: what could not be read is Unknown.
+func (v *View) Read(ctx context.Context, refs []object.Ref) map[object.Key]State {
+	return v.read(ctx, refs, false)
+}
+
+// Confirm returns the state of every object named in refs, like Read, but "Absent" means that the API server has no such
+// object.
+func (v *View) Confirm(ctx context.Context, refs []object.Ref) map[object.Key]State {
+	return v.read(ctx, refs, true)
+}
+
+// Fetch returns the state of every object named in refs as the API server tells it now.
+func (v *View) Fetch(ctx context.Context, refs []object.Ref) map[object.Key]State {
+	return v.reader.Read(ctx, refs)
+}
+
+func (v *View) read(ctx context.Context, refs []object.Ref, confirm bool) map[object.Key]State {
+	states := make(map[object.Key]State, len(refs))
+	usable := map[schema.GroupKind]*kindWatch{}
+	var unseen []object.Ref
+	for _, ref := range refs {
+		w, asked := usable[ref.GroupKind()]
+		if !asked {
+			if w = v.watchOf(ref.GroupVersionKind); w != nil && !w.usable(ctx) {
+				w = nil
+			}
+			usable[ref.GroupKind()] = w
+		}
+		if w == nil || !w.covers(ref.Namespace) {
+			unseen = append(unseen, ref)
+			continue
+		}
+		observation := w.store.get(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		switch {
+		case observation != nil:
+			states[ref.Key()] = State{Presence: Present, Observation: *observation}
+		case confirm:
+			unseen = append(unseen, ref)
+		default:
+			states[ref.Key()] = State{Presence: Absent}
+		}
+	}
+	for key, state := range v.reader.Read(ctx, unseen) {
+		states[key] = state
+	}
+	return states
+}
+
+// Watches tells whether an object's changes and its end are noticed at once.
+func (v *View) Watches(ref object.Ref) bool {
+	w := v.watchOf(ref.GroupVersionKind)
+	return w != nil && w.state() == stateWatching && w.store.get(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) != nil
+}
+
+// Note takes in what an object became by a write of ours, before the watch shows it.
+func (v *View) Note(ref object.Ref, observation Observation) {
+	w := v.watchOf(ref.GroupVersionKind)
+	if w == nil || !w.covers(ref.Namespace) || observation.ManagedBy != v.ManagedBy {
+		return
+	}
+	w.store.put(types.NamespacedName{Namespace: shared(ref.Namespace), Name: ref.Name}, &observation)
+}
+
+// NoteGone takes in that the object of a UID was deleted, before the watch shows it.
+func (v *View) NoteGone(ref object.Ref, uid types.UID) {
+	if w := v.watchOf(ref.GroupVersionKind); w != nil {
+		w.store.drop(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, uid)
+	}
+}
+
+// Counts are the number of watches in each state, and of objects of each kind.
+type Counts struct {
+	Watches map[string]int
+	Objects map[schema.GroupKind]int
+}
+
+// Counts returns what is watched at the moment.
+func (v *View) Counts() Counts {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	counts := Counts{Watches: map[string]int{}, Objects: map[schema.GroupKind]int{}}
+	for gk, w := range v.watches {
+		counts.Watches[w.state()]++
+		counts.Objects[gk] = w.store.size()
+	}
+	return counts
+}

@@ -1,0 +1,67 @@
+package managedresource
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"unique"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// pooledMaps is how many different sets of labels or annotations a Compactor holds once for all objects that have them.
+const pooledMaps = 4096
+
+// Compactor makes ManagedResources small before a cache keeps them: nearly all of their memory is inventory, in which most
+// strings and labels repeat. It is safe for concurrent use.
+type Compactor struct {
+	mu   sync.Mutex
+	pool map[string]map[string]string
+}
+
+// NewCompactor returns a Compactor.
+func NewCompactor() *Compactor {
+	return &Compactor{pool: map[string]map[string]string{}}
+}
+
+// Compact drops who owns which field of a ManagedResource, and lets its inventory share memory with others. The result must
+// not be changed. Objects of other types are returned as they are. It never fails; it is a transform of a cache.
+func (c *Compactor) Compact(obj any) (any, error) {
+	mr, ok := obj.(*resourcesv1alpha1.ManagedResource)
+	if !ok {
+		return obj, nil
+	}
+	mr.ManagedFields = nil
+	resources := make([]resourcesv1alpha1.ObjectReference, len(mr.Status.Resources)) // a decoder's slices have room for more
+	for i, entry := range mr.Status.Resources {
+		entry.APIVersion, entry.Kind, entry.Namespace = shared(entry.APIVersion), shared(entry.Kind), shared(entry.Namespace)
+		entry.Labels, entry.Annotations = c.share(entry.Labels), c.share(entry.Annotations)
+		resources[i] = entry
+	}
+	mr.Status.Resources = resources
+	return mr, nil
+}
+
+// share returns a map that is equal to the given one, and held once.
+func (c *Compactor) share(values map[string]string) map[string]string {
+	if len(values) == 0 {
+		return nil
+	}
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		text.WriteString(key + "\x00" + values[key] + "\x00")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if pooled, known := c.pool[text.String()]; known {
+		return pooled
+	}
+	if len(c.pool) < pooledMaps {
+		c.pool[text.String()] = values
+	}
+	return values
+}
+
+// shared returns the string that all equal ones share the memory of.
+func shared(text string) string { return unique.Make(text).Value() }

@@ -1,0 +1,82 @@
+package managedresource
+
+import (
+	"testing"
+	"time"
+
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// TestContestsSlowDown goes through the delays of an object that is changed again as soon as it is put back.
+func TestContestsSlowDown(t *testing.T) {
+	const tolerated = 0
+	contests, key := newContests(), object.Key{Kind: "ConfigMap", Name: "x"}
+	now := time.Unix(1_000_000, 0)
+	for i, want := range []time.Duration{
+		tolerated, tolerated, tolerated, tolerated, tolerated,
+		time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, 64 * time.Second,
+		128 * time.Second, 256 * time.Second, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute,
+	} {
+		opened := contests.corrected(key, "other", now)
+		known := contests.of(key, now)
+		if delay := known.resumes().Sub(now); delay != want {
+			t.Errorf("correction %d: the next one is %s later, want %s", i+1, delay, want)
+		}
+		if first := i == contestTolerance; opened != first {
+			t.Errorf("correction %d opens a contest: %v", i+1, opened)
+		}
+		if open := i >= contestTolerance; known.open() != open || contests.count(now) == 1 != open {
+			t.Errorf("correction %d: open %v, counted %d", i+1, known.open(), contests.count(now))
+		}
+		now = known.resumes()
+	}
+	// However long it goes on: the number of doublings must not overflow.
+	for range 100 {
+		contests.corrected(key, "other", now)
+	}
+	if delay := contests.of(key, now).resumes().Sub(now); delay != 5*time.Minute {
+		t.Errorf("after 117 corrections the next one is %s later", delay)
+	}
+}
+
+// TestContestsAreForgotten: neither earlier nor later than contestMemory after the last correction.
+func TestContestsAreForgotten(t *testing.T) {
+	contests, key := newContests(), object.Key{Kind: "ConfigMap", Name: "x"}
+	start := time.Unix(1_000_000, 0)
+	for range contestTolerance + 1 {
+		contests.corrected(key, "other", start)
+	}
+	last := start.Add(contestMemory)
+	if !contests.of(key, last).open() || contests.count(last) != 1 {
+		t.Error("the contest is forgotten too early")
+	}
+	if contests.count(last.Add(time.Nanosecond)) != 0 || len(contests.byObject) != 0 {
+		t.Error("count does not forget the contest")
+	}
+	contests.corrected(key, "other", start)
+	if contests.corrected(key, "another", last.Add(time.Second)); contests.of(key, last.Add(time.Second)).corrections != 1 {
+		t.Error("corrections of long ago count")
+	}
+}
+
+// TestContestsNameManagers: each once, in one order, and nobody else's.
+func TestContestsNameManagers(t *testing.T) {
+	contests := newContests()
+	ref := object.Ref{Namespace: "ns", Name: "x"}
+	ref.Version, ref.Kind = "v1", "ConfigMap"
+	now := time.Unix(1_000_000, 0)
+	for _, manager := range []string{"zeta", "", "alpha", "zeta"} {
+		contests.corrected(ref.Key(), manager, now)
+	}
+	const want = `v1/ConfigMap/ns/x keeps being changed by the field manager "alpha" and "zeta": let one of the two leave the fields alone`
+	if got := contests.of(ref.Key(), now).describe(ref); got != want {
+		t.Errorf("%s", got)
+	}
+	if other := contests.of(object.Key{Kind: "ConfigMap", Name: "y"}, now); other.corrections != 0 {
+		t.Errorf("another object has %+v", other)
+	}
+	const nobody = "v1/ConfigMap/ns/x keeps being changed by somebody: let one of the two leave the fields alone"
+	if got := (contest{}).describe(ref); got != nobody {
+		t.Errorf("%s", got)
+	}
+}

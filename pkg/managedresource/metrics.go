@@ -1,0 +1,245 @@
+package managedresource
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/live"
+)
+
+const metricsNamespace = "resource_manager"
+
+// greatestManagers is how many different field managers metrics name: anybody may invent more.
+const greatestManagers = 100
+
+// Metrics count what the controller does. A nil *Metrics counts nothing.
+type Metrics struct {
+	duration   *prometheus.HistogramVec
+	changes    *prometheus.CounterVec
+	drift      *prometheus.CounterVec
+	correction *prometheus.CounterVec
+	delay      prometheus.Histogram
+
+	registry prometheus.Registerer
+
+	mu       sync.Mutex
+	states   map[types.NamespacedName]map[string]int
+	managers map[string]bool
+}
+
+// NewMetrics returns metrics that are registered with a registry.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: metricsNamespace, Name: name, Help: help}, labels)
+	}
+	metrics := &Metrics{
+		registry: registry,
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: metricsNamespace, Name: "reconcile_duration_seconds",
+			Help:    "Duration of reconciles of ManagedResources by outcome.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 11),
+		}, []string{"outcome"}),
+		changes:    counter("object_changes_total", "What was done about objects of the target cluster.", "change"),
+		drift:      counter("drift_detected_total", "Objects that were found changed or deleted by somebody else.", "group", "kind", "manager"),
+		correction: counter("drift_corrected_total", "Objects that were put back.", "group", "kind", "manager"),
+		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: metricsNamespace, Name: "drift_correction_duration_seconds",
+			Help:    "Time from the event that showed a change by somebody else until the object was put back.",
+			Buckets: prometheus.ExponentialBuckets(0.002, 3, 12),
+		}),
+		states:   map[types.NamespacedName]map[string]int{},
+		managers: map[string]bool{},
+	}
+	registry.MustRegister(metrics.duration, metrics.changes, metrics.drift, metrics.correction, metrics.delay)
+	return metrics
+}
+
+// observe adds the gauges that are read when they are asked for.
+func (m *Metrics) observe(view *live.View, contests *contests, clk clock.PassiveClock) {
+	if m != nil {
+		m.registry.MustRegister(&gauges{metrics: m, view: view, contests: contests, clock: clk})
+	}
+}
+
+func (m *Metrics) reconciled(outcome string, took time.Duration) {
+	if m != nil {
+		m.duration.WithLabelValues(outcome).Observe(took.Seconds())
+	}
+}
+
+// detected counts the drift among decisions.
+func (m *Metrics) detected(changes []change) {
+	for _, change := range changes {
+		if m != nil && change.drift {
+			m.drift.WithLabelValues(change.Group, change.Kind, m.name(change.observation.Writer)).Inc()
+		}
+	}
+}
+
+// corrected counts an object that was put back.
+func (m *Metrics) corrected(change *change, now time.Time) {
+	if m == nil {
+		return
+	}
+	m.correction.WithLabelValues(change.Group, change.Kind, m.name(change.observation.Writer)).Inc()
+	if seen := change.observation.Seen; seen != 0 {
+		m.delay.Observe(now.Sub(time.Unix(0, seen)).Seconds())
+	}
+}
+
+// name bounds how many managers are told apart.
+func (m *Metrics) name(manager string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.managers[manager] && len(m.managers) >= greatestManagers {
+		return "other"
+	}
+	m.managers[manager] = true
+	return manager
+}
+
+// concluded counts what a pass did, and replaces the states of a ManagedResource's objects.
+func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally tally) {
+	if m == nil {
+		return
+	}
+	states := map[string]int{
+		"failed": len(tally.failed) + len(tally.unreleased) + len(tally.undeletable), "waiting": len(tally.waiting), "deleting": len(tally.pending),
+	}
+	for _, change := range changes {
+		m.changes.WithLabelValues(outcomeOf(change)).Inc()
+		if change.manifest != nil && change.err == nil && change.action != actionWait {
+			states["applied"]++
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.states[owner] = states
+}
+
+// settled notes that all objects of a ManagedResource are as they were applied.
+func (m *Metrics) settled(owner types.NamespacedName, objects int) {
+	if m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.states[owner] = map[string]int{"applied": objects}
+	}
+}
+
+// forget drops a ManagedResource.
+func (m *Metrics) forget(owner types.NamespacedName) {
+	if m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.states, owner)
+	}
+}
+
+// outcomeOfReconcile names how a reconcile ended: with an error, or with what ResourcesApplied says.
+func outcomeOfReconcile(mr *resourcesv1alpha1.ManagedResource, err error) string {
+	applied := conditionOf(mr.Status, resourcesv1alpha1.ResourcesApplied)
+	switch {
+	case err != nil:
+		return "error"
+	case applied.Status == resourcesv1alpha1.ConditionTrue:
+		return "applied"
+	case applied.Status == resourcesv1alpha1.ConditionFalse:
+		return "failed"
+	}
+	return "progressing"
+}
+
+// outcomeOf names what became of a change, for metrics.
+func outcomeOf(change change) string {
+	switch {
+	case change.action == actionConflict:
+		return "conflict"
+	case change.err != nil:
+		return "failed"
+	}
+	switch change.action {
+	case actionCreate:
+		return "created"
+	case actionApply:
+		if change.unchanged {
+			return "unchanged"
+		}
+		return "updated"
+	case actionDelete, actionForget:
+		return "pruned"
+	case actionRelease:
+		return "released"
+	case actionWait:
+		return "waiting"
+	}
+	return "skipped"
+}
+
+// gauges are collected when they are asked for.
+type gauges struct {
+	metrics  *Metrics
+	view     *live.View
+	contests *contests
+	clock    clock.PassiveClock
+}
+
+var (
+	objectsGauge = prometheus.NewDesc(metricsNamespace+"_objects",
+		"Objects of all ManagedResources by the state in which the last reconcile left them.", []string{"state"}, nil)
+	inventoryGauge = prometheus.NewDesc(metricsNamespace+"_inventory_largest_objects",
+		"Number of objects of the largest ManagedResource.", nil, nil)
+	contestedGauge = prometheus.NewDesc(metricsNamespace+"_contested_objects",
+		"Objects that somebody else changes again and again, so that they are put back ever more slowly.", nil, nil)
+	watchesGauge = prometheus.NewDesc(metricsNamespace+"_live_watches",
+		"Kinds of the target cluster that are watched, by the state of the watch.", []string{"state"}, nil)
+	watchedGauge = prometheus.NewDesc(metricsNamespace+"_live_objects",
+		"Objects of the target cluster that watches show.", []string{"group", "kind"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (g *gauges) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, description := range []*prometheus.Desc{objectsGauge, inventoryGauge, contestedGauge, watchesGauge, watchedGauge} {
+		descriptions <- description
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g *gauges) Collect(metrics chan<- prometheus.Metric) {
+	gauge := func(description *prometheus.Desc, value int, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, float64(value), labels...)
+	}
+	states, largest := g.metrics.sum()
+	for state, count := range states {
+		gauge(objectsGauge, count, state)
+	}
+	gauge(inventoryGauge, largest)
+	gauge(contestedGauge, g.contests.count(g.clock.Now()))
+	counts := g.view.Counts()
+	for state, count := range counts.Watches {
+		gauge(watchesGauge, count, state)
+	}
+	for gk, count := range counts.Objects {
+		gauge(watchedGauge, count, gk.Group, gk.Kind)
+	}
+}
+
+// sum returns the objects in each state, and how many the largest ManagedResource has.
+func (m *Metrics) sum() (states map[string]int, largest int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	states = map[string]int{"applied": 0, "failed": 0, "waiting": 0, "deleting": 0}
+	for _, counts := range m.states {
+		all := 0
+		for state, count := range counts {
+			states[state] += count
+			all += count
+		}
+		largest = max(largest, all)
+	}
+	return states, largest
+}

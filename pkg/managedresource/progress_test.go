@@ -1,0 +1,51 @@
+package managedresource
+
+import (
+	"errors"
+	"testing"
+
+	"k8s.io/utils/ptr"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+func TestProgressOf(t *testing.T) {
+	for reason, stays := range map[string]bool{
+		"":                                             false,
+		resourcesv1alpha1.ReasonApplyFailed:            true,
+		resourcesv1alpha1.ReasonDeletionFailed:         true,
+		resourcesv1alpha1.ReasonDeletionPending:        true,
+		resourcesv1alpha1.ReasonDecodingFailed:         false,
+		resourcesv1alpha1.ReasonApplySucceeded:         false,
+		resourcesv1alpha1.ReasonDependencyNotReady:     false,
+		resourcesv1alpha1.ReasonManagedResourceIgnored: false,
+	} {
+		got := progressOf(resourcesv1alpha1.Condition{Reason: reason, Message: "before"})
+		if got.status != resourcesv1alpha1.ConditionProgressing {
+			t.Errorf("after %q the status is %s", reason, got.status)
+		}
+		if stays != (got.reason == reason && got.message == "before") || !stays && got.reason != resourcesv1alpha1.ReasonApplyProgressing {
+			t.Errorf("after %q the condition says %s: %s", reason, got.reason, got.message)
+		}
+	}
+}
+
+func TestHasNews(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*pass)
+		want   bool
+	}{
+		"nothing":                {func(*pass) {}, false},
+		"the first time":         {func(p *pass) { p.mr.Status.SecretsDataChecksum = nil }, true},
+		"other data":             {func(p *pass) { p.checksum = "other" }, true},
+		"another spec":           {func(p *pass) { p.mr.Generation++ }, true},
+		"data that is not whole": {func(p *pass) { p.checksum, p.problems = "other", []problem{{err: errors.New("bad")}} }, false},
+	} {
+		p := &pass{mr: &resourcesv1alpha1.ManagedResource{}, checksum: "same"}
+		p.mr.Status.SecretsDataChecksum = ptr.To("same")
+		test.change(p)
+		if got := p.hasNews(); got != test.want {
+			t.Errorf("%s: hasNews is %v", name, got)
+		}
+	}
+}

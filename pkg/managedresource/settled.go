@@ -1,0 +1,144 @@
+package managedresource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// inputsFormat is part of every digest of inputs. It changes when the same inputs are to have another effect than in the
+// version before.
+const inputsFormat = "1"
+
+// settled tells whether the last reconcile was complete and nothing has changed since: neither what it worked from nor any
+// object. It takes this from caches and watches, so that rest costs no request.
+func (p *pass) settled(ctx context.Context) (bool, error) {
+	status := p.mr.Status
+	if p.Options.AlwaysUpdate || status.AppliedInputs == "" || status.ObservedGeneration != p.mr.Generation ||
+		conditionOf(status, resourcesv1alpha1.ResourcesApplied).Status != resourcesv1alpha1.ConditionTrue {
+		return false, nil
+	}
+	p.resolveScopes()
+	versions, err := p.secretVersions(ctx)
+	if err != nil {
+		return false, err
+	}
+	inputs, err := p.inputs(ctx, versions, slices.Collect(maps.Keys(p.recorded)))
+	if err != nil || inputs != status.AppliedInputs {
+		return false, err
+	}
+	if blocked, err := p.dependencies(ctx); blocked != nil || err != nil {
+		return false, err
+	}
+	return p.undisturbed(ctx), nil
+}
+
+// undisturbed tells whether every recorded object is as it was applied.
+func (p *pass) undisturbed(ctx context.Context) bool {
+	manifests := make([]object.Manifest, 0, len(p.recorded))
+	var bare []object.Ref
+	for _, entry := range p.recorded {
+		manifest := recordedManifest(entry)
+		if manifest.Directive.Bare {
+			bare = append(bare, manifest.Ref) // no watch shows it
+			continue
+		}
+		manifests = append(manifests, manifest)
+	}
+	states := p.Live.Read(ctx, refsOf(manifests))
+	p.tolerated.leaveOut(p.self.owner, states)
+	for _, change := range p.planWave(ctx, manifests, states, nil) {
+		if change.action != actionSkip {
+			return false
+		}
+	}
+	for _, state := range p.Live.Confirm(ctx, bare) {
+		if state.Presence != live.Present {
+			return false
+		}
+	}
+	return true
+}
+
+// recordedManifest returns what the inventory remembers of a manifest: enough to tell whether it has to be applied again.
+func recordedManifest(entry resourcesv1alpha1.ObjectReference) object.Manifest {
+	sent, _, _ := strings.Cut(entry.Digest, digestSeparator)
+	return object.Manifest{
+		Ref: refOfEntry(entry), Digest: sent, Labels: entry.Labels, Annotations: entry.Annotations,
+		Directive: directive.Of(entry.Annotations),
+	}
+}
+
+// secretVersions returns what tells the states of the referenced Secrets apart, from their metadata alone.
+func (p *pass) secretVersions(ctx context.Context) ([]string, error) {
+	versions := make([]string, 0, len(p.mr.Spec.SecretRefs))
+	for _, reference := range p.mr.Spec.SecretRefs {
+		secret := &metav1.PartialObjectMetadata{}
+		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		err := p.Source.Get(ctx, types.NamespacedName{Namespace: p.mr.Namespace, Name: reference.Name}, secret)
+		switch {
+		case apierrors.IsNotFound(err):
+			versions = append(versions, reference.Name+" is missing")
+		case err != nil:
+			return nil, fmt.Errorf("look for Secret %s/%s: %w", p.mr.Namespace, reference.Name, err)
+		default:
+			versions = append(versions, secretVersion(secret))
+		}
+	}
+	return versions, nil
+}
+
+func secretVersion(secret metav1.Object) string {
+	return secret.GetName() + "/" + string(secret.GetUID()) + "/" + secret.GetResourceVersion()
+}
+
+// inputs returns the digest of all that decides about what is applied.
+func (p *pass) inputs(ctx context.Context, secretVersions []string, objects []object.Key) (string, error) {
+	spec, specErr := json.Marshal(p.mr.Spec)
+	scaled, scaledErr := p.scaledAmong(ctx, objects)
+	if err := errors.Join(specErr, scaledErr); err != nil {
+		return "", fmt.Errorf("digest what ManagedResource %s is made of: %w", p.self.owner, err)
+	}
+	parts := [][]byte{[]byte(inputsFormat), []byte(p.self.String()), []byte(p.Options.ManagedBy), spec}
+	for _, text := range slices.Concat(secretVersions, []string{""}, scaled) {
+		parts = append(parts, []byte(text))
+	}
+	return object.Digest(parts...), nil
+}
+
+// scaledAmong returns which of the objects HorizontalPodAutoscalers scale, sorted.
+func (p *pass) scaledAmong(ctx context.Context, objects []object.Key) ([]string, error) {
+	list := &autoscalingv2.HorizontalPodAutoscalerList{}
+	if err := p.Autoscalers.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list HorizontalPodAutoscalers of the target cluster: %w", err)
+	}
+	equivalences := newEquivalences(p.mr.Spec.Equivalences)
+	wanted := make(map[object.Key]bool, len(objects))
+	for _, key := range objects {
+		wanted[equivalences.identity(key)] = true
+	}
+	var scaled []string
+	for i := range list.Items {
+		if key, ok := scaledObject(&list.Items[i]); ok && wanted[equivalences.identity(key)] {
+			scaled = append(scaled, equivalences.identity(key).String())
+		}
+	}
+	slices.Sort(scaled)
+	return scaled, nil
+}

@@ -1,0 +1,66 @@
+package integration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// TestBinaryHandsOver has a ManagedResource wait for an object that another one has, and lets that one go of it in several
+// ways. The heir must notice at once: conflicts are not tried again before the sync period, which is an hour here.
+func TestBinaryHandsOver(t *testing.T) {
+	f := newFixture(t)
+	f.start(noElection + "controllers: {managedResource: {syncPeriod: 1h}}\n")
+	// It is rejected for ever, so it is in an inventory and has no origin.
+	neverThere := strings.Replace(f.configMap("never-there", "1"), "\ndata:", "\nspec: {}\ndata:", 1)
+	for name, test := range map[string]struct {
+		object  string
+		first   string
+		release func(first *resourcesv1alpha1.ManagedResource)
+	}{
+		"it leaves the manifests": {
+			object: "leaves", release: func(first *resourcesv1alpha1.ManagedResource) { f.secret(first.Name, "objects.yaml", "") },
+		},
+		"its ManagedResource is deleted": {
+			object: "deleted", release: func(first *resourcesv1alpha1.ManagedResource) { must(t, f.client.Delete(f.ctx, first)) },
+		},
+		"its ManagedResource is deleted and keeps its objects": {
+			object: "kept", release: func(first *resourcesv1alpha1.ManagedResource) {
+				f.change(first, func() { first.Spec.KeepObjects = ptr.To(true) })
+				must(t, f.client.Delete(f.ctx, first))
+			},
+		},
+		"it was never there": {
+			object: "never-there", first: neverThere,
+			release: func(first *resourcesv1alpha1.ManagedResource) { f.secret(first.Name, "objects.yaml", "") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.first == "" {
+				test.first = f.configMap(test.object, "of the first")
+			}
+			first := f.manage("first-"+test.object, test.first)
+			f.eventually("the first has it", func() bool {
+				condition := f.condition(first.Name)
+				return condition.Status == resourcesv1alpha1.ConditionTrue || strings.Contains(condition.Message, "unknown field")
+			})
+			f.manage("second-"+test.object, f.configMap(test.object, "of the second"))
+			f.eventually("the second notices the conflict", func() bool {
+				return strings.Contains(f.condition("second-"+test.object).Message, "belongs to ManagedResource")
+			})
+			started := time.Now()
+			test.release(first)
+			f.eventually("the second has it", func() bool {
+				live := f.liveConfigMap(test.object)
+				return live != nil && live.Data["key"] == "of the second"
+			})
+			if took := time.Since(started); took > 5*time.Second {
+				t.Errorf("the hand-over took %s", took)
+			}
+		})
+	}
+}
