@@ -47,15 +47,23 @@ clean: ## Remove bin/ and what `make demo` started.
 .PHONY: test
 test: controlplane ## Run all tests, with a real control plane.
 	@echo "Running all tests$(if $(RACE), with,: no C compiler, so without) the race detector, this takes a few minutes."
-	$(GO) test $(RACE) -timeout 20m ./...
+	$(GO) test $(RACE) -timeout 45m ./...
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane.
 	$(GO) test -short -timeout 5m ./...
 
 .PHONY: bench
-bench: controlplane ## Run the benchmarks, with a real control plane.
-	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
+bench: controlplane build bin/bench ## Measure the resource-manager (10 minutes; BENCHFLAGS, see docs/performance.md).
+	bin/bench --json bin/bench.json $(BENCHFLAGS)
+
+.PHONY: bin/bench
+bin/bench:
+	@$(GO) build -o $@ ./test/bench
+
+.PHONY: bench-micro
+bench-micro: ## Run the benchmarks of single functions.
+	$(GO) test -short -run '^$$' -bench . -benchmem ./...
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME (30s).

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+)
+
+const (
+	// A phase begins when the other controllers have written nothing for a moment.
+	controllersQuiet = 2 * time.Second
+	controllersMost  = 2 * time.Minute
+	// A phase's requests are counted until the resource-manager has sent none for a moment. It may send some at
+	// intervals, which is not waited out.
+	managerQuiet = 3 * time.Second
+	managerMost  = 15 * time.Second
+	// After a start it may be busy for longer, and pause.
+	startQuiet = 5 * time.Second
+	startMost  = 5 * time.Minute
+	// warmUp is the number of ManagedResources with which the API server is warmed up.
+	warmUp = 16
+	// managedSet is the workload of the resource-manager.
+	managedSet = "managed"
+)
+
+// bench is one run.
+type bench struct {
+	options  options
+	cp       *controlplane.ControlPlane
+	user     *user
+	bare     *bareClient
+	audit    *audit
+	manager  *manager
+	managed  workload
+	revision int
+	results  results
+	began    time.Time
+	progress io.Writer
+}
+
+// run measures, and reports to out and the files that were asked for.
+func run(ctx context.Context, opts options, out, progress io.Writer) (err error) {
+	base, err := readBase(opts.Base)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "trellis-bench-")
+	if err != nil {
+		return fmt.Errorf("make a directory for the run: %w", err)
+	}
+	defer func() {
+		if opts.Keep {
+			fmt.Fprintln(progress, "Logs and audit log are in", dir)
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}()
+	b := &bench{options: opts, progress: progress, began: time.Now()}
+	b.say("starting a control plane")
+	auditLog := filepath.Join(dir, "audit.log")
+	b.cp, err = controlplane.Start(ctx, controlplane.Options{
+		ControllerManager: true, Dir: filepath.Join(dir, "controlplane"), AuditLog: auditLog,
+		// Envtest's default has room for 254 Services.
+		APIServerArgs: map[string][]string{"service-cluster-ip-range": {"10.0.0.0/14"}},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.cp.Stop()) }()
+	if b.audit, err = openAudit(auditLog); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.audit.file.Close()) }()
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	if err := b.measureAll(ctx); err != nil {
+		return err
+	}
+	return b.results.publish(opts, base, out)
+}
+
+// say reports progress.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(b.progress, "%6.1fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// prepare makes what all phases need, and warms the API server up: its first requests are slow.
+func (b *bench) prepare(ctx context.Context) error {
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return err
+	}
+	_, err = envtest.InstallCRDs(b.cp.Config(), envtest.CRDInstallOptions{
+		Paths: []string{filepath.Join(root, "config", "crd")}, ErrorIfPathMissing: true,
+	})
+	if err != nil {
+		return fmt.Errorf("install the CustomResourceDefinitions: %w", err)
+	}
+	if b.user, err = newUser(b.cp.Config()); err != nil {
+		return err
+	}
+	if b.bare, err = newBareClient(b.cp.Config()); err != nil {
+		return err
+	}
+	if b.results, err = newResults(ctx, b.options, b.cp); err != nil {
+		return err
+	}
+	b.manager = &manager{cp: b.cp, options: b.options}
+	b.managed = b.workload(managedSet, "")
+	if err := b.user.createNamespaces(ctx, b.managed); err != nil {
+		return err
+	}
+	b.say("warming the API server up")
+	warm := b.workload("warm-up", limitClass)
+	warm.resources = min(warmUp, warm.resources)
+	_, err = b.limits(ctx, warm)
+	return err
+}
+
+func (b *bench) workload(set, class string) workload {
+	return workload{
+		set: set, class: class, resources: b.options.ManagedResources, objects: b.options.Objects, namespaces: b.options.Namespaces,
+	}
+}
+
+// measureAll runs the phases. The limit is measured on either side of what is compared with it. What follows is measured
+// with a process that has both started with everything there and updated everything.
+func (b *bench) measureAll(ctx context.Context) error {
+	o := b.options
+	more := o.wants(phaseRestart, phaseRest, phaseDrift, phaseDelete)
+	for _, step := range []struct {
+		wanted bool
+		run    func(context.Context) error
+	}{
+		{o.wants(phaseLimit), b.limit},
+		{true, b.manager.start},
+		{true, b.create},
+		{o.wants(phaseUpdate), b.update},
+		{o.wants(phaseLimit) || more, func(context.Context) error { return b.manager.stop() }},
+		{o.wants(phaseLimit), b.limit},
+		{more, b.restart},
+		{more && o.wants(phaseUpdate), b.update},
+		{o.wants(phaseRest), b.rest},
+		{o.wants(phaseDrift), b.drift},
+		{o.wants(phaseDelete), b.delete},
+		{true, func(context.Context) error { return b.manager.stop() }},
+	} {
+		if !step.wanted {
+			continue
+		}
+		if err := step.run(ctx); err != nil {
+			return err
+		}
+	}
+	b.results.PeakBytes = b.manager.peak
+	return nil
+}
+
+// measure times what it takes until all ManagedResources of a workload have reached a goal, once the user has begun.
+func (b *bench) measure(ctx context.Context, name string, w workload, reached goal, begin func(context.Context) error,
+) (phase, error) {
+	if err := b.settle(ctx); err != nil {
+		return phase{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, b.options.Timeout, fmt.Errorf("%s took longer than %s", name, b.options.Timeout))
+	defer cancel()
+	follower, err := b.user.follow(ctx, w)
+	if err != nil {
+		return phase{}, err
+	}
+	measured, err := b.begin(name)
+	if err != nil {
+		return phase{}, err
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return begin(groupCtx) })
+	group.Go(func() error {
+		return follower.await(groupCtx, reached, func(done int) error {
+			b.say("%s: %d of %d ManagedResources", name, done, w.resources)
+			return b.manager.err()
+		})
+	})
+	if err := group.Wait(); err != nil {
+		return phase{}, fmt.Errorf("%s: %w", name, err)
+	}
+	err = b.end(&measured, w.resources*w.objects)
+	b.say("%s: %d objects in %.1fs, %.0f objects/s", name, measured.Objects, measured.Seconds, measured.rate())
+	return measured, err
+}
+
+// settle waits until the other controllers are done with what happened before, and forgets it.
+func (b *bench) settle(ctx context.Context) error {
+	if err := b.audit.settle(ctx, request.byController, controllersQuiet, controllersMost); err != nil {
+		return err
+	}
+	return b.audit.skip()
+}
+
+// begin returns a phase that starts now.
+func (b *bench) begin(name string) (phase, error) {
+	cpu, err := b.manager.cpu()
+	if err != nil {
+		return phase{}, err
+	}
+	usage, err := readUsage()
+	return phase{Name: name, startUsage: usage, startCPU: cpu, started: time.Now()}, err
+}
+
+// end completes a phase that ends now.
+func (b *bench) end(p *phase, objects int) error {
+	p.Seconds, p.Objects = time.Since(p.started).Seconds(), objects
+	usage, err := readUsage()
+	if err != nil {
+		return err
+	}
+	used := usage.since(p.startUsage)
+	p.CPUSeconds = map[string]float64{}
+	for program, cpu := range used.own {
+		p.CPUSeconds[program] = cpu.Seconds()
+	}
+	p.ForeignCPUs = max(0, (used.all-used.own.total()).Seconds()/p.Seconds)
+	cpu, err := b.manager.cpu()
+	p.ManagerCPUSeconds = (cpu - p.startCPU).Seconds()
+	return err
+}

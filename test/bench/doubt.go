@@ -1,0 +1,43 @@
+package main
+
+import "fmt"
+
+// Beyond these a comparison within the run is doubtful.
+const (
+	unevenLimits = 0.1
+	busyShare    = 0.1 // of all CPUs
+)
+
+// doubtsOfShare says what speaks against a share of the limit: that the limit was another one before than after, or that
+// others kept the machine busy.
+func (r *results) doubtsOfShare(limitOf func(limits) phase, measured []phase) []string {
+	if len(measured) == 0 || len(r.Limits) == 0 {
+		return nil
+	}
+	var doubts []string
+	first, last := limitOf(r.Limits[0]), limitOf(r.Limits[len(r.Limits)-1])
+	if ratio := first.rate() / last.rate(); ratio > 1+unevenLimits || ratio < 1/(1+unevenLimits) {
+		doubts = append(doubts, fmt.Sprintf("%s and %s differ by more than %.0f %%", first.Name, last.Name, unevenLimits*100))
+	}
+	for _, limits := range r.Limits {
+		doubts = append(doubts, r.busy(limitOf(limits))...)
+	}
+	for _, phase := range measured {
+		doubts = append(doubts, r.busy(phase)...)
+	}
+	return doubts
+}
+
+func (r *results) doubtsOfDrift() []string {
+	if r.Drift == nil {
+		return nil
+	}
+	return r.busy(r.Drift.phase)
+}
+
+func (r *results) busy(p phase) []string {
+	if p.ForeignCPUs <= busyShare*float64(r.CPUs) {
+		return nil
+	}
+	return []string{fmt.Sprintf("others kept %.2f CPUs busy during %s", p.ForeignCPUs, p.Name)}
+}

@@ -1,0 +1,151 @@
+// Command bench measures the resource-manager on a real control plane of its own, against what a bare client reaches.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const usage = `Measures the resource-manager on a real control plane of its own, against what a bare client reaches that sends the
+least that such a reconciler has to send. See docs/performance.md.
+
+Usage:
+  bin/bench [flags]
+
+Examples:
+  bin/bench --json bench.json
+  bin/bench --managed-resources 3000 --base bench.json
+  bin/bench --phases limit,create,update --profile profiles
+
+Needs bin/resource-manager (make build) and the control plane's programs (make controlplane).
+
+Flags:
+`
+
+// The phases that can be chosen. Objects are always created.
+const (
+	phaseLimit   = "limit"
+	phaseCreate  = "create"
+	phaseUpdate  = "update"
+	phaseRestart = "restart"
+	phaseRest    = "rest"
+	phaseDrift   = "drift"
+	phaseDelete  = "delete"
+)
+
+var allPhases = []string{phaseLimit, phaseCreate, phaseUpdate, phaseRestart, phaseRest, phaseDrift, phaseDelete}
+
+type options struct {
+	ManagedResources int           `json:"managedResources"`
+	Objects          int           `json:"objects"`
+	Namespaces       int           `json:"namespaces"`
+	Workers          int           `json:"workers"`
+	SyncPeriod       time.Duration `json:"syncPeriod"`
+	Rest             time.Duration `json:"rest"`
+	Drift            int           `json:"drift"`
+	DriftTimeout     time.Duration `json:"driftTimeout"`
+	Seed             uint64        `json:"seed"`
+	Phases           []string      `json:"phases"`
+	Timeout          time.Duration `json:"timeout"`
+	Binary           string        `json:"binary"`
+	Profile          string        `json:"profile"`
+	JSON             string        `json:"json"`
+	Base             string        `json:"base"`
+	Output           string        `json:"output"`
+	Keep             bool          `json:"keep"`
+}
+
+func main() { os.Exit(runMain()) }
+
+func runMain() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log.SetLogger(logr.Discard()) // errors are returned
+
+	opts, err := parseOptions(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		return 2 // it is printed
+	}
+	if err := run(ctx, opts, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		return 1
+	}
+	return 0
+}
+
+func parseOptions(args []string, out io.Writer) (options, error) {
+	var opts options
+	var phases string
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.Usage = func() {
+		fmt.Fprint(out, usage)
+		flags.PrintDefaults()
+	}
+	flags.IntVar(&opts.ManagedResources, "managed-resources", 300, "number of ManagedResources")
+	flags.IntVar(&opts.Objects, "objects", 10, "objects of each ManagedResource")
+	flags.IntVar(&opts.Namespaces, "namespaces", 10, "namespaces over which they are spread")
+	flags.IntVar(&opts.Workers, "workers", 5, "concurrentSyncs of the resource-manager")
+	flags.DurationVar(&opts.SyncPeriod, "sync-period", time.Minute, "syncPeriod of the resource-manager")
+	flags.DurationVar(&opts.Rest, "rest", 130*time.Second, "how long the resource-manager is watched at rest")
+	flags.IntVar(&opts.Drift, "drift", 200, "ConfigMaps that are changed, at most as many as there are")
+	flags.DurationVar(&opts.DriftTimeout, "drift-timeout", 2*time.Minute, "how long they are waited for")
+	flags.Uint64Var(&opts.Seed, "seed", 1, "chooses the ConfigMaps that are changed")
+	flags.StringVar(&phases, "phases", strings.Join(allPhases, ","), "what is measured")
+	flags.DurationVar(&opts.Timeout, "timeout", 30*time.Minute, "how long one phase may take")
+	flags.StringVar(&opts.Binary, "binary", "bin/resource-manager", "the resource-manager to measure")
+	flags.StringVar(&opts.Profile, "profile", "", "`directory` for CPU and memory profiles of the resource-manager; profiling "+
+		"costs, so the figures of such a run are not for the record")
+	flags.StringVar(&opts.JSON, "json", "", "`file` to write all figures into")
+	flags.StringVar(&opts.Base, "base", "", "JSON `file` of a run with fewer objects, from which the growth of memory is counted")
+	flags.StringVar(&opts.Output, "o", "table", "form of the report: table, markdown or json")
+	flags.BoolVar(&opts.Keep, "keep", false, "leave logs and audit log behind")
+	if err := flags.Parse(args); err != nil {
+		return opts, err
+	}
+	opts.Phases = strings.Split(phases, ",")
+	err := opts.validate()
+	if flags.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if err != nil {
+		fmt.Fprintln(out, "bench:", err)
+	}
+	return opts, err
+}
+
+func (o options) validate() error {
+	for _, phase := range o.Phases {
+		if !slices.Contains(allPhases, phase) {
+			return fmt.Errorf("--phases: there is no phase %q, only %s", phase, strings.Join(allPhases, ", "))
+		}
+	}
+	if min(o.ManagedResources, o.Objects, o.Namespaces, o.Workers) < 1 {
+		return errors.New("--managed-resources, --objects, --namespaces and --workers must be at least 1")
+	}
+	if !slices.Contains([]string{"table", "markdown", "json"}, o.Output) {
+		return fmt.Errorf("-o: there is no form %q, only table, markdown and json", o.Output)
+	}
+	return nil
+}
+
+func (o options) wants(phases ...string) bool {
+	return slices.ContainsFunc(phases, func(phase string) bool { return slices.Contains(o.Phases, phase) })
+}
+
+func (o options) total() int { return o.ManagedResources * o.Objects }

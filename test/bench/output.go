@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+var header = []string{"figure", "wanted", "measured", "", "gardener-resource-manager", "Flux"}
+
+// publish judges the results and writes them to out, and to the file that was asked for.
+func (r *results) publish(opts options, base *results, out io.Writer) error {
+	r.Rows = r.report(base)
+	content, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the results: %w", err)
+	}
+	content = append(content, '\n')
+	if opts.JSON != "" {
+		if err := os.WriteFile(opts.JSON, content, 0o600); err != nil {
+			return fmt.Errorf("write the results: %w", err)
+		}
+	}
+	text := string(content)
+	if opts.Output != "json" {
+		text = r.title() + "\n\n" + table(r.Rows, opts.Output == "markdown") + "\n" + r.details(opts.Output == "markdown")
+	}
+	_, err = io.WriteString(out, text)
+	return err
+}
+
+func (r *results) title() string {
+	return fmt.Sprintf("resource-manager %s on Kubernetes %s, %d CPUs: %d ManagedResources with %d objects each, %d workers",
+		r.Version, r.Kubernetes, r.CPUs, r.Options.ManagedResources, r.Options.Objects, r.Options.Workers)
+}
+
+// table aligns the rows, with lines between the columns for Markdown.
+func table(rows []row, markdown bool) string {
+	lines := [][]string{header}
+	for _, row := range rows {
+		lines = append(lines, []string{row.Figure, row.Wanted, row.Value, row.mark(), row.Gardener, row.Flux})
+	}
+	widths := make([]int, len(header))
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var text strings.Builder
+	for i, line := range lines {
+		text.WriteString(joinCells(line, widths, markdown))
+		if i == 0 && markdown {
+			text.WriteString("|" + strings.Repeat("---|", len(header)) + "\n")
+		}
+	}
+	return text.String()
+}
+
+func joinCells(cells []string, widths []int, markdown bool) string {
+	padded := make([]string, len(cells))
+	for i, cell := range cells {
+		padded[i] = cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+	}
+	if markdown {
+		return "| " + strings.Join(padded, " | ") + " |\n"
+	}
+	return strings.TrimRight(strings.Join(padded, "  "), " ") + "\n"
+}
+
+// details tell where the rows come from.
+func (r *results) details(markdown bool) string {
+	var text strings.Builder
+	bullet := ""
+	if markdown {
+		bullet = "* "
+	}
+	say := func(format string, args ...any) { fmt.Fprintf(&text, bullet+format+"\n", args...) }
+	for _, limits := range r.Limits {
+		sayPhase(say, limits.Create)
+		sayPhase(say, limits.Update)
+	}
+	if len(r.Limits) > 0 && r.Create != nil {
+		say("create: %.2f of the limit by CPU time, which others who are busy disturb less", r.Create.rateOfCPU()/r.limit(createOf).rateOfCPU())
+	}
+	if len(r.Limits) > 0 && len(r.Updates) > 0 {
+		say("update: %.2f of the limit by CPU time", r.Updates[0].rateOfCPU()/r.limit(updateOf).rateOfCPU())
+	}
+	for _, phase := range r.phases() {
+		sayPhase(say, phase)
+		if len(phase.Requests) > 0 {
+			say("%s: requests: %s", phase.Name, phase.Requests)
+		}
+	}
+	if r.Restart != nil {
+		say("restart: ready after %.1fs, last request after %.1fs: %s", r.Restart.ReadySeconds, r.Restart.IdleSeconds, r.Restart.Requests)
+	}
+	if r.Drift != nil {
+		say("drift: %d of %d ConfigMaps put back: %s", r.Drift.PutBack, r.Drift.Changed, r.Drift.Requests)
+	}
+	if r.RestBytes > 0 {
+		say("memory at rest: %s, of which Go's heap uses %s", mebibytes(r.RestBytes), mebibytes(r.HeapBytes))
+	}
+	say("memory at most: %s", mebibytes(r.PeakBytes))
+	if warning := r.warning(); warning != "" {
+		say("%s", warning)
+	}
+	return text.String()
+}
+
+// phases returns the phases of the resource-manager.
+func (r *results) phases() []phase {
+	phases := slices.Concat(r.created(), r.Updates)
+	for _, phase := range []*phase{r.Rest, r.Delete} {
+		if phase != nil {
+			phases = append(phases, *phase)
+		}
+	}
+	return phases
+}
+
+func sayPhase(say func(string, ...any), p phase) {
+	rates := ""
+	if p.Objects > 0 {
+		rates = fmt.Sprintf("%.0f objects/s, %.0f objects per second of CPU, ", p.rate(), p.rateOfCPU())
+	}
+	say("%s: %.1fs, %sCPU: %s; others kept %.2f CPUs busy", p.Name, p.Seconds, rates, cpuText(p.CPUSeconds), p.ForeignCPUs)
+}
+
+// cpuText lists CPU times by program, the greatest first.
+func cpuText(seconds map[string]float64) string {
+	programs := slices.SortedFunc(maps.Keys(seconds), func(a, b string) int { return cmp.Compare(seconds[b], seconds[a]) })
+	texts := make([]string, 0, len(programs))
+	for _, program := range programs {
+		texts = append(texts, fmt.Sprintf("%s %.2fs", program, seconds[program]))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// warning says what speaks against the figures.
+func (r *results) warning() string {
+	doubts := slices.Concat(r.doubtsOfShare(createOf, r.created()), r.doubtsOfShare(updateOf, r.firstUpdate()), r.doubtsOfDrift())
+	if len(doubts) == 0 {
+		return ""
+	}
+	return "WARNING: measure again what is marked with a question mark: " + strings.Join(doubts, "; ")
+}
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
+
+// thousands writes a number as in 1,234.
+func thousands(number int) string {
+	digits := strconv.Itoa(number)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
