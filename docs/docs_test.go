@@ -6,42 +6,91 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
+// promiseHeader begins every table of "Promise by promise".
+const promiseHeader = "| promise | verdict | test |"
+
 var (
 	testName = regexp.MustCompile(`Test[A-Z]\w*…?`)
 	testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	pageLink = regexp.MustCompile(`\]\(([\w./-]+\.md)(#[\w-]+)?\)`)
+	// verdictWord begins a verdict.
+	verdictWord = regexp.MustCompile(`^(same|better|not)\b`)
+	pageLink    = regexp.MustCompile(`\]\(([\w./-]+\.md)(#[\w-]+)?\)`)
 )
 
 // TestNamedTestsExist checks that every test that compatibility.md names exists. A name that ends in … is a prefix.
 func TestNamedTestsExist(t *testing.T) {
-	var existing []string
-	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+	existing := testsBelow(t, "..")
+	for _, name := range testName.FindAllString(pages(t)["compatibility.md"], -1) {
+		if !exists(name, existing) {
+			t.Errorf("compatibility.md names the test %s, which does not exist", name)
+		}
+	}
+}
+
+// TestPromisesAreTestedOnARealAPIServer checks the rows of "Promise by promise": each has a verdict and, unless it is about
+// health, which is not there yet, a test of test/integration.
+func TestPromisesAreTestedOnARealAPIServer(t *testing.T) {
+	_, section, _ := strings.Cut(pages(t)["compatibility.md"], "\n## Promise by promise\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	integration := testsBelow(t, "../test/integration")
+	rows := 0
+	for line := range strings.SplitSeq(section, "\n") {
+		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") || line == promiseHeader {
+			continue
+		}
+		rows++
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		if len(cells) != 3 {
+			t.Errorf("a row with %d cells: %s", len(cells), line)
+			continue
+		}
+		verdict := strings.TrimSpace(cells[1])
+		if !verdictWord.MatchString(verdict) {
+			t.Errorf("the verdict is neither same, better nor not: %s", line)
+		}
+		untested := strings.HasPrefix(verdict, "not yet") && strings.Contains(verdict, "health")
+		tested := slices.ContainsFunc(testName.FindAllString(cells[2], -1), func(name string) bool { return exists(name, integration) })
+		if !untested && !tested {
+			t.Errorf("no test of test/integration: %s", line)
+		}
+	}
+	if rows < 100 {
+		t.Errorf("found only %d promises", rows)
+	}
+}
+
+// testsBelow returns the names of all tests below a directory, one in each line.
+func testsBelow(t *testing.T, directory string) string {
+	t.Helper()
+	names := "\n"
+	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		content, err := os.ReadFile(path)
 		for _, match := range testFunc.FindAllSubmatch(content, -1) {
-			existing = append(existing, string(match[1]))
+			names += string(match[1]) + "\n"
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := "\n" + strings.Join(existing, "\n") + "\n"
-	for _, name := range testName.FindAllString(pages(t)["compatibility.md"], -1) {
-		prefix, isPrefix := strings.CutSuffix(name, "…")
-		if !isPrefix {
-			prefix += "\n"
-		}
-		if !strings.Contains(all, "\n"+prefix) {
-			t.Errorf("compatibility.md names the test %s, which does not exist", name)
-		}
+	return names
+}
+
+// exists tells whether a name, or one that begins with it if it ends in …, is among the lines.
+func exists(name, lines string) bool {
+	prefix, isPrefix := strings.CutSuffix(name, "…")
+	if !isPrefix {
+		prefix += "\n"
 	}
+	return strings.Contains(lines, "\n"+prefix)
 }
 
 func TestLinkedPagesExist(t *testing.T) {
