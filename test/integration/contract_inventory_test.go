@@ -58,7 +58,7 @@ func TestContractInventoryEntries(t *testing.T) {
 		t.Fatalf("the inventory is %v, want %v", got, want)
 	}
 	one := mr.Status.Resources[1]
-	if want := map[string]string{"l": "m", "injected": "yes", "resources.gardener.cloud/managed-by": "gardener"}; !maps.Equal(one.Labels, want) {
+	if want := map[string]string{"l": "m", "injected": "yes", "resources.gardener.cloud/managed-by": f.namespace}; !maps.Equal(one.Labels, want) {
 		t.Errorf("labels are %v, want %v", one.Labels, want)
 	}
 	if want := map[string]string{"a": "m"}; !maps.Equal(one.Annotations, want) {

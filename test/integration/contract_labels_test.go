@@ -77,7 +77,7 @@ func TestContractInjectLabels(t *testing.T) {
 			live := f.object(manifests[len(manifests)-1])
 			for _, path := range append([]string{"metadata"}, test.labelled...) {
 				labels := labelsAt(live, path)
-				if labels["injected"] != "yes" || labels[resourcesv1alpha1.LabelManagedBy] != "gardener" {
+				if labels["injected"] != "yes" || labels[resourcesv1alpha1.LabelManagedBy] != f.namespace {
 					t.Errorf("%s has the labels %v", path, labels)
 				}
 			}

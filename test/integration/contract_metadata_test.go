@@ -18,7 +18,7 @@ func TestContractMarks(t *testing.T) {
 	f.manage("set", f.marked("one", "labels: {mine: x}"))
 	f.reconcileOK("set")
 	live := f.liveConfigMap("one")
-	if want := map[string]string{"mine": "x", "resources.gardener.cloud/managed-by": "gardener"}; !maps.Equal(live.Labels, want) {
+	if want := map[string]string{"mine": "x", "resources.gardener.cloud/managed-by": f.namespace}; !maps.Equal(live.Labels, want) {
 		t.Errorf("labels are %v", live.Labels)
 	}
 	want := map[string]string{
@@ -99,14 +99,14 @@ func TestContractForced(t *testing.T) {
 	f.change(mr, func() { mr.Spec.ForceOverwriteLabels, mr.Spec.ForceOverwriteAnnotations = ptr.To(true), ptr.To(true) })
 	f.reconcileOK("set")
 	f.edit(service, "somebody", func(object *unstructured.Unstructured) {
-		object.SetLabels(map[string]string{"l": "2", "added": "2", resourcesv1alpha1.LabelManagedBy: "gardener"})
+		object.SetLabels(map[string]string{"l": "2", "added": "2", resourcesv1alpha1.LabelManagedBy: f.namespace})
 		annotations := object.GetAnnotations()
 		annotations["a"], annotations["added"], annotations["loadbalancer.openstack.org/id"] = "2", "2", "kept"
 		object.SetAnnotations(annotations)
 	})
 	f.reconcileOK("set")
 	live := f.object(service)
-	if want := map[string]string{"l": "1", resourcesv1alpha1.LabelManagedBy: "gardener"}; !maps.Equal(live.GetLabels(), want) {
+	if want := map[string]string{"l": "1", resourcesv1alpha1.LabelManagedBy: f.namespace}; !maps.Equal(live.GetLabels(), want) {
 		t.Errorf("labels are %v, want %v", live.GetLabels(), want)
 	}
 	want := map[string]string{

@@ -51,7 +51,8 @@ func TestMain(m *testing.M) {
 
 const syncPeriod = time.Hour
 
-// fixture is a namespace of its own in the source cluster and a reconciler of which every call is made by the test.
+// fixture is a namespace of its own in the source cluster and a reconciler of which every call is made by the test. The
+// managed-by label has the namespace as its value: no fixture sees the objects of another one.
 type fixture struct {
 	*testing.T
 	ctx        context.Context
@@ -103,7 +104,7 @@ func (f *fixture) newReconciler(config *rest.Config, source client.Client, optio
 	if options.Class == "" {
 		options.Class = resourcesv1alpha1.DefaultClass
 	}
-	options.ManagedBy, options.SyncPeriod, options.ConcurrentSyncs = "gardener", syncPeriod, 5
+	options.ManagedBy, options.SyncPeriod, options.ConcurrentSyncs = f.namespace, syncPeriod, 5
 	if options.Limits == (managedresource.Limits{}) {
 		options.Limits = managedresource.DefaultLimits()
 	}
@@ -239,7 +240,7 @@ func (f *fixture) catchUp() {
 			}
 			must(f, err)
 			list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(gk.Kind + "List"))
-			err = f.client.List(f.ctx, list, client.MatchingLabels{resourcesv1alpha1.LabelManagedBy: "gardener"})
+			err = f.client.List(f.ctx, list, client.MatchingLabels{resourcesv1alpha1.LabelManagedBy: f.namespace})
 			if apierrors.IsNotFound(err) {
 				return true
 			}

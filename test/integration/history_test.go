@@ -108,7 +108,7 @@ func TestJobTakeOver(t *testing.T) {
 	for _, manager := range []string{"gardener-resource-manager", "kubectl-client-side-apply", "cleared"} {
 		t.Run(manager, func(t *testing.T) {
 			f := newFixture(t)
-			m := fmt.Sprintf("apiVersion: batch/v1\nkind: Job\nmetadata: {name: x, namespace: %s}\nspec: {template: {metadata: {labels: {resources.gardener.cloud/managed-by: gardener}}, spec: {restartPolicy: Never, containers: [{name: c, image: c}]}}}", f.namespace)
+			m := fmt.Sprintf("apiVersion: batch/v1\nkind: Job\nmetadata: {name: x, namespace: %[1]s}\nspec: {template: {metadata: {labels: {resources.gardener.cloud/managed-by: %[1]s}}, spec: {restartPolicy: Never, containers: [{name: c, image: c}]}}}", f.namespace)
 			u := f.createObject(m, manager)
 			if manager == "cleared" {
 				must(t, f.client.Patch(f.ctx, u, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`))))
@@ -127,7 +127,7 @@ func TestJobTakeOver(t *testing.T) {
 func TestTakeOverMore(t *testing.T) {
 	for name, m := range map[string]string{
 		"Namespace":                "apiVersion: v1\nkind: Namespace\nmetadata: {name: zzt-NS}",
-		"Deployment":               "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x, namespace: NS}\nspec: {selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x, resources.gardener.cloud/managed-by: gardener}}, spec: {containers: [{name: c, image: c}]}}}",
+		"Deployment":               "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x, namespace: NS}\nspec: {selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x, resources.gardener.cloud/managed-by: NS}}, spec: {containers: [{name: c, image: c}]}}}",
 		"CustomResourceDefinition": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: bars.NS.example.org}\nspec: {group: NS.example.org, scope: Namespaced, names: {plural: bars, kind: Bar}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}",
 	} {
 		for _, manager := range []string{"gardener-resource-manager", "kubectl-create", "cleared"} {

@@ -29,7 +29,7 @@ func (f *fixture) newView(namespaces ...string) (*live.View, *atomic.Int64) {
 	objects, err := target.NewObjects(config, httpClient)
 	must(f, err)
 	view := live.NewView(live.Options{
-		Objects: objects, Policy: fieldowner.DefaultPolicy(), ManagedBy: "gardener", Namespaces: namespaces, Clock: clock.RealClock{},
+		Objects: objects, Policy: fieldowner.DefaultPolicy(), ManagedBy: f.namespace, Namespaces: namespaces, Clock: clock.RealClock{},
 	})
 	told := &atomic.Int64{}
 	view.Listen(func(object.Key) { told.Add(1) })
@@ -60,6 +60,9 @@ func TestLiveViewConcurrently(t *testing.T) {
 	for i := range refs {
 		refs[i] = object.Ref{GroupVersionKind: kinds[0], Namespace: f.namespace, Name: fmt.Sprintf("map-%d", i)}
 	}
+	user := types.NamespacedName{Name: "first"}
+	view.Use(user, kinds[:1])
+	view.Read(f.ctx, refs) // what is noted before the first list is there can be overruled by it
 	var group sync.WaitGroup
 	for i, ref := range refs {
 		user := types.NamespacedName{Name: ref.Name}
@@ -82,6 +85,7 @@ func TestLiveViewConcurrently(t *testing.T) {
 		})
 	}
 	group.Wait()
+	view.Use(user, nil)
 	for _, ref := range refs {
 		f.eventually(ref.Name+" is shown as it is", func() bool {
 			return view.Read(f.ctx, refs)[ref.Key()].Observation.ResourceVersion == f.liveConfigMap(ref.Name).ResourceVersion && view.Watches(ref)
@@ -106,7 +110,7 @@ func TestLiveViewConcurrently(t *testing.T) {
 func (f *fixture) touch(name string, round int) error {
 	configMap := &corev1.ConfigMap{}
 	configMap.Namespace, configMap.Name = f.namespace, name
-	configMap.Labels = map[string]string{"resources.gardener.cloud/managed-by": "gardener", "round": fmt.Sprint(round)}
+	configMap.Labels = map[string]string{"resources.gardener.cloud/managed-by": f.namespace, "round": fmt.Sprint(round)}
 	if round == 0 {
 		return f.client.Create(f.ctx, configMap)
 	}

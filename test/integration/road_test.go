@@ -37,7 +37,7 @@ func TestRoad(t *testing.T) {
 	if got := live.Annotations[resourcesv1alpha1.AnnotationOrigin]; got != f.namespace+"/set" {
 		t.Errorf("origin is %q", got)
 	}
-	if got := live.Labels[resourcesv1alpha1.LabelManagedBy]; got != "gardener" {
+	if got := live.Labels[resourcesv1alpha1.LabelManagedBy]; got != f.namespace {
 		t.Errorf("managed-by is %q", got)
 	}
 
@@ -85,7 +85,7 @@ func TestDriftIsPutBack(t *testing.T) {
 	must(t, f.client.Update(f.ctx, live, client.FieldOwner("kubectl-edit")))
 	f.reconcileOK("set")
 	live = f.wantConfigMap("one", "1")
-	if live.Labels[resourcesv1alpha1.LabelManagedBy] != "gardener" {
+	if live.Labels[resourcesv1alpha1.LabelManagedBy] != f.namespace {
 		t.Errorf("labels are %v", live.Labels)
 	}
 	must(t, f.client.Delete(f.ctx, live))

@@ -40,7 +40,7 @@ var predecessors = []predecessor{
 	{
 		name: "gardener-resource-manager (update)",
 		marks: `  annotations: {resources.gardener.cloud/origin: NS/set, resources.gardener.cloud/description: ` + strconv.Quote(resourcesv1alpha1.Description) + `}
-  labels: {app: web, resources.gardener.cloud/managed-by: gardener}
+  labels: {app: web, resources.gardener.cloud/managed-by: NS}
 `,
 		apply:     (*fixture).applyAsGardener,
 		sameMarks: true,
@@ -135,7 +135,7 @@ func (f *fixture) applyAsGardener(manifest string) {
 	f.Helper()
 	owner := client.FieldOwner("gardener-resource-manager")
 	deployment := toObject(f, manifest, &appsv1.Deployment{})
-	deployment.Spec.Template.Labels[resourcesv1alpha1.LabelManagedBy] = "gardener"
+	deployment.Spec.Template.Labels[resourcesv1alpha1.LabelManagedBy] = f.namespace
 	must(f, f.client.Create(f.ctx, deployment, owner))
 	mr := &resourcesv1alpha1.ManagedResource{}
 	must(f, f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "set"}, mr))
