@@ -1,0 +1,8 @@
+package health
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// checkAutoscaler checks a VerticalPodAutoscaler with the rule of gardener-resource-manager.
+func checkAutoscaler(autoscaler *conditioned) Verdict {
+	return Verdict{Unhealthy: optional(autoscaler.Status.Conditions, "ConfigUnsupported", metav1.ConditionFalse)}
+}

@@ -1,0 +1,17 @@
+package health
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// checkDefinition checks a CustomResourceDefinition with the rules of gardener-resource-manager.
+func checkDefinition(definition *conditioned) Verdict {
+	conditions := definition.Status.Conditions
+	return Verdict{Unhealthy: cmp.Or(
+		required(conditions, "NamesAccepted"),
+		required(conditions, "Established"),
+		optional(conditions, "Terminating", metav1.ConditionFalse),
+	)}
+}

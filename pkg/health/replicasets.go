@@ -1,0 +1,28 @@
+package health
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// checkReplicaSet has the rules of gardener-resource-manager.
+func checkReplicaSet(set *appsv1.ReplicaSet) Verdict {
+	return checkReplicas("ReplicaSet", set.Generation, set.Status.ObservedGeneration, set.Spec.Replicas, set.Status.ReadyReplicas)
+}
+
+// checkReplicationController has the rules of gardener-resource-manager.
+func checkReplicationController(controller *corev1.ReplicationController) Verdict {
+	return checkReplicas("ReplicationController", controller.Generation, controller.Status.ObservedGeneration,
+		controller.Spec.Replicas, controller.Status.ReadyReplicas)
+}
+
+// checkReplicas checks what keeps a number of Pods without ever updating them, so that there is no rollout.
+func checkReplicas(kind string, generation, observed int64, wanted *int32, ready int32) Verdict {
+	if detail := outdated(observed, generation); detail != "" {
+		return Verdict{Unhealthy: detail, Unobserved: true}
+	}
+	if wanted != nil && ready < *wanted {
+		return Verdict{Unhealthy: kind + " does not have minimum availability"}
+	}
+	return Verdict{}
+}
