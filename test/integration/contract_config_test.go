@@ -69,6 +69,8 @@ var wrongConfigurations = map[string][]string{
 	`controllers: {resourceClass: "", clusterID: "a:b"}`: {"controllers.resourceClass: Required", "controllers.clusterID: Invalid"},
 	"controllers: {garbageCollector: {enabled: true, syncPeriod: 14s}, health: {concurrentSyncs: 0, syncPeriod: 14s}}": {
 		"controllers.garbageCollector.syncPeriod: Invalid", "controllers.health.concurrentSyncs: Invalid", "controllers.health.syncPeriod: Invalid", "at least 15s"},
+	"controllers: {health: {otherKinds: All, progressingThreshold: 0s}}": {
+		`controllers.health.otherKinds: Unsupported value: "All": supported values: "FailuresOnly", "FullStatus"`, "controllers.health.progressingThreshold: Invalid"},
 	`controllers: {csrApprover: {enabled: true, concurrentSyncs: 0, machineNamespace: ""}, tokenRequestor: {enabled: true, concurrentSyncs: 0}}`: {
 		"controllers.csrApprover.concurrentSyncs: Invalid", "controllers.csrApprover.machineNamespace: Invalid", "controllers.tokenRequestor.concurrentSyncs: Invalid"},
 	`controllers: {managedResource: {concurrentSyncs: 0, syncPeriod: 14s, managedByLabelValue: ""}}`: {

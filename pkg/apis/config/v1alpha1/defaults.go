@@ -53,6 +53,7 @@ func defaultControllers(c *ControllersConfiguration) {
 	setIfNil(&c.CacheSyncTimeout, duration(2*time.Minute))
 	setIfNil(&c.Health.ConcurrentSyncs, 5)
 	setIfNil(&c.Health.SyncPeriod, duration(time.Minute))
+	setIfZero(&c.Health.OtherKinds, OtherKindsFailuresOnly)
 	defaultManagedResource(&c.ManagedResource)
 	if c.GarbageCollector.Enabled {
 		setIfNil(&c.GarbageCollector.SyncPeriod, duration(time.Hour))

@@ -39,7 +39,7 @@ controllers:
   resourceClass: resources
   cacheSyncTimeout: 2m0s
   garbageCollector: {enabled: false}
-  health: {concurrentSyncs: 5, syncPeriod: 1m0s}
+  health: {concurrentSyncs: 5, syncPeriod: 1m0s, otherKinds: FailuresOnly}
   csrApprover: {enabled: false}
   managedResource: {concurrentSyncs: 5, syncPeriod: 1m0s, alwaysUpdate: false, managedByLabelValue: gardener, maxSecretSize: 64Mi}
   istioClusterConfiguration: {enabled: false}
@@ -91,7 +91,7 @@ clusterID: ""
 resourceClass: resources
 cacheSyncTimeout: 2m0s
 garbageCollector: {enabled: true, syncPeriod: 1h0m0s}
-health: {concurrentSyncs: 5, syncPeriod: 1m0s}
+health: {concurrentSyncs: 5, syncPeriod: 1m0s, otherKinds: FailuresOnly}
 csrApprover: {enabled: true, concurrentSyncs: 1}
 managedResource: {concurrentSyncs: 5, syncPeriod: 1m0s, alwaysUpdate: false, managedByLabelValue: gardener, maxSecretSize: 64Mi}
 istioClusterConfiguration: {enabled: true, concurrentSyncs: 5}
@@ -114,6 +114,7 @@ leaderElection: {leaderElect: false, resourceLock: other}
 server: {metrics: {bindAddress: 127.0.0.1}}
 controllers:
   clusterID: id
+  health: {otherKinds: FullStatus}
   nodeAgentReconciliationDelay: {enabled: true, maxDelay: 0s}
 `)
 	if c.SourceClientConnection.QPS != -1 || c.SourceClientConnection.Burst != 7 ||
@@ -128,6 +129,9 @@ controllers:
 	}
 	if *c.Controllers.ClusterID != "id" || *c.Controllers.NodeAgentReconciliationDelay.MaxDelay != (metav1.Duration{}) {
 		t.Errorf("controllers: %+v", c.Controllers)
+	}
+	if c.Controllers.Health.OtherKinds != OtherKindsFullStatus {
+		t.Errorf("controllers.health: %+v", c.Controllers.Health)
 	}
 }
 

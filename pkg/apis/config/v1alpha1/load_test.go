@@ -17,7 +17,7 @@ func TestUnknownAndDuplicateFieldsAndTypes(t *testing.T) {
 	}{
 		"two unknown fields and a broken rule": {
 			"foo: 1\ncontrollers: {health: {bar: {deep: 1}, syncPeriod: 1s}}", []string{
-				"controllers.health.bar: Forbidden: unknown field: remove it, or use any of concurrentSyncs, syncPeriod",
+				"controllers.health.bar: Forbidden: unknown field: remove it, or use any of checks, concurrentSyncs, otherKinds, progressingThreshold, syncPeriod",
 				`controllers.health.syncPeriod: Invalid value: "1s": must be at least 15s`,
 				"foo: Forbidden: unknown field: remove it, or use any of apiVersion, controllers, debugging, kind, leaderElection, logFormat, logLevel, server, sourceClientConnection, targetClientConnection, webhooks"}},
 		"unknown field in a list": {

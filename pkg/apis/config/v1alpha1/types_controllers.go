@@ -3,6 +3,14 @@ package v1alpha1
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// The values of controllers.health.otherKinds.
+const (
+	OtherKindsFailuresOnly = "FailuresOnly"
+	OtherKindsFullStatus   = "FullStatus"
 )
 
 // ControllersConfiguration configures what runs on the leader.
@@ -72,6 +80,19 @@ type HealthConfiguration struct {
 	// Default: 1m. Rule: at least 15s.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// Checks replace the built-in health checks of their kinds, and may themselves be replaced by the spec of a
+	// ManagedResource. Default: none. Rule: see HealthCheck; as this package knows no CEL, the expressions are
+	// checked where they are compiled. Trellis adds this field.
+	// +optional
+	Checks []resourcesv1alpha1.HealthCheck `json:"checks,omitempty"`
+	// OtherKinds says how far kstatus is trusted with the kinds that have no check. FailuresOnly: their objects are
+	// unhealthy if it says Failed. FullStatus: they are also progressing while it says InProgress.
+	// Default: "FailuresOnly". Rule: one of FailuresOnly, FullStatus. Trellis adds this field.
+	OtherKinds string `json:"otherKinds"`
+	// ProgressingThreshold is the time after which a rollout that is still going on counts as stuck, which makes
+	// ResourcesHealthy False. Default: nil, which means never. Rule: nil or above 0. Trellis adds this field.
+	// +optional
+	ProgressingThreshold *metav1.Duration `json:"progressingThreshold,omitempty"`
 }
 
 // CSRApproverConfiguration configures the approver of certificate signing requests.

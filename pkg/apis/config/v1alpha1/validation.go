@@ -101,8 +101,7 @@ func validateControllers(c *ControllersConfiguration, path *field.Path) field.Er
 		errs = append(errs, field.Invalid(path.Child("clusterID"), *c.ClusterID, "must not contain a colon, which ends it in the origin annotation"))
 	}
 	errs = append(errs, setAndNotEmpty(c.ResourceClass, path.Child("resourceClass"))...)
-	errs = append(errs, atLeast(c.Health.ConcurrentSyncs, 1, path.Child("health", "concurrentSyncs"))...)
-	errs = append(errs, durationAtLeast(c.Health.SyncPeriod, minSyncPeriod, path.Child("health", "syncPeriod"))...)
+	errs = append(errs, validateHealth(&c.Health, path.Child("health"))...)
 	errs = append(errs, validateManagedResource(&c.ManagedResource, path.Child("managedResource"))...)
 	if c.GarbageCollector.Enabled {
 		errs = append(errs, durationAtLeast(c.GarbageCollector.SyncPeriod, minSyncPeriod, path.Child("garbageCollector", "syncPeriod"))...)
@@ -117,6 +116,17 @@ func validateControllers(c *ControllersConfiguration, path *field.Path) field.Er
 	}
 	errs = append(errs, validateNetworkPolicy(&c.NetworkPolicy, path.Child("networkPolicy"))...)
 	return append(errs, validateDelay(&c.NodeAgentReconciliationDelay, path.Child("nodeAgentReconciliationDelay"))...)
+}
+
+func validateHealth(c *HealthConfiguration, path *field.Path) field.ErrorList {
+	errs := atLeast(c.ConcurrentSyncs, 1, path.Child("concurrentSyncs"))
+	errs = append(errs, durationAtLeast(c.SyncPeriod, minSyncPeriod, path.Child("syncPeriod"))...)
+	errs = append(errs, oneOf(c.OtherKinds, path.Child("otherKinds"), OtherKindsFailuresOnly, OtherKindsFullStatus)...)
+	if threshold := c.ProgressingThreshold; threshold != nil && threshold.Duration <= 0 {
+		errs = append(errs, field.Invalid(path.Child("progressingThreshold"), threshold.Duration.String(),
+			"must be above 0; leave the field out if a rollout may take any time"))
+	}
+	return errs
 }
 
 func validateManagedResource(c *ManagedResourceConfiguration, path *field.Path) field.ErrorList {

@@ -38,6 +38,12 @@ var invalidFiles = map[string]struct {
 	"health": {"controllers: {health: {concurrentSyncs: 0, syncPeriod: 14s}}", []string{
 		"controllers.health.concurrentSyncs: Invalid value: 0: must be at least 1",
 		`controllers.health.syncPeriod: Invalid value: "14s": must be at least 15s`}},
+	"health of other kinds": {"controllers: {health: {otherKinds: All}}", []string{
+		`controllers.health.otherKinds: Unsupported value: "All": supported values: "FailuresOnly", "FullStatus"`}},
+	"stuck at once": {"controllers: {health: {progressingThreshold: 0s}}", []string{
+		`controllers.health.progressingThreshold: Invalid value: "0s": must be above 0; leave the field out if a rollout may take any time`}},
+	"misspelt health check": {"controllers: {health: {checks: [{kind: A, healty: 'true'}]}}", []string{
+		"controllers.health.checks[0].healty: Forbidden: unknown field: remove it, or use any of failed, group, healthy, kind, message, progressing"}},
 	"csr approver": {`controllers: {csrApprover: {enabled: true, concurrentSyncs: 0, machineNamespace: ""}}`, []string{
 		"controllers.csrApprover.concurrentSyncs: Invalid value: 0: must be at least 1",
 		`controllers.csrApprover.machineNamespace: Invalid value: "": must not be empty; leave the field out if there is no such namespace`}},
@@ -128,7 +134,7 @@ sourceClientConnection: {qps: -1, cacheResyncPeriod: 10s}
 server: {webhooks: {port: 65535}, metrics: {port: 0}}
 controllers:
   garbageCollector: {enabled: true, syncPeriod: 15s}
-  health: {concurrentSyncs: 1, syncPeriod: 15s}
+  health: {concurrentSyncs: 1, syncPeriod: 15s, otherKinds: FullStatus, progressingThreshold: 1ns}
   managedResource: {concurrentSyncs: 1, syncPeriod: 15s, maxSecretSize: 1}
   nodeAgentReconciliationDelay: {enabled: true, minDelay: 5m, maxDelay: 5m}
 webhooks:
@@ -147,7 +153,7 @@ func TestValidationWithoutDefaults(t *testing.T) {
 	c.Webhooks.ProjectedTokenMount.Enabled = true
 	expectFields(t, Validate(c),
 		"controllers.clusterID", "controllers.csrApprover.concurrentSyncs", "controllers.garbageCollector.syncPeriod",
-		"controllers.health.concurrentSyncs", "controllers.health.syncPeriod",
+		"controllers.health.concurrentSyncs", "controllers.health.otherKinds", "controllers.health.syncPeriod",
 		"controllers.managedResource.concurrentSyncs", "controllers.managedResource.managedByLabelValue",
 		"controllers.managedResource.maxSecretSize", "controllers.managedResource.syncPeriod",
 		"controllers.resourceClass", "controllers.tokenRequestor.concurrentSyncs",

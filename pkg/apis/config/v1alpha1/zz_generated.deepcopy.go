@@ -5,6 +5,7 @@
 package v1alpha1
 
 import (
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -144,6 +145,16 @@ func (in *HealthConfiguration) DeepCopyInto(out *HealthConfiguration) {
 	}
 	if in.SyncPeriod != nil {
 		in, out := &in.SyncPeriod, &out.SyncPeriod
+		*out = new(v1.Duration)
+		**out = **in
+	}
+	if in.Checks != nil {
+		in, out := &in.Checks, &out.Checks
+		*out = make([]resourcesv1alpha1.HealthCheck, len(*in))
+		copy(*out, *in)
+	}
+	if in.ProgressingThreshold != nil {
+		in, out := &in.ProgressingThreshold, &out.ProgressingThreshold
 		*out = new(v1.Duration)
 		**out = **in
 	}

@@ -88,6 +88,44 @@ type ManagedResourceSpec struct {
 	// DriftDetection says which changes to the objects are not put back. Without it all are.
 	// +optional
 	DriftDetection *DriftDetection `json:"driftDetection,omitempty"`
+	// HealthChecks say when objects of further kinds are healthy. A check replaces the built-in one for its kind, and the
+	// one in the resource-manager's configuration, in this ManagedResource. A kind has at most one.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	HealthChecks []HealthCheck `json:"healthChecks,omitempty"`
+}
+
+// HealthCheck says by CEL expressions when objects of a kind are healthy. They can use the variables object (all of the
+// object), metadata, spec and status, and yield a boolean, unless said otherwise. At least one of healthy, progressing and
+// failed is needed. Secrets of the core group cannot be checked, since their data are never read.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.healthy) || has(self.progressing) || has(self.failed)",message="at least one of healthy, progressing and failed is needed"
+type HealthCheck struct {
+	// Group of the objects; empty for the core group.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+	// Kind of the objects.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// Healthy is true if the object is healthy. Default: it is, unless failed says otherwise.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Healthy string `json:"healthy,omitempty"`
+	// Progressing is true while the object is being rolled out. Default: never.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Progressing string `json:"progressing,omitempty"`
+	// Failed is true if the object failed: it is unhealthy, and nothing is under way. Default: never.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Failed string `json:"failed,omitempty"`
+	// Message yields a string that explains what the others found. Default: the expression that decided.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
 }
 
 // Dependency names another ManagedResource.

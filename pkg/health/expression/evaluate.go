@@ -1,0 +1,169 @@
+package expression
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+)
+
+const (
+	// maxText is the length of a text in a Verdict, in bytes. Many of them have to fit into the message of a condition.
+	maxText = 256
+	// noStatus is what is said of an object about which its controller has said nothing yet.
+	noStatus = "has no status yet"
+)
+
+var errTimeLimit = fmt.Errorf("it takes longer than %s", timeLimit)
+
+// Verdict is what a check says of an object. The zero value says that it is healthy and not progressing. No text is longer
+// than 256 bytes or has more than one line.
+type Verdict struct {
+	// Unhealthy says why the object is not healthy. It is empty if it is.
+	Unhealthy string
+	// Progressing says what is under way. It is empty if nothing is.
+	Progressing string
+	// Err says which expression could not be evaluated, and why. It is empty if all could that matter; otherwise the other
+	// fields hold what was found before.
+	Err string
+}
+
+// Evaluate applies the check to an object, in the form of unstructured.Unstructured, and does not change it. An object that
+// failed is unhealthy, and nothing is under way. Any other is unhealthy if the expression healthy is false, and progressing
+// if the expression progressing is true. An object that has no status, or an empty one, and lacks a field that an expression
+// needs, has not been taken up by its controller yet: it is unhealthy and progressing. An expression that cannot be
+// evaluated, costs too much, takes more than 100 ms or is interrupted by ctx becomes the error in the Verdict.
+func (c *Check) Evaluate(ctx context.Context, object map[string]any) Verdict {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeLimit, errTimeLimit)
+	defer cancel()
+	run := evaluation{check: c, variables: map[string]any{
+		"object": object, "metadata": part(object, "metadata"), "spec": part(object, "spec"), "status": part(object, "status"),
+	}}
+	verdict, err := run.verdict(ctx)
+	switch {
+	case err == nil:
+	case isMissingKey(err) && isEmpty(object["status"]):
+		verdict = Verdict{Unhealthy: noStatus, Progressing: noStatus}
+	default:
+		verdict.Err = shorten(err.Error(), maxText)
+	}
+	return verdict
+}
+
+// evaluation is one evaluation of a check.
+type evaluation struct {
+	check     *Check
+	variables map[string]any
+}
+
+// verdict returns, with an error, what was found before it.
+func (e *evaluation) verdict(ctx context.Context) (Verdict, error) {
+	var verdict Verdict
+	failed, err := e.holds(ctx, "failed", e.check.failed, false)
+	if err != nil {
+		return verdict, err
+	}
+	if failed {
+		verdict.Unhealthy = e.explain(ctx, "failed: "+e.check.failed.text)
+		return verdict, nil
+	}
+	healthy, err := e.holds(ctx, "healthy", e.check.healthy, true)
+	if err != nil {
+		return verdict, err
+	}
+	if !healthy {
+		verdict.Unhealthy = e.explain(ctx, "not healthy: "+e.check.healthy.text)
+	}
+	progressing, err := e.holds(ctx, "progressing", e.check.progressing, false)
+	if err != nil {
+		return verdict, err
+	}
+	if progressing {
+		verdict.Progressing = e.explain(ctx, e.check.progressing.text)
+	}
+	return verdict, nil
+}
+
+// holds tells whether the condition in a field is true, or returns the default if there is none.
+func (e *evaluation) holds(ctx context.Context, field string, condition *expression, otherwise bool) (bool, error) {
+	if condition == nil {
+		return otherwise, nil
+	}
+	value, err := e.value(ctx, condition)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", field, err)
+	}
+	holds, isBool := value.(types.Bool)
+	if !isBool {
+		return false, fmt.Errorf("%s: yields %s, but must yield bool", field, value.Type().TypeName())
+	}
+	return bool(holds), nil
+}
+
+// explain returns what the expression message says, or the default if there is none or it says nothing. If it fails, its
+// error follows the default in parentheses.
+func (e *evaluation) explain(ctx context.Context, otherwise string) string {
+	if e.check.message == nil {
+		return shorten(otherwise, maxText)
+	}
+	value, err := e.value(ctx, e.check.message)
+	text, isString := value.(types.String)
+	if err == nil && !isString {
+		err = fmt.Errorf("yields %s, but must yield string", value.Type().TypeName())
+	}
+	if err != nil {
+		suffix := " (" + shorten("message: "+err.Error(), maxText/2) + ")"
+		return shorten(otherwise, maxText-len(suffix)) + suffix
+	}
+	return cmp.Or(shorten(string(text), maxText), shorten(otherwise, maxText))
+}
+
+// value evaluates an expression.
+func (e *evaluation) value(ctx context.Context, expr *expression) (ref.Val, error) {
+	value, _, err := expr.program.ContextEval(ctx, e.variables)
+	var cancelled interpreter.EvalCancelledError
+	switch {
+	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:
+		return nil, fmt.Errorf("runs too long: it costs more than %d", costLimit)
+	case errors.Is(err, errTimeLimit):
+		return nil, fmt.Errorf("runs too long: %w", errTimeLimit)
+	}
+	return value, err
+}
+
+// part returns a field of an object, or an empty map if it has none, so that has() can be used on the variable.
+func part(object map[string]any, field string) any {
+	if value := object[field]; value != nil {
+		return value
+	}
+	return map[string]any{}
+}
+
+func isEmpty(status any) bool {
+	fields, isMap := status.(map[string]any)
+	return status == nil || isMap && len(fields) == 0
+}
+
+// isMissingKey tells whether an expression asked for a field that is not there. CEL has no type for that error.
+func isMissingKey(err error) bool {
+	var failure *types.Err
+	return errors.As(err, &failure) && strings.HasPrefix(failure.Error(), "no such key: ")
+}
+
+// oneLine replaces every run of white space by one space.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// shorten makes a text one line of at most so many bytes, and cuts no character in two.
+func shorten(text string, limit int) string {
+	if text = oneLine(text); len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len(" …")], "") + " …"
+}
