@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -28,6 +29,9 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/health"
+	healthcontroller "github.com/trellis-k8s/trellis/pkg/health/controller"
+	"github.com/trellis-k8s/trellis/pkg/health/expression"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 	"github.com/trellis-k8s/trellis/pkg/target"
@@ -59,7 +63,7 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 	if err != nil {
 		return err
 	}
-	if err := addManagedResource(ctx, mgr, config, targetConfig); err != nil {
+	if err := addControllers(ctx, mgr, config, targetConfig); err != nil {
 		return err
 	}
 	log.Info("Starting resource-manager", "version", version,
@@ -104,8 +108,8 @@ func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfi
 	return mgr, addProfiles(mgr, config)
 }
 
-// addManagedResource adds the controller of ManagedResources.
-func addManagedResource(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
+// addControllers adds the controllers of ManagedResources and of their health.
+func addControllers(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
 	targetConfig *rest.Config,
 ) error {
 	targetCluster, err := cluster.New(targetConfig, func(options *cluster.Options) {
@@ -122,27 +126,69 @@ func addManagedResource(ctx context.Context, mgr manager.Manager, config *config
 	if err != nil {
 		return err
 	}
-	policy := fieldowner.DefaultPolicy()
-	settings := config.Controllers.ManagedResource
-	limits := managedresource.DefaultLimits()
-	limits.Bytes = settings.MaxSecretSize.Value()
+	examiner, err := newExaminer(config)
+	if err != nil {
+		return err
+	}
 	identity, err := clusterIdentity(ctx, mgr.GetAPIReader(), *config.Controllers.ClusterID)
 	if err != nil {
 		return err
 	}
+	view := live.NewView(live.Options{
+		Objects: objects, Policy: fieldowner.DefaultPolicy(), Examiner: examiner,
+		ManagedBy:  *config.Controllers.ManagedResource.ManagedByLabelValue,
+		Namespaces: config.TargetClientConnection.Namespaces, Clock: clock.RealClock{},
+	})
+	return errors.Join(
+		addManagedResource(ctx, mgr, config, targetCluster, objects, view, identity),
+		addHealth(mgr, config, objects, view, examiner, identity),
+	)
+}
+
+// newExaminer returns what tells how objects are. The error says which checks of the configuration cannot be used.
+func newExaminer(config *configv1alpha1.ResourceManagerConfiguration) (*health.Examiner, error) {
+	checks, err := expression.Compile(config.Controllers.Health.Checks)
+	if err != nil {
+		return nil, fmt.Errorf("controllers.health.checks of the configuration: %w", err)
+	}
+	return health.NewExaminer(health.OtherKinds(config.Controllers.Health.OtherKinds), checks), nil
+}
+
+// addHealth adds the controller of the conditions of health.
+func addHealth(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, objects *target.Objects,
+	view *live.View, examiner *health.Examiner, identity string,
+) error {
+	settings := config.Controllers.Health
+	return healthcontroller.NewReconciler(healthcontroller.Reconciler{
+		Source: mgr.GetClient(), Live: view, Examiner: examiner, Objects: objects,
+		Recorder: mgr.GetEventRecorder("resource-manager"),
+		Metrics:  healthcontroller.NewMetrics(metrics.Registry),
+		Clock:    clock.RealClock{},
+		Options: healthcontroller.Options{
+			Class: *config.Controllers.ResourceClass, ClusterID: identity,
+			SyncPeriod: settings.SyncPeriod.Duration, ConcurrentSyncs: *settings.ConcurrentSyncs,
+			ProgressingThreshold: ptr.Deref(settings.ProgressingThreshold, metav1.Duration{}).Duration,
+		},
+	}).AddToManager(mgr)
+}
+
+// addManagedResource adds the controller of ManagedResources.
+func addManagedResource(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
+	targetCluster cluster.Cluster, objects *target.Objects, view *live.View, identity string,
+) error {
+	settings := config.Controllers.ManagedResource
+	limits := managedresource.DefaultLimits()
+	limits.Bytes = settings.MaxSecretSize.Value()
 	reconciler := managedresource.NewReconciler(managedresource.Reconciler{
 		Source:      mgr.GetClient(),
 		Direct:      mgr.GetAPIReader(),
 		Autoscalers: targetCluster.GetCache(),
 		Objects:     objects,
-		Live: live.NewView(live.Options{
-			Objects: objects, Policy: policy, ManagedBy: *settings.ManagedByLabelValue,
-			Namespaces: config.TargetClientConnection.Namespaces, Clock: clock.RealClock{},
-		}),
-		Engine:   apply.NewEngine(objects, policy, clock.RealClock{}),
-		Recorder: mgr.GetEventRecorder("resource-manager"),
-		Metrics:  managedresource.NewMetrics(metrics.Registry),
-		Clock:    clock.RealClock{},
+		Live:        view,
+		Engine:      apply.NewEngine(objects, fieldowner.DefaultPolicy(), clock.RealClock{}),
+		Recorder:    mgr.GetEventRecorder("resource-manager"),
+		Metrics:     managedresource.NewMetrics(metrics.Registry),
+		Clock:       clock.RealClock{},
 		Options: managedresource.Options{
 			Class:           *config.Controllers.ResourceClass,
 			ClusterID:       identity,

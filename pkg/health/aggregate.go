@@ -86,11 +86,11 @@ func Aggregate(now time.Time, previous []resourcesv1alpha1.Condition, managedRes
 	})
 	conditions := make([]resourcesv1alpha1.Condition, 0, len(selection))
 	for _, conditionType := range slices.Sorted(maps.Keys(selection)) {
-		result := Result{resourcesv1alpha1.ConditionTrue, ReasonManagedResourcesHealthy, "All ManagedResources are healthy."}
+		result := resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionTrue, ReasonManagedResourcesHealthy, "All ManagedResources are healthy.")
 		for _, mr := range sorted {
 			if selection[conditionType](mr) {
 				if reason, message := ailment(now, mr, thresholds.Progressing); reason != "" {
-					result = Result{resourcesv1alpha1.ConditionFalse, reason, truncate(message)}
+					result = resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, reason, Truncate(message))
 					break
 				}
 			}
@@ -144,7 +144,7 @@ func dampen(now time.Time, old *resourcesv1alpha1.Condition, status resourcesv1a
 
 // succeed returns the condition that follows an old one, which may be nil. The transition time moves with the status, the
 // update time with anything (as for all Gardener conditions).
-func succeed(now time.Time, old *resourcesv1alpha1.Condition, conditionType resourcesv1alpha1.ConditionType, result Result,
+func succeed(now time.Time, old *resourcesv1alpha1.Condition, conditionType resourcesv1alpha1.ConditionType, result resourcesv1alpha1.Statement,
 ) resourcesv1alpha1.Condition {
 	condition := resourcesv1alpha1.Condition{
 		Type: conditionType, Status: result.Status, Reason: result.Reason, Message: result.Message,

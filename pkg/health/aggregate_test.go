@@ -41,11 +41,13 @@ func TestAggregateFindsWhatFails(t *testing.T) {
 	outdated.Generation = 4
 	silent := managed("a")
 	silent.Status.Conditions = silent.Status.Conditions[:1]
-	healthy := Result{resourcesv1alpha1.ConditionTrue, "ManagedResourcesHealthy", "All ManagedResources are healthy."}
-	failed := func(reason, message string) Result { return Result{resourcesv1alpha1.ConditionFalse, reason, message} }
+	healthy := resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionTrue, "ManagedResourcesHealthy", "All ManagedResources are healthy.")
+	failed := func(reason, message string) resourcesv1alpha1.Statement {
+		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, reason, message)
+	}
 	for name, test := range map[string]struct {
 		managedResources []resourcesv1alpha1.ManagedResource
-		want             Result
+		want             resourcesv1alpha1.Statement
 	}{
 		"none": {nil, healthy},
 		"all":  {[]resourcesv1alpha1.ManagedResource{managed("a"), managed("b")}, healthy},
@@ -72,7 +74,7 @@ func TestAggregateFindsWhatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for range 2 { // the second time in the reverse order
 				got := Aggregate(start.Add(2*time.Hour), nil, test.managedResources, allOfThem, Thresholds{Progressing: time.Hour})
-				if len(got) != 1 || (Result{got[0].Status, got[0].Reason, got[0].Message}) != test.want || got[0].Type != components {
+				if len(got) != 1 || (resourcesv1alpha1.NewStatement(got[0].Status, got[0].Reason, got[0].Message)) != test.want || got[0].Type != components {
 					t.Errorf("got %+v, want %+v", got, test.want)
 				}
 				slices.Reverse(test.managedResources)

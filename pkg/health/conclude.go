@@ -45,14 +45,6 @@ type Subject struct {
 	Notes string
 }
 
-// Result is what a condition says.
-type Result struct {
-	// Status of the condition.
-	Status resourcesv1alpha1.ConditionStatus
-	// Reason and Message say why.
-	Reason, Message string
-}
-
 // finding is one line of a message. The rank says how grave it is, the gravest first.
 type finding struct {
 	subject         *Subject
@@ -71,7 +63,7 @@ const (
 // unhealthy or cannot be checked, and names all such objects, the gravest first, which gives the reason. It is Unknown if
 // that cannot be told as an object could not be read or is still to be looked at. Reasons and texts are
 // gardener-resource-manager's, which names the first object only.
-func Healthy(subjects []Subject) Result {
+func Healthy(subjects []Subject) resourcesv1alpha1.Statement {
 	var bad, unread []finding
 	pending := false
 	for i := range subjects {
@@ -97,16 +89,16 @@ func Healthy(subjects []Subject) Result {
 	case len(unread) > 0:
 		return summarize(resourcesv1alpha1.ConditionUnknown, unread)
 	case pending:
-		return Result{resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, healthPending}
+		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, healthPending)
 	}
-	return Result{resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonResourcesHealthy, allHealthy}
+	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonResourcesHealthy, allHealthy)
 }
 
 // Progressing concludes what ResourcesProgressing says of the objects of a ManagedResource. It is True if any is still
 // rolling out, and names all such objects. It is Unknown if that cannot be told as an object could not be read or checked,
 // or is still to be looked at. Missing objects do not count. Reasons and texts are gardener-resource-manager's, which names
 // the first object only.
-func Progressing(subjects []Subject) Result {
+func Progressing(subjects []Subject) resourcesv1alpha1.Statement {
 	var busy, unread []finding
 	pending := false
 	for i := range subjects {
@@ -130,9 +122,9 @@ func Progressing(subjects []Subject) Result {
 	case len(unread) > 0:
 		return summarize(resourcesv1alpha1.ConditionUnknown, unread)
 	case pending:
-		return Result{resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, progressingPending}
+		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, progressingPending)
 	}
-	return Result{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonResourcesRolledOut, allRolledOut}
+	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonResourcesRolledOut, allRolledOut)
 }
 
 // String names the object as gardener-resource-manager does in messages.
@@ -162,7 +154,7 @@ func (s *Subject) unread(why string) finding {
 
 // summarize returns the result that names what was found, one object a line, so that the same findings always give the same
 // text. The first one decides about the reason.
-func summarize(status resourcesv1alpha1.ConditionStatus, findings []finding) Result {
+func summarize(status resourcesv1alpha1.ConditionStatus, findings []finding) resourcesv1alpha1.Statement {
 	slices.SortStableFunc(findings, func(a, b finding) int {
 		return cmp.Or(
 			cmp.Compare(a.rank, b.rank),
@@ -179,11 +171,11 @@ func summarize(status resourcesv1alpha1.ConditionStatus, findings []finding) Res
 	if unnamed := len(findings) - len(lines); unnamed > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", unnamed))
 	}
-	return Result{Status: status, Reason: findings[0].reason, Message: truncate(strings.Join(lines, "\n"))}
+	return resourcesv1alpha1.Statement{Status: status, Reason: findings[0].reason, Message: Truncate(strings.Join(lines, "\n"))}
 }
 
-// truncate shortens a message to what a condition may have, between characters.
-func truncate(message string) string {
+// Truncate shortens a message to what a condition may have, between characters.
+func Truncate(message string) string {
 	if len(message) <= maxMessageLength {
 		return message
 	}

@@ -35,39 +35,39 @@ func TestConclusions(t *testing.T) {
 	const (
 		isTrue, isFalse, isUnknown = resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionUnknown
 	)
-	healthy := Result{isTrue, "ResourcesHealthy", "All resources are healthy."}
-	rolledOut := Result{isFalse, "ResourcesRolledOut", "All resources have been fully rolled out."}
-	unread := Result{isUnknown, "ChecksPending", `Service "ns/web" could not be checked: forbidden`}
+	healthy := resourcesv1alpha1.NewStatement(isTrue, "ResourcesHealthy", "All resources are healthy.")
+	rolledOut := resourcesv1alpha1.NewStatement(isFalse, "ResourcesRolledOut", "All resources have been fully rolled out.")
+	unread := resourcesv1alpha1.NewStatement(isUnknown, "ChecksPending", `Service "ns/web" could not be checked: forbidden`)
 	well := subject("ConfigMap", "ns", "a", nil)
 	for name, test := range map[string]struct {
 		subjects             []Subject
-		healthy, progressing Result
+		healthy, progressing resourcesv1alpha1.Statement
 	}{
 		"nothing": {nil, healthy, rolledOut},
 		"well":    {[]Subject{well, subject("Pod", "ns", "b", nil)}, healthy, rolledOut},
 		"missing": {[]Subject{well, subject("Deployment", "ns", "web", missingObject)},
-			Result{isFalse, "DeploymentMissing", `Required Deployment "web" in namespace "ns" is missing`}, rolledOut},
+			resourcesv1alpha1.NewStatement(isFalse, "DeploymentMissing", `Required Deployment "web" in namespace "ns" is missing`), rolledOut},
 		"missing, with all else set": {[]Subject{subject("Deployment", "ns", "web", func(s *Subject) {
 			unreadObject(s)
 			s.Missing, s.Exempt, s.Notes = true, true, "notes"
-		})}, Result{isFalse, "DeploymentMissing", `Required Deployment "web" in namespace "ns" is missing`}, rolledOut},
+		})}, resourcesv1alpha1.NewStatement(isFalse, "DeploymentMissing", `Required Deployment "web" in namespace "ns" is missing`), rolledOut},
 		"kind not served": {[]Subject{subject("Widget", "", "w", func(s *Subject) {
 			s.Missing, s.MissingDetail = true, `no matches for kind "Widget" in version "example.org/v1"`
-		})}, Result{isFalse, "WidgetMissing",
-			`Required Widget "w" in namespace "" is missing: no matches for kind "Widget" in version "example.org/v1"`}, rolledOut},
+		})}, resourcesv1alpha1.NewStatement(isFalse, "WidgetMissing",
+			`Required Widget "w" in namespace "" is missing: no matches for kind "Widget" in version "example.org/v1"`), rolledOut},
 		"unhealthy": {[]Subject{subject("Pod", "ns", "p", verdictOf(Verdict{Unhealthy: "it is ill"}))},
-			Result{isFalse, "PodUnhealthy", `Pod "ns/p" is unhealthy: it is ill`}, rolledOut},
+			resourcesv1alpha1.NewStatement(isFalse, "PodUnhealthy", `Pod "ns/p" is unhealthy: it is ill`), rolledOut},
 		"unhealthy, cluster-scoped": {[]Subject{subject("CustomResourceDefinition", "", "d", verdictOf(Verdict{Unhealthy: "it is ill"}))},
-			Result{isFalse, "CustomResourceDefinitionUnhealthy", `CustomResourceDefinition "/d" is unhealthy: it is ill`}, rolledOut},
+			resourcesv1alpha1.NewStatement(isFalse, "CustomResourceDefinitionUnhealthy", `CustomResourceDefinition "/d" is unhealthy: it is ill`), rolledOut},
 		"unhealthy, with Events": {[]Subject{subject("Service", "ns", "s", func(s *Subject) {
 			s.Verdict.Unhealthy, s.Notes = "no ingress", "-> Events:\n* controller reported 5s ago: quota"
-		})}, Result{isFalse, "ServiceUnhealthy",
-			"Service \"ns/s\" is unhealthy: no ingress\n\n-> Events:\n* controller reported 5s ago: quota"}, rolledOut},
+		})}, resourcesv1alpha1.NewStatement(isFalse, "ServiceUnhealthy",
+			"Service \"ns/s\" is unhealthy: no ingress\n\n-> Events:\n* controller reported 5s ago: quota"), rolledOut},
 		"check failed": {[]Subject{subject("Pod", "ns", "p", verdictOf(Verdict{Err: "no number"}))},
-			Result{isFalse, "HealthCheckError", `Error executing health check for Pod "ns/p": no number`},
-			Result{isUnknown, "ChecksPending", `Pod "ns/p" could not be checked: no number`}},
+			resourcesv1alpha1.NewStatement(isFalse, "HealthCheckError", `Error executing health check for Pod "ns/p": no number`),
+			resourcesv1alpha1.NewStatement(isUnknown, "ChecksPending", `Pod "ns/p" could not be checked: no number`)},
 		"progressing": {[]Subject{well, subject("Deployment", "ns", "web", verdictOf(Verdict{Progressing: "1 of 2"}))},
-			healthy, Result{isTrue, "DeploymentProgressing", `Deployment "ns/web" is progressing: 1 of 2`}},
+			healthy, resourcesv1alpha1.NewStatement(isTrue, "DeploymentProgressing", `Deployment "ns/web" is progressing: 1 of 2`)},
 		"exempt": {[]Subject{subject("Deployment", "ns", "web", func(s *Subject) {
 			pendingObject(s)
 			s.Exempt, s.Verdict.Err = true, "wrong"
@@ -77,13 +77,13 @@ func TestConclusions(t *testing.T) {
 			s.Exempt = true
 		})}, unread, unread},
 		"pending": {[]Subject{well, subject("Pod", "ns", "p", pendingObject)},
-			Result{isUnknown, "ChecksPending", "The health checks have not yet been executed for the current set of resources."},
-			Result{isUnknown, "ChecksPending", "Checks have not yet been executed for the current set of resources."}},
+			resourcesv1alpha1.NewStatement(isUnknown, "ChecksPending", "The health checks have not yet been executed for the current set of resources."),
+			resourcesv1alpha1.NewStatement(isUnknown, "ChecksPending", "Checks have not yet been executed for the current set of resources.")},
 		"not read":              {[]Subject{well, subject("Service", "ns", "web", unreadObject)}, unread, unread},
 		"not read, and pending": {[]Subject{subject("Pod", "ns", "p", pendingObject), subject("Service", "ns", "web", unreadObject)}, unread, unread},
 		"certain trouble hides what is not known": {[]Subject{subject("Service", "ns", "web", unreadObject),
 			subject("Pod", "ns", "p", pendingObject), subject("Job", "ns", "j", verdictOf(Verdict{Unhealthy: "x", Progressing: "y"}))},
-			Result{isFalse, "JobUnhealthy", `Job "ns/j" is unhealthy: x`}, Result{isTrue, "JobProgressing", `Job "ns/j" is progressing: y`}},
+			resourcesv1alpha1.NewStatement(isFalse, "JobUnhealthy", `Job "ns/j" is unhealthy: x`), resourcesv1alpha1.NewStatement(isTrue, "JobProgressing", `Job "ns/j" is progressing: y`)},
 		"sorted, by gravity first": {[]Subject{
 			subject("Pod", "b", "a", verdictOf(Verdict{Unhealthy: "1", Progressing: "1"})),
 			subject("Pod", "a", "b", verdictOf(Verdict{Unhealthy: "2", Progressing: "2"})),
@@ -91,15 +91,15 @@ func TestConclusions(t *testing.T) {
 			subject("Job", "z", "z", verdictOf(Verdict{Unhealthy: "4", Progressing: "4"})),
 			subject("APIService", "", "z", verdictOf(Verdict{Err: "5"})),
 			subject("Secret", "z", "z", missingObject),
-		}, Result{isFalse, "SecretMissing", `Required Secret "z" in namespace "z" is missing
+		}, resourcesv1alpha1.NewStatement(isFalse, "SecretMissing", `Required Secret "z" in namespace "z" is missing
 Job "z/z" is unhealthy: 4
 Pod "a/a" is unhealthy: 3
 Pod "a/b" is unhealthy: 2
 Pod "b/a" is unhealthy: 1
-Error executing health check for APIService "/z": 5`}, Result{isTrue, "JobProgressing", `Job "z/z" is progressing: 4
+Error executing health check for APIService "/z": 5`), resourcesv1alpha1.NewStatement(isTrue, "JobProgressing", `Job "z/z" is progressing: 4
 Pod "a/a" is progressing: 3
 Pod "a/b" is progressing: 2
-Pod "b/a" is progressing: 1`}},
+Pod "b/a" is progressing: 1`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 2 { // the second time in the reverse order

@@ -1,5 +1,5 @@
-// Package live tells what became of objects in the target cluster: it watches them by their metadata, kind by kind, and
-// reduces what it sees to what decisions need.
+// Package live tells what became of objects in the target cluster: it watches them, kind by kind, by their metadata or, if
+// their health is to be told, as a whole, and reduces what it sees to what decisions need.
 package live
 
 import (
@@ -16,6 +16,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/directive"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/health"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -73,6 +74,18 @@ type Observation struct {
 	FinalizeAfter string
 	// Directive is how the live object wants to be handled.
 	Directive directive.Directive
+	// Generation counts the changes of the object's spec.
+	Generation int64
+	// Examined is set if Health speaks of the object as it is, or if its metadata is all there is to know.
+	Examined bool
+	// Health is how the object is; nil if it is healthy and not rolling out.
+	Health *health.Verdict
+	// borrowed is set if Health was taken over from an earlier state.
+	borrowed bool
+	// counted is set if a Deployment's Pods have been as many as wanted since its spec was changed.
+	counted *health.PodCount
+	// Exempt is set if the object asks not to be checked.
+	Exempt bool
 	// GarbageCollectable is set if the garbage collector deletes the object when nothing refers to it.
 	GarbageCollectable bool
 }
@@ -90,6 +103,8 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 		Finalizers:         len(meta.Finalizers) > 0,
 		FinalizeAfter:      shared(meta.Annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]),
 		Directive:          directive.Of(meta.Annotations),
+		Generation:         meta.Generation,
+		Exempt:             resourcesv1alpha1.Truthy(meta.Annotations[resourcesv1alpha1.AnnotationSkipHealthCheck]),
 		GarbageCollectable: resourcesv1alpha1.Truthy(meta.Labels[resourcesv1alpha1.LabelGarbageCollectableReference]),
 	}
 	if meta.DeletionTimestamp != nil {
@@ -110,14 +125,29 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 }
 
 // Agrees tells whether a decision about the object would be the same after another observation: it leaves out what changes
-// with every write, such as one of the status.
+// with every write, such as one of the status, and how the object is.
 func (o *Observation) Agrees(other *Observation) bool {
 	a, b := *o, *other
 	if (a.Displaceable == nil) != (b.Displaceable == nil) || a.Displaceable != nil && !a.Displaceable.Equals(b.Displaceable) {
 		return false
 	}
 	a.ResourceVersion, a.Writer, a.Displaceable, a.Seen = b.ResourceVersion, b.Writer, b.Displaceable, b.Seen
+	a.Generation, a.Examined, a.Health = b.Generation, b.Examined, b.Health
+	a.borrowed, a.counted = b.borrowed, b.counted
 	return a == b
+}
+
+// feels tells whether an object is as well, or as unwell, after another observation.
+func (o *Observation) feels(other *Observation) bool {
+	return o.Examined == other.Examined && o.Exempt == other.Exempt && o.Origin == other.Origin && o.verdict() == other.verdict()
+}
+
+// verdict returns how the object is.
+func (o *Observation) verdict() health.Verdict {
+	if o.Health == nil {
+		return health.Verdict{}
+	}
+	return *o.Health
 }
 
 // Preserved returns the fields that a live object asks to be left as they are.

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -22,13 +21,15 @@ const (
 
 // Reader reads the state of objects from the API server, past any cache.
 type Reader struct {
-	objects *target.Objects
-	policy  fieldowner.Policy
+	objects  *target.Objects
+	policy   fieldowner.Policy
+	examiner Examiner
 }
 
-// NewReader returns a reader of the given objects. The policy says whose fields are taken over.
-func NewReader(objects *target.Objects, policy fieldowner.Policy) *Reader {
-	return &Reader{objects: objects, policy: policy}
+// NewReader returns a reader of the given objects. The policy says whose fields are taken over, the examiner how objects are;
+// without one, only metadata is read.
+func NewReader(objects *target.Objects, policy fieldowner.Policy, examiner Examiner) *Reader {
+	return &Reader{objects: objects, policy: policy, examiner: examiner}
 }
 
 // Read returns the state of every object named in refs. It never fails as a whole: what could not be read is Unknown.
@@ -55,14 +56,11 @@ func (r *Reader) read(ctx context.Context, ref object.Ref) State {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 
-	resource, err := r.objects.ResourceInAnyVersion(ref)
+	observation, err := r.get(ctx, ref)
 	if err == nil {
-		var meta *metav1.PartialObjectMetadata
-		if meta, err = resource.Get(ctx, ref.Name, metav1.GetOptions{}); err == nil {
-			return State{Presence: Present, Observation: Observe(meta, r.policy)}
-		}
-		err = r.objects.Explain(ref, err)
+		return State{Presence: Present, Observation: observation}
 	}
+	err = r.objects.Explain(ref, err)
 	switch {
 	case errors.Is(err, target.ErrKindNotServed):
 		return State{Presence: KindNotServed, Err: err}
@@ -71,4 +69,21 @@ func (r *Reader) read(ctx context.Context, ref object.Ref) State {
 	default:
 		return State{Presence: Unknown, Err: fmt.Errorf("read %s: %w", ref, err)}
 	}
+}
+
+func (r *Reader) get(ctx context.Context, ref object.Ref) (Observation, error) {
+	examiner := examinerOf(r.examiner, ref.GroupKind())
+	reading, err := r.objects.ReadingOf(ref, examiner != nil)
+	if err != nil {
+		return Observation{}, err
+	}
+	obj, err := reading.Get(ctx, ref.Name)
+	if err != nil {
+		return Observation{}, err
+	}
+	seen, err := observer{gk: ref.GroupKind(), policy: r.policy, examiner: examiner}.reduce(obj)
+	if err != nil {
+		return Observation{}, err
+	}
+	return *seen.observation, nil
 }

@@ -1,24 +1,26 @@
 package live
 
 import (
-	"fmt"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/health"
 )
 
 // store holds the observations of one kind, as a reflector fills it. It is safe for concurrent use.
 type store struct {
-	policy fieldowner.Policy
-	clock  clock.PassiveClock
+	observer observer
+	clock    clock.PassiveClock
 	// changed is told the names of objects about which a decision may have to be taken anew.
 	changed func(types.NamespacedName)
+	// felt is told the origins of objects of which another thing is to be said than before.
+	felt func(origin string)
+	// follow is told what is held of an object of which Pods may have to be counted; nil for none.
+	follow func(types.NamespacedName, *Observation)
 
 	mu      sync.RWMutex
 	objects map[types.NamespacedName]*Observation
@@ -26,46 +28,60 @@ type store struct {
 
 var _ cache.TransformingStore = &part{}
 
-// reduced is an object on its way into the store. The ObjectMeta has just the name, for the reflector.
-type reduced struct {
-	metav1.ObjectMeta
-	observation *Observation
-}
-
 // Transformer has the reflector reduce objects as soon as they are read, so that a long list is never held in full.
 func (s *store) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) { return s.reduce(obj) }
-}
-
-func (s *store) reduce(obj any) (*reduced, error) {
-	switch obj := obj.(type) {
-	case *reduced:
-		return obj, nil
-	case *metav1.PartialObjectMetadata:
-		observation := Observe(obj, s.policy)
-		return &reduced{
-			ObjectMeta:  metav1.ObjectMeta{Namespace: shared(obj.Namespace), Name: obj.Name},
-			observation: &observation,
-		}, nil
-	}
-	return nil, fmt.Errorf("a %T was watched instead of metadata", obj)
-}
-
-func (r *reduced) key() types.NamespacedName {
-	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
+	return func(obj any) (any, error) { return s.observer.reduce(obj) }
 }
 
 // Add takes in an object that was seen.
 func (s *store) Add(obj any) error {
-	seen, err := s.reduce(obj)
+	seen, err := s.observer.reduce(obj)
 	if err != nil {
 		return err
 	}
 	seen.observation.Seen = s.clock.Now().UnixNano()
-	if s.put(seen.key(), seen.observation) {
-		s.changed(seen.key())
-	}
+	s.tell(seen.key(), s.put(seen.key(), seen.observation))
 	return nil
+}
+
+// difference is in what an object differs from what it was.
+type difference struct {
+	// decision is set if a decision may have to be taken anew.
+	decision bool
+	// felt are the origins of those for whom another thing is to be said about the object.
+	felt []string
+}
+
+// differenceOf compares what was held of an object with what is to be held; nil is for no object.
+func differenceOf(before, after *Observation) difference {
+	switch {
+	case before == nil && after == nil:
+		return difference{}
+	case before == nil:
+		return difference{decision: true, felt: []string{after.Origin}}
+	case after == nil:
+		return difference{decision: true, felt: []string{before.Origin}}
+	}
+	result := difference{decision: !before.Agrees(after)}
+	if !before.feels(after) {
+		result.felt = []string{after.Origin}
+		if before.Origin != after.Origin {
+			result.felt = append(result.felt, before.Origin)
+		}
+	}
+	return result
+}
+
+func (s *store) tell(key types.NamespacedName, difference difference) {
+	if s.follow != nil {
+		s.follow(key, s.get(key))
+	}
+	if difference.decision {
+		s.changed(key)
+	}
+	for _, origin := range difference.felt {
+		s.felt(origin)
+	}
 }
 
 // Update takes in an object that was seen.
@@ -73,7 +89,7 @@ func (s *store) Update(obj any) error { return s.Add(obj) }
 
 // Delete drops an object that was deleted, or that lost its label.
 func (s *store) Delete(obj any) error {
-	seen, err := s.reduce(obj)
+	seen, err := s.observer.reduce(obj)
 	if err != nil {
 		return err
 	}
@@ -85,7 +101,7 @@ func (s *store) Delete(obj any) error {
 	}
 	s.mu.Unlock()
 	if known {
-		s.changed(seen.key())
+		s.tell(seen.key(), differenceOf(held, nil))
 	}
 	return nil
 }
@@ -95,32 +111,31 @@ func (s *store) Delete(obj any) error {
 func (s *store) replace(list []any, concerns func(types.NamespacedName) bool) error {
 	listed := make(map[types.NamespacedName]*Observation, len(list))
 	for _, obj := range list {
-		seen, err := s.reduce(obj)
+		seen, err := s.observer.reduce(obj)
 		if err != nil {
 			return err
 		}
 		listed[seen.key()] = seen.observation
 	}
-	for _, key := range s.exchange(listed, concerns) {
-		s.changed(key)
+	for key, difference := range s.exchange(listed, concerns) {
+		s.tell(key, difference)
 	}
 	return nil
 }
 
-// exchange replaces what is held by what is listed, and returns which objects are not what they were.
-func (s *store) exchange(listed map[types.NamespacedName]*Observation, concerns func(types.NamespacedName) bool) []types.NamespacedName {
+// exchange replaces what is held by what is listed, and returns in what objects differ from what they were.
+func (s *store) exchange(listed map[types.NamespacedName]*Observation, concerns func(types.NamespacedName) bool) map[types.NamespacedName]difference {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var differing []types.NamespacedName
+	differing := map[types.NamespacedName]difference{}
 	for key, observation := range listed {
-		if old, known := s.objects[key]; !known || !old.Agrees(observation) {
-			differing = append(differing, key)
-		}
+		inherit(s.objects[key], observation)
+		differing[key] = differenceOf(s.objects[key], observation)
 		s.objects[key] = observation
 	}
-	for key := range s.objects {
+	for key, held := range s.objects {
 		if _, still := listed[key]; !still && concerns(key) {
-			differing = append(differing, key)
+			differing[key] = differenceOf(held, nil)
 			delete(s.objects, key)
 		}
 	}
@@ -130,20 +145,69 @@ func (s *store) exchange(listed map[types.NamespacedName]*Observation, concerns 
 // Resync does nothing: there is nothing that could be seen anew.
 func (s *store) Resync() error { return nil }
 
-// put takes in an observation, unless a younger one is held. It tells whether a decision may have to be taken anew.
-func (s *store) put(key types.NamespacedName, observation *Observation) bool {
+// put takes in an observation, unless a younger one is held, and returns in what the object differs from what it was.
+func (s *store) put(key types.NamespacedName, observation *Observation) difference {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, known := s.objects[key]
-	if known && !newer(observation.ResourceVersion, before.ResourceVersion) {
-		return false
+	before := s.objects[key]
+	if before != nil && !newer(observation.ResourceVersion, before.ResourceVersion) && !completes(before, observation) {
+		return difference{}
 	}
-	agrees := known && before.Agrees(observation)
-	if agrees {
+	inherit(before, observation)
+	difference := differenceOf(before, observation)
+	if before != nil && !difference.decision {
 		observation.Seen = before.Seen
 	}
 	s.objects[key] = observation
-	return !agrees
+	return difference
+}
+
+// completes tells whether an observation is of the same state of the object as another one, and tells more of it.
+func completes(before, observation *Observation) bool {
+	return before.ResourceVersion == observation.ResourceVersion && (before.borrowed || !before.Examined) &&
+		observation.Examined && !observation.borrowed
+}
+
+// inherit keeps what is known of an object's health where an observation says nothing of it, as the answer to a write does:
+// what its controller has done is the same as long as the spec is. Pods are counted once for each spec.
+func inherit(before, observation *Observation) {
+	same := before != nil && before.UID == observation.UID && before.Generation == observation.Generation
+	switch {
+	case same && !observation.Examined:
+		observation.Examined, observation.Health, observation.borrowed = before.Examined, before.Health, true
+		observation.counted = before.counted
+	case !observation.awaitsCount():
+	case same && before.counted != nil && *before.counted == observation.Health.OldPods:
+		verdict := observation.Health.Counted(before.counted.Replicas)
+		observation.counted, observation.Health = before.counted, &verdict
+	case same && before.Examined && before.verdict().OldPods == observation.Health.OldPods:
+		observation.Health.Progressing = before.Health.Progressing // they are being counted
+	default:
+		observation.Examined = false
+	}
+}
+
+// noteCount takes in how many Pods a Deployment has.
+func (s *store) noteCount(key types.NamespacedName, uid types.UID, wanted health.PodCount, found int) {
+	s.mu.Lock()
+	before := s.objects[key]
+	if !before.awaitsCount() || before.UID != uid || before.Health.OldPods != wanted {
+		s.mu.Unlock()
+		return
+	}
+	after, verdict := *before, before.Health.Counted(int32(found)) //nolint:gosec // there are fewer Pods
+	after.Examined, after.Health = true, &verdict
+	switch {
+	case found != int(wanted.Replicas):
+		verdict.OldPods = wanted // to be counted on
+	case verdict == health.Verdict{}:
+		after.Health, after.counted = nil, &wanted
+	default:
+		after.counted = &wanted
+	}
+	s.objects[key] = &after
+	s.mu.Unlock()
+	s.tell(key, differenceOf(before, &after))
 }
 
 // drop takes out an object that is known to be gone.

@@ -38,7 +38,7 @@ func newTestStore() (*store, *told) {
 	told := &told{}
 	return &store{
 		clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)), changed: told.add,
-		objects: map[types.NamespacedName]*Observation{},
+		objects: map[types.NamespacedName]*Observation{}, felt: func(string) {},
 	}, told
 }
 
@@ -86,7 +86,7 @@ func TestStoreKeepsTheYoungest(t *testing.T) {
 	must(t, s.Update(metaOf("ns", "a", "11", "y")))
 	wantTold(t, told, "a change", "ns/a")
 
-	s.put(key, &Observation{ResourceVersion: "20", UID: "nsa", Origin: "y"})
+	s.put(key, &Observation{ResourceVersion: "20", UID: "nsa", Origin: "y", Examined: true})
 	must(t, s.Update(metaOf("ns", "a", "15", "stranger")))
 	must(t, s.Update(metaOf("ns", "a", "20", "y")))
 	must(t, s.Delete(metaOf("ns", "a", "15", "y"))) // it lost its label, and we gave it back
@@ -161,7 +161,7 @@ func TestStoreConcurrently(t *testing.T) {
 	each(func(name, version string) error { return s.Add(metaOf("ns", name, version, version)) })
 	each(func(name, version string) error { return s.Update(metaOf("ns", name, version, version)) })
 	each(func(name, version string) error {
-		observation := Observe(metaOf("ns", name, version, version), s.policy)
+		observation := Observe(metaOf("ns", name, version, version), s.observer.policy)
 		s.put(types.NamespacedName{Namespace: "ns", Name: name}, &observation)
 		return nil
 	})

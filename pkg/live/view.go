@@ -7,10 +7,8 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
@@ -27,13 +25,14 @@ type View struct {
 
 	mu sync.Mutex
 	// begin runs a watch until the context of Start ends; nil before Start, when nothing is watched.
-	begin   func(*kindWatch, metadata.Getter)
+	begin   func(*kindWatch, target.Collection)
 	watches map[schema.GroupKind]*kindWatch
 	// uses are the kinds that each user needs, users the number of users of each kind.
 	uses  map[types.NamespacedName][]unique.Handle[schema.GroupVersionKind]
 	users map[schema.GroupKind]int
 	// listener is told which objects changed.
 	listener atomic.Pointer[func(object.Key)]
+	health   *healthNews
 }
 
 // Options are the settings of a View.
@@ -42,6 +41,8 @@ type Options struct {
 	Objects *target.Objects
 	// Policy says whose fields are taken over.
 	Policy fieldowner.Policy
+	// Examiner tells how objects are.
+	Examiner Examiner
 	// ManagedBy is the value of the managed-by label.
 	ManagedBy string
 	// Namespaces restrict what is watched; empty for all.
@@ -53,19 +54,23 @@ type Options struct {
 func NewView(options Options) *View {
 	return &View{
 		Options: options,
-		reader:  NewReader(options.Objects, options.Policy),
+		reader:  NewReader(options.Objects, options.Policy, options.Examiner),
 		watches: map[schema.GroupKind]*kindWatch{},
 		uses:    map[types.NamespacedName][]unique.Handle[schema.GroupVersionKind]{},
 		users:   map[schema.GroupKind]int{},
+		health:  &healthNews{suspended: map[string]bool{}},
 	}
 }
 
 // Start watches what is in use until the context ends. It is called by a manager, once it leads.
 func (v *View) Start(ctx context.Context) error {
 	v.mu.Lock()
-	v.begin = func(w *kindWatch, collection metadata.Getter) {
+	v.begin = func(w *kindWatch, collection target.Collection) {
 		var watchCtx context.Context
 		watchCtx, w.cancel = context.WithCancel(ctx)
+		if w.store.observer.examiner != nil && w.gk == deployments {
+			w.store.follow = w.followPods(watchCtx, newOldPods(v.Objects))
+		}
 		w.run(watchCtx, collection, v.ManagedBy)
 	}
 	var needed []schema.GroupVersionKind
@@ -95,6 +100,13 @@ func (v *View) Use(user types.NamespacedName, gvks []schema.GroupVersionKind) {
 	for _, gvk := range gvks {
 		v.ensure(gvk)
 	}
+}
+
+// InUse tells whether the kinds that a user needs are watched, or are about to be.
+func (v *View) InUse(user types.NamespacedName) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.begin != nil && len(v.uses[user]) > 0
 }
 
 // replaceUse returns the watches that nobody needs any more.
@@ -131,7 +143,12 @@ func (v *View) ensure(gvk schema.GroupVersionKind) {
 	if !v.lacks(gvk.GroupKind()) {
 		return
 	}
-	collection, mapping, err := v.Objects.Collection(gvk)
+	examiner := examinerOf(v.Examiner, gvk.GroupKind())
+	open := v.Objects.Metadata
+	if examiner != nil {
+		open = v.Objects.Whole
+	}
+	collection, err := open(gvk)
 	if err != nil {
 		return // whoever reads the objects is told
 	}
@@ -141,14 +158,15 @@ func (v *View) ensure(gvk schema.GroupVersionKind) {
 		return
 	}
 	w := &kindWatch{gk: gvk.GroupKind(), clock: v.Clock, decided: make(chan struct{})}
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace && len(v.Namespaces) > 0 {
+	if collection.Namespaced && len(v.Namespaces) > 0 {
 		w.namespaces = v.Namespaces
 	}
 	w.store = &store{
-		policy:  v.Policy,
-		clock:   v.Clock,
-		objects: map[types.NamespacedName]*Observation{},
-		changed: func(name types.NamespacedName) { v.tell(w.gk, name) },
+		observer: observer{gk: w.gk, policy: v.Policy, examiner: examiner},
+		clock:    v.Clock,
+		objects:  map[types.NamespacedName]*Observation{},
+		changed:  func(name types.NamespacedName) { v.tell(w.gk, name) },
+		felt:     v.health.tell,
 	}
 	v.watches[w.gk] = w
 	v.begin(w, collection)
@@ -170,6 +188,26 @@ func (v *View) lacksLocked(gk schema.GroupKind) bool {
 func (v *View) tell(gk schema.GroupKind, name types.NamespacedName) {
 	if listener := v.listener.Load(); listener != nil {
 		(*listener)(object.Key{Group: gk.Group, Kind: gk.Kind, Namespace: name.Namespace, Name: name.Name})
+	}
+}
+
+// Refresh begins to watch a kind anew, after the way in which its objects are examined has changed.
+func (v *View) Refresh(gk schema.GroupKind) {
+	v.mu.Lock()
+	running := v.watches[gk]
+	delete(v.watches, gk)
+	var gvk schema.GroupVersionKind
+	for _, handles := range v.uses {
+		for _, handle := range handles {
+			if handle.Value().GroupKind() == gk {
+				gvk = handle.Value()
+			}
+		}
+	}
+	v.mu.Unlock()
+	if running != nil {
+		running.cancel()
+		v.ensure(gvk)
 	}
 }
 
@@ -242,6 +280,7 @@ func (v *View) Note(ref object.Ref, observation Observation) {
 	if w == nil || !w.covers(ref.Namespace) || observation.ManagedBy != v.ManagedBy {
 		return
 	}
+	observation.Examined = observation.Examined || w.store.observer.examiner == nil
 	w.store.put(types.NamespacedName{Namespace: shared(ref.Namespace), Name: ref.Name}, &observation)
 }
 

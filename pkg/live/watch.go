@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
 const (
@@ -78,7 +78,7 @@ func (w *kindWatch) covers(namespace string) bool {
 }
 
 // run watches until the context ends or there is no hope.
-func (w *kindWatch) run(ctx context.Context, resource metadata.Getter, managedBy string) {
+func (w *kindWatch) run(ctx context.Context, collection target.Collection, managedBy string) {
 	namespaces := w.namespaces
 	if namespaces == nil {
 		namespaces = []string{metav1.NamespaceAll}
@@ -86,29 +86,29 @@ func (w *kindWatch) run(ctx context.Context, resource metadata.Getter, managedBy
 	w.unsynced = len(namespaces)
 	for _, namespace := range namespaces {
 		part := &part{store: w.store, synced: sync.OnceFunc(w.synced), namespace: namespace}
-		go w.runIn(ctx, part, resource.Namespace(namespace), managedBy)
+		go w.runIn(ctx, part, collection.In(namespace), managedBy)
 	}
 }
 
-func (w *kindWatch) runIn(ctx context.Context, part *part, resource metadata.ResourceInterface, managedBy string) {
+func (w *kindWatch) runIn(ctx context.Context, part *part, reading target.Reading, managedBy string) {
 	selector := labels.Set{resourcesv1alpha1.LabelManagedBy: managedBy}.String()
 	lister := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = selector
 			ctx, cancel := context.WithTimeout(ctx, listTimeout)
 			defer cancel()
-			list, err := resource.List(ctx, options)
+			list, err := reading.List(ctx, options)
 			w.note(ctx, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.LabelSelector = selector
-			events, err := resource.Watch(ctx, options)
+			events, err := reading.Watch(ctx, options)
 			w.note(ctx, err)
 			return events, err
 		},
 	}
-	reflector := cache.NewReflectorWithOptions(lister, &metav1.PartialObjectMetadata{}, part,
+	reflector := cache.NewReflectorWithOptions(lister, nil, part,
 		cache.ReflectorOptions{Name: "live " + w.gk.String(), Clock: w.clock})
 	_ = retryWatch(w.clock).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		if err := reflector.ListAndWatchWithContext(ctx); err != nil {

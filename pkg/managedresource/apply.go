@@ -170,7 +170,7 @@ func (p *pass) unwanted() inventory {
 // pruneUnwanted deletes what is in no manifest any more, after a moment in which another ManagedResource may take it over.
 func (p *pass) pruneUnwanted(ctx context.Context) {
 	unwanted := p.unwanted()
-	p.departed = p.departures.note(p.self.owner, unwanted, p.Clock.Now())
+	p.departed = p.departures.note(p.self.Owner, unwanted, p.Clock.Now())
 	if p.guarded = guardPrune(p.mr, len(p.manifests), len(unwanted), p.checksum); p.guarded == nil {
 		p.prune(ctx, unwanted)
 	}

@@ -36,12 +36,18 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	tally := tallyOf(p.problems, p.changes)
 	tally.guarded = p.guarded
 	verdict := tally.verdict()
-	before := conditionOf(p.mr.Status, resourcesv1alpha1.ResourcesApplied)
+	before := resourcesv1alpha1.ConditionOf(p.mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 
 	status := *p.mr.Status.DeepCopy()
 	status.ObservedGeneration = p.mr.Generation
 	status.Resources = p.remaining().references()
-	status.Conditions = p.conditions(status.Conditions, verdict)
+	conditions := func(base []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
+		if p.duty == dutyCleanUp {
+			return p.conditions(p.beingDeleted(base), verdict)
+		}
+		return p.conditions(p.announce(ctx, base), verdict)
+	}
+	status.Conditions = conditions(status.Conditions)
 	if len(p.problems) == 0 && p.mr.DeletionTimestamp == nil {
 		status.SecretsDataChecksum = &p.checksum
 	}
@@ -53,13 +59,13 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	}
 	untold := p.untilTold(verdict, before)
 	if !equality.Semantic.DeepEqual(status, p.mr.Status) && untold == 0 {
-		if err := p.storeFinalStatus(ctx, status); err != nil {
+		if err := p.storeFinalStatus(ctx, status, conditions); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	p.hold(p.self.owner, refsOfEntries(p.remaining()))
-	p.tolerated.note(p.self.owner, p.changes)
-	p.Metrics.concluded(p.self.owner, p.changes, tally)
+	p.hold(p.self.Owner, refsOfEntries(p.remaining()))
+	p.tolerated.note(p.self.Owner, p.changes)
+	p.Metrics.concluded(p.self.Owner, p.changes, tally)
 	p.emitEvents(ctx)
 	if verdict.status == resourcesv1alpha1.ConditionFalse && before.Message != verdict.message {
 		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, verdict.reason, actionEvent, "%s", shorten(verdict.message))
@@ -86,21 +92,21 @@ func (p *pass) untilTold(verdict verdict, before resourcesv1alpha1.Condition) ti
 
 // conditions returns the conditions with what this controller has to say.
 func (p *pass) conditions(conditions []resourcesv1alpha1.Condition, verdict verdict) []resourcesv1alpha1.Condition {
-	ready := verdict
-	if ready.status == resourcesv1alpha1.ConditionProgressing {
-		ready.status = resourcesv1alpha1.ConditionUnknown // what other tools know
-	}
-	conditions = setCondition(conditions, resourcesv1alpha1.ResourcesApplied, verdict, p.Clock.Now())
-	return setCondition(conditions, resourcesv1alpha1.Ready, ready, p.Clock.Now())
+	now := p.Clock.Now()
+	conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesApplied, verdict.statement(), now)
+	return resourcesv1alpha1.SetReady(conditions, now)
 }
 
 // concludeBlocked says why nothing is done for now. The ManagedResources that are waited for wake this one.
 func (p *pass) concludeBlocked(ctx context.Context, verdict verdict) (reconcile.Result, error) {
 	status := *p.mr.Status.DeepCopy()
 	status.ObservedGeneration = p.mr.Generation
-	status.Conditions = p.conditions(status.Conditions, verdict)
+	conditions := func(base []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
+		return p.conditions(base, verdict)
+	}
+	status.Conditions = conditions(status.Conditions)
 	if !equality.Semantic.DeepEqual(status, p.mr.Status) {
-		if err := p.storeFinalStatus(ctx, status); err != nil {
+		if err := p.storeFinalStatus(ctx, status, conditions); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -108,20 +114,24 @@ func (p *pass) concludeBlocked(ctx context.Context, verdict verdict) (reconcile.
 }
 
 // storeFinalStatus writes the status. Other controllers write conditions of their own meanwhile, which is no reason to
-// start again as long as the inventory is the one that this reconcile worked on.
-func (p *pass) storeFinalStatus(ctx context.Context, status resourcesv1alpha1.ManagedResourceStatus) error {
+// start again as long as the inventory is the one that this reconcile worked on: then what they said is the base of the
+// conditions.
+func (p *pass) storeFinalStatus(ctx context.Context, status resourcesv1alpha1.ManagedResourceStatus,
+	conditions func(base []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition,
+) error {
 	err := p.storeStatus(ctx, status)
 	if !apierrors.IsConflict(err) {
 		return err
 	}
 	fresh := &resourcesv1alpha1.ManagedResource{}
-	if getErr := p.Direct.Get(ctx, p.self.owner, fresh); getErr != nil {
+	if getErr := p.Direct.Get(ctx, p.self.Owner, fresh); getErr != nil {
 		return errors.Join(err, getErr)
 	}
 	if fresh.UID != p.mr.UID || !equality.Semantic.DeepEqual(fresh.Status.Resources, p.mr.Status.Resources) {
 		return err
 	}
 	p.mr.ResourceVersion = fresh.ResourceVersion
+	status.Conditions = conditions(fresh.Status.Conditions)
 	return p.storeStatus(ctx, status)
 }
 

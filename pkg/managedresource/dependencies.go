@@ -59,20 +59,17 @@ func checkDependencies(mr *resourcesv1alpha1.ManagedResource, get lookup) (*verd
 		truncate("Waiting: " + strings.Join(waits, "; "))}, nil
 }
 
-// notReady says why a dependency is not applied and healthy; empty if it is. Without a health controller there is no
-// condition of health, and nothing to wait for.
+// notReady says why a dependency is not applied and healthy; empty if it is.
 func notReady(mr *resourcesv1alpha1.ManagedResource) string {
 	if mr == nil {
 		return "does not exist"
 	}
 	if mr.Status.ObservedGeneration != mr.Generation ||
-		conditionOf(mr.Status, resourcesv1alpha1.ResourcesApplied).Status != resourcesv1alpha1.ConditionTrue {
+		resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied).Status != resourcesv1alpha1.ConditionTrue {
 		return "is not applied"
 	}
-	for _, condition := range mr.Status.Conditions {
-		if condition.Type == resourcesv1alpha1.ResourcesHealthy && condition.Status != resourcesv1alpha1.ConditionTrue {
-			return "is not healthy"
-		}
+	if resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy).Status != resourcesv1alpha1.ConditionTrue {
+		return "is not healthy"
 	}
 	return ""
 }

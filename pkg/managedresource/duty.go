@@ -2,7 +2,6 @@ package managedresource
 
 import (
 	"slices"
-	"strings"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
@@ -30,43 +29,19 @@ func dutyOf(mr *resourcesv1alpha1.ManagedResource, class string) duty {
 	case mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState:
 		return dutyNone
 	case mr.DeletionTimestamp == nil && ignored:
-		if responsible(mr, class) {
+		if resourcesv1alpha1.HasClass(mr, class) {
 			return dutyIgnore
 		}
 		return dutyNone
-	case slices.Contains(mr.Finalizers, finalizerOf(class)):
-		if mr.DeletionTimestamp != nil || !responsible(mr, class) {
+	case slices.Contains(mr.Finalizers, resourcesv1alpha1.FinalizerOf(class)):
+		if mr.DeletionTimestamp != nil || !resourcesv1alpha1.HasClass(mr, class) {
 			return dutyCleanUp
 		}
-	case mr.DeletionTimestamp != nil || !responsible(mr, class):
+	case mr.DeletionTimestamp != nil || !resourcesv1alpha1.HasClass(mr, class):
 		return dutyNone
 	}
-	if heldByOther(mr, finalizerOf(class)) {
+	if resourcesv1alpha1.HeldByOther(mr, class) {
 		return dutyNone
 	}
 	return dutyApply
-}
-
-// finalizerOf returns the finalizer of a resource-manager with the given class.
-func finalizerOf(class string) string {
-	switch class {
-	case "", resourcesv1alpha1.DefaultClass, resourcesv1alpha1.AllClasses:
-		return resourcesv1alpha1.Finalizer
-	}
-	return resourcesv1alpha1.Finalizer + "-" + class
-}
-
-func responsible(mr *resourcesv1alpha1.ManagedResource, class string) bool {
-	wanted := resourcesv1alpha1.DefaultClass
-	if mr.Spec.Class != nil && *mr.Spec.Class != "" {
-		wanted = *mr.Spec.Class
-	}
-	return class == resourcesv1alpha1.AllClasses || class == wanted
-}
-
-// heldByOther tells whether the resource-manager of another class has not finished its clean-up.
-func heldByOther(mr *resourcesv1alpha1.ManagedResource, own string) bool {
-	return slices.ContainsFunc(mr.Finalizers, func(finalizer string) bool {
-		return strings.HasPrefix(finalizer, resourcesv1alpha1.Finalizer) && finalizer != own
-	})
 }

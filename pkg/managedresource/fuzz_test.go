@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/trellis-k8s/trellis/pkg/object"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 func FuzzDecodeSecret(f *testing.F) {
@@ -82,9 +84,9 @@ func FuzzParseOrigin(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		parsed, ok := parseOrigin(text)
+		parsed, ok := resourcesv1alpha1.ParseOrigin(text)
 		if !ok {
-			if parsed != (origin{}) {
+			if parsed != (resourcesv1alpha1.Origin{}) {
 				t.Fatalf("%q is none but gives %+v", text, parsed)
 			}
 			return
@@ -92,11 +94,11 @@ func FuzzParseOrigin(f *testing.F) {
 		if strings.Count(text, ":") > 1 {
 			return // no value that is ever written
 		}
-		if parsed.owner.Namespace == "" || parsed.owner.Name == "" || strings.ContainsAny(parsed.owner.Name, ":/") ||
-			strings.ContainsAny(parsed.owner.Namespace, ":/") {
+		if parsed.Owner.Namespace == "" || parsed.Owner.Name == "" || strings.ContainsAny(parsed.Owner.Name, ":/") ||
+			strings.ContainsAny(parsed.Owner.Namespace, ":/") {
 			t.Fatalf("%q gives %+v", text, parsed)
 		}
-		if again, ok := parseOrigin(parsed.String()); !ok || again != parsed {
+		if again, ok := resourcesv1alpha1.ParseOrigin(parsed.String()); !ok || again != parsed {
 			t.Fatalf("%q gives %+v, which is written as %q and gives %+v", text, parsed, parsed.String(), again)
 		}
 	})

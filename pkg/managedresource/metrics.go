@@ -142,7 +142,7 @@ func (m *Metrics) forget(owner types.NamespacedName) {
 
 // outcomeOfReconcile names how a reconcile ended: with an error, or with what ResourcesApplied says.
 func outcomeOfReconcile(mr *resourcesv1alpha1.ManagedResource, err error) string {
-	applied := conditionOf(mr.Status, resourcesv1alpha1.ResourcesApplied)
+	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 	switch {
 	case err != nil:
 		return "error"

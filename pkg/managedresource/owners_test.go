@@ -125,28 +125,28 @@ func TestClaimsAreSafeForConcurrentUse(t *testing.T) {
 }
 
 func TestOrigin(t *testing.T) {
-	for text, want := range map[string]origin{
-		"garden/shop":        {"", shop},
-		"seed-1:garden/shop": {"seed-1", shop},
-		"a/b:garden/shop":    {"a/b", shop},
+	for text, want := range map[string]resourcesv1alpha1.Origin{
+		"garden/shop":        {Owner: shop},
+		"seed-1:garden/shop": {ClusterID: "seed-1", Owner: shop},
+		"a/b:garden/shop":    {ClusterID: "a/b", Owner: shop},
 	} {
-		got, ok := parseOrigin(text)
+		got, ok := resourcesv1alpha1.ParseOrigin(text)
 		if !ok || got != want {
-			t.Errorf("parseOrigin(%q) = %+v, %v; want %+v", text, got, ok, want)
+			t.Errorf("resourcesv1alpha1.ParseOrigin(%q) = %+v, %v; want %+v", text, got, ok, want)
 		}
 		if got.String() != text {
 			t.Errorf("%q becomes %q", text, got.String())
 		}
 	}
-	if got, ok := parseOrigin(":garden/shop"); !ok || got.String() != "garden/shop" {
+	if got, ok := resourcesv1alpha1.ParseOrigin(":garden/shop"); !ok || got.String() != "garden/shop" {
 		t.Errorf("an empty cluster ID gives %+v, %v; want none", got, ok)
 	}
 	for _, text := range []string{
 		"", "/", ":", ":/", "shop", "garden/", "/shop", "garden/shop/x", "garden//shop", "garden/shop:x", "seed:shop",
 		"seed:/shop", "seed:garden/", "seed:garden/shop/x", "garden/shop:",
 	} {
-		if got, ok := parseOrigin(text); ok {
-			t.Errorf("parseOrigin(%q) = %+v, want none", text, got)
+		if got, ok := resourcesv1alpha1.ParseOrigin(text); ok {
+			t.Errorf("resourcesv1alpha1.ParseOrigin(%q) = %+v, want none", text, got)
 		}
 	}
 }
@@ -159,7 +159,7 @@ const (
 
 func TestFinalizerOf(t *testing.T) {
 	for class, want := range map[string]string{"": ownFinalizer, "resources": ownFinalizer, "*": ownFinalizer, "blue": blue} {
-		if got := finalizerOf(class); got != want {
+		if got := resourcesv1alpha1.FinalizerOf(class); got != want {
 			t.Errorf("class %q has the finalizer %q, want %q", class, got, want)
 		}
 	}
@@ -185,7 +185,7 @@ func TestResponsible(t *testing.T) {
 		{ptr.To("*"), "resources", false},
 	} {
 		mr := &resourcesv1alpha1.ManagedResource{Spec: resourcesv1alpha1.ManagedResourceSpec{Class: test.wanted}}
-		if got := responsible(mr, test.configured); got != test.want {
+		if got := resourcesv1alpha1.HasClass(mr, test.configured); got != test.want {
 			t.Errorf("class %v is handled by %q: %v, want %v", ptr.Deref(test.wanted, "<nil>"), test.configured, got, test.want)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 type pass struct {
 	*Reconciler
 	mr   *resourcesv1alpha1.ManagedResource
-	self origin
+	self resourcesv1alpha1.Origin
 	duty duty
 	// engine writes to the target cluster.
 	engine *apply.Engine
@@ -58,7 +58,7 @@ func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
 		engine:     r.Engine,
 		others:     map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{},
 		started:    r.Clock.Now(),
-		self:       origin{clusterID: r.Options.ClusterID, owner: client.ObjectKeyFromObject(mr)},
+		self:       resourcesv1alpha1.Origin{ClusterID: r.Options.ClusterID, Owner: client.ObjectKeyFromObject(mr)},
 	}
 }
 
@@ -167,7 +167,7 @@ func (p *pass) claim() {
 			refs = append(refs, manifest.Ref)
 		}
 	}
-	p.hold(p.self.owner, refs)
+	p.hold(p.self.Owner, refs)
 }
 
 // watchKinds has the kinds of all objects watched that are recorded or wanted.
@@ -178,7 +178,7 @@ func (p *pass) watchKinds() {
 			refs = append(refs, ref)
 		}
 	}
-	p.Live.Use(p.self.owner, kindsOf(refs))
+	p.Live.Use(p.self.Owner, kindsOf(refs))
 }
 
 // kindsOf returns the kinds of objects, each once.
@@ -225,7 +225,7 @@ func (p *pass) recordInventory(ctx context.Context) error {
 		return nil
 	}
 	p.recorded = union
-	status.Conditions = p.conditions(status.Conditions, progressOf(conditionOf(status, resourcesv1alpha1.ResourcesApplied)))
+	status.Conditions = p.conditions(p.checksPending(status.Conditions), progressOf(resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied)))
 	return p.storeStatus(ctx, status)
 }
 
@@ -239,11 +239,11 @@ func (p *pass) storeStatus(ctx context.Context, status resourcesv1alpha1.Managed
 	err = p.Source.Status().Patch(ctx, meta, client.RawPatch(types.ApplyPatchType, body),
 		client.FieldOwner(resourcesv1alpha1.FieldManager), client.ForceOwnership)
 	if err != nil {
-		return fmt.Errorf("write the status of ManagedResource %s: %w", p.self.owner, err)
+		return fmt.Errorf("write the status of ManagedResource %s: %w", p.self.Owner, err)
 	}
 	p.mr.ResourceVersion, p.mr.Status = meta.ResourceVersion, status
 	if before != p.mr.ResourceVersion {
-		p.superseded.add(p.self.owner, before)
+		p.superseded.add(p.self.Owner, before)
 	}
 	return nil
 }
@@ -266,7 +266,7 @@ func (p *pass) withoutInventory() resourcesv1alpha1.ManagedResourceStatus {
 func (p *pass) ownership(ctx context.Context) ownership {
 	return ownership{
 		self:       p.self,
-		stands:     func(owner origin, key object.Key) bool { return p.stands(ctx, owner, key) },
+		stands:     func(owner resourcesv1alpha1.Origin, key object.Key) bool { return p.stands(ctx, owner, key) },
 		firstClaim: p.claims.first,
 		otherClaim: func(key object.Key) (types.NamespacedName, bool) { return p.otherClaim(ctx, key) },
 	}
@@ -274,7 +274,7 @@ func (p *pass) ownership(ctx context.Context) ownership {
 
 // otherClaim returns another ManagedResource that wants an object and is there to stay.
 func (p *pass) otherClaim(ctx context.Context, key object.Key) (types.NamespacedName, bool) {
-	for _, owner := range p.claims.others(key, p.self.owner) {
+	for _, owner := range p.claims.others(key, p.self.Owner) {
 		if other, err := p.other(ctx, owner); err == nil && other != nil && other.DeletionTimestamp == nil {
 			return owner, true
 		}
@@ -301,15 +301,15 @@ func (p *pass) other(ctx context.Context, name types.NamespacedName) (*resources
 
 // stands tells whether an origin's ManagedResource exists and wants or holds the object. One that cannot be seen from
 // here is taken to exist.
-func (p *pass) stands(ctx context.Context, owner origin, key object.Key) bool {
-	if owner.clusterID != p.self.clusterID || p.claims.has(key, owner.owner) {
+func (p *pass) stands(ctx context.Context, owner resourcesv1alpha1.Origin, key object.Key) bool {
+	if owner.ClusterID != p.self.ClusterID || p.claims.has(key, owner.Owner) {
 		return true
 	}
-	other, err := p.other(ctx, owner.owner)
+	other, err := p.other(ctx, owner.Owner)
 	if err != nil || other == nil {
 		return err != nil
 	}
-	if responsible(other, p.Options.Class) {
+	if resourcesv1alpha1.HasClass(other, p.Options.Class) {
 		return false // it would have a claim
 	}
 	_, holds := inventoryOf(other.Status.Resources, p.scopes)[key]
@@ -329,7 +329,7 @@ func (r *Reconciler) seedClaims(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		mr := &list.Items[i]
-		if responsible(mr, r.Options.Class) || slices.Contains(mr.Finalizers, finalizerOf(r.Options.Class)) {
+		if resourcesv1alpha1.HasClass(mr, r.Options.Class) || slices.Contains(mr.Finalizers, resourcesv1alpha1.FinalizerOf(r.Options.Class)) {
 			p := r.newPass(mr)
 			p.resolveScopes()
 			p.claim()

@@ -74,9 +74,9 @@ type change struct {
 
 // ownership answers who owns an object.
 type ownership struct {
-	self origin
+	self resourcesv1alpha1.Origin
 	// stands tells whether the ManagedResource that an origin names exists and wants or holds the object.
-	stands func(owner origin, key object.Key) bool
+	stands func(owner resourcesv1alpha1.Origin, key object.Key) bool
 	// firstClaim returns the ManagedResource that was the first to want an object that does not exist.
 	firstClaim func(key object.Key) (types.NamespacedName, bool)
 	// otherClaim returns another ManagedResource that wants an object.
@@ -89,8 +89,8 @@ func (o ownership) otherOwner(key object.Key, observation live.Observation) (str
 	if observation.Origin == "" || observation.Origin == o.self.String() {
 		return "", false
 	}
-	owner, ok := parseOrigin(observation.Origin)
-	if !ok || owner.owner == o.self.owner || !o.stands(owner, key) {
+	owner, ok := resourcesv1alpha1.ParseOrigin(observation.Origin)
+	if !ok || owner.Owner == o.self.Owner || !o.stands(owner, key) {
 		return "", false
 	}
 	return owner.String(), true
@@ -137,7 +137,7 @@ func (in applyInput) decide(manifest *object.Manifest, state live.State) change 
 	case live.Present:
 		return in.decidePresent(manifest, state.Observation)
 	case live.Absent:
-		if owner, ok := in.ownership.firstClaim(key); ok && owner != in.ownership.self.owner {
+		if owner, ok := in.ownership.firstClaim(key); ok && owner != in.ownership.self.Owner {
 			return conflict(key, owner.String())
 		}
 		sent, _, _ := strings.Cut(in.recorded[key].Digest, digestSeparator)
@@ -281,9 +281,9 @@ func (in pruneInput) ours(entry resourcesv1alpha1.ObjectReference, observation l
 	if observation.Origin == in.ownership.self.String() {
 		return true
 	}
-	if owner, ok := parseOrigin(observation.Origin); ok {
+	if owner, ok := resourcesv1alpha1.ParseOrigin(observation.Origin); ok {
 		// The owner does not stand any more, and what nobody else deletes we do, since it is recorded.
-		return owner.owner == in.ownership.self.owner || observation.OwnedDigest != "" && observation.ManagedBy == in.managedBy
+		return owner.Owner == in.ownership.self.Owner || observation.OwnedDigest != "" && observation.ManagedBy == in.managedBy
 	}
 	return observation.OwnedDigest != "" || observation.ManagedBy == in.managedBy ||
 		directive.Of(entry.Annotations).CreateOnly

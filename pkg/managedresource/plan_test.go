@@ -11,6 +11,8 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 // owners is an ownership of fixed answers, seen from shop.
@@ -23,10 +25,10 @@ type owners struct {
 
 func (o owners) ownership() ownership {
 	return ownership{
-		self: origin{owner: shop},
-		stands: func(owner origin, _ object.Key) bool {
+		self: resourcesv1alpha1.Origin{Owner: shop},
+		stands: func(owner resourcesv1alpha1.Origin, _ object.Key) bool {
 			for _, standing := range o.standing {
-				if owner.owner == standing {
+				if owner.Owner == standing {
 					return true
 				}
 			}

@@ -64,7 +64,7 @@ func (p *pass) showProgress(ctx context.Context, work func()) {
 // if it cannot be written, the outcome tells all the same.
 func (p *pass) storeProgress(ctx context.Context) {
 	status := *p.mr.Status.DeepCopy()
-	status.Conditions = p.conditions(status.Conditions, progressOf(conditionOf(status, resourcesv1alpha1.ResourcesApplied)))
+	status.Conditions = p.conditions(p.checksPending(status.Conditions), progressOf(resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied)))
 	if equality.Semantic.DeepEqual(status, p.mr.Status) {
 		return
 	}

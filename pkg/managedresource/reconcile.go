@@ -84,7 +84,7 @@ type Reconciler struct {
 	departures *departures
 	superseded *superseded
 	tolerated  *tolerated
-	warnings   *warnings
+	warnings   *recentWarnings
 	contests   *contests
 	// wake has a ManagedResource reconciled at once; it holds nil if nobody listens.
 	wake *atomic.Pointer[func(types.NamespacedName)]
@@ -96,7 +96,7 @@ type Reconciler struct {
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
 	r.claims, r.departures, r.superseded = newClaims(), newDepartures(), newSuperseded()
-	r.tolerated, r.warnings, r.contests = newTolerated(), newWarnings(), newContests()
+	r.tolerated, r.warnings, r.contests = newTolerated(), newRecentWarnings(), newContests()
 	r.seeding, r.wake = &sync.Mutex{}, &atomic.Pointer[func(types.NamespacedName)]{}
 	return &r
 }
@@ -155,7 +155,7 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 			return reconcile.Result{}, err
 		}
 		if settled {
-			r.Metrics.settled(p.self.owner, len(p.recorded))
+			r.Metrics.settled(p.self.Owner, len(p.recorded))
 			return reconcile.Result{RequeueAfter: r.Options.SyncPeriod}, nil
 		}
 	}
@@ -185,6 +185,7 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	if blocked != nil {
 		return p.concludeBlocked(ctx, *blocked)
 	}
+	defer p.Live.SuspendHealth(p.self.String())()
 	p.showProgress(ctx, func() {
 		p.release(ctx)
 		p.applyWaves(ctx)
@@ -215,7 +216,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 			return reconcile.Result{}, err
 		}
 	}
-	r.forget(p.self.owner)
+	r.forget(p.self.Owner)
 	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
 }
 
@@ -223,8 +224,8 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	p := r.newPass(mr)
 	status := *mr.Status.DeepCopy()
-	status.Conditions = p.conditions(status.Conditions, verdict{
-		resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonManagedResourceIgnored, "ManagedResource is marked to be ignored.",
+	status.Conditions = p.conditions(p.unchecked(status.Conditions), verdict{
+		resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonManagedResourceIgnored, messageIgnored,
 	})
 	if equality.Semantic.DeepEqual(status, mr.Status) {
 		return reconcile.Result{}, nil
@@ -244,7 +245,7 @@ func (r *Reconciler) forget(owner types.NamespacedName) {
 // it. It tells whether there was one.
 func (r *Reconciler) prepare(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (asked bool, err error) {
 	before := mr.DeepCopy()
-	changed := controllerutil.AddFinalizer(mr, finalizerOf(r.Options.Class))
+	changed := controllerutil.AddFinalizer(mr, resourcesv1alpha1.FinalizerOf(r.Options.Class))
 	if asked = mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationReconcile; asked {
 		delete(mr.Annotations, resourcesv1alpha1.AnnotationOperation)
 	}
@@ -259,7 +260,7 @@ func (r *Reconciler) prepare(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	before := mr.DeepCopy()
-	if !controllerutil.RemoveFinalizer(mr, finalizerOf(r.Options.Class)) {
+	if !controllerutil.RemoveFinalizer(mr, resourcesv1alpha1.FinalizerOf(r.Options.Class)) {
 		return nil
 	}
 	err := r.patchMetadata(ctx, before, mr)

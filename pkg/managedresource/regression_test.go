@@ -10,6 +10,8 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 const jsonCM = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"NAME"}}`
@@ -110,10 +112,10 @@ func TestBadStringDataIsAProblem(t *testing.T) {
 }
 
 func TestOriginColon(t *testing.T) {
-	if got, ok := parseOrigin("a:b:c/d"); ok {
+	if got, ok := resourcesv1alpha1.ParseOrigin("a:b:c/d"); ok {
 		t.Errorf("%+v", got)
 	}
-	self := origin{clusterID: "a:b", owner: shop}
+	self := resourcesv1alpha1.Origin{ClusterID: "a:b", Owner: shop}
 	key := manifestOf(configMapKind, "a", "x").Key()
 	o := owners{}.ownership()
 	o.self = self
@@ -133,7 +135,7 @@ func TestDoubleDeletion(t *testing.T) {
 	states := map[object.Key]live.State{key: present(observation)}
 	entries := inventoryWith(entry(configMapKind, "a", "x", ""))
 	ofBank := owners{claiming: []types.NamespacedName{bank, shop}}.ownership()
-	ofBank.self.owner, ofBank.otherClaim = bank, func(object.Key) (types.NamespacedName, bool) { return shop, true }
+	ofBank.self.Owner, ofBank.otherClaim = bank, func(object.Key) (types.NamespacedName, bool) { return shop, true }
 	first := planPrune(pruneInput{entries: entries, live: states, managedBy: "gardener", ownership: ofBank})[0]
 	second := planPrune(pruneInput{entries: entries, live: states, managedBy: "gardener", ownership: owners{claiming: []types.NamespacedName{shop}}.ownership()})[0]
 	if first.action != actionDelete && second.action != actionDelete {

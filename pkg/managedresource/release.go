@@ -3,6 +3,7 @@ package managedresource
 import (
 	"context"
 
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -28,7 +29,7 @@ func (p *pass) releaseOne(ctx context.Context, ref object.Ref, state live.State)
 	case live.Absent:
 		result.action, result.reason = actionForget, "it is gone"
 	case live.Present:
-		if owner, ok := parseOrigin(state.Observation.Origin); ok && owner.owner == p.self.owner {
+		if owner, ok := resourcesv1alpha1.ParseOrigin(state.Observation.Origin); ok && owner.Owner == p.self.Owner {
 			if result.err = p.engine.Release(ctx, ref); result.err == nil {
 				p.Live.NoteGone(ref, state.Observation.UID) // it lost the label
 			}

@@ -31,7 +31,7 @@ const inputsFormat = "1"
 func (p *pass) settled(ctx context.Context) (bool, error) {
 	status := p.mr.Status
 	if p.Options.AlwaysUpdate || status.AppliedInputs == "" || status.ObservedGeneration != p.mr.Generation ||
-		conditionOf(status, resourcesv1alpha1.ResourcesApplied).Status != resourcesv1alpha1.ConditionTrue {
+		resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied).Status != resourcesv1alpha1.ConditionTrue {
 		return false, nil
 	}
 	p.resolveScopes()
@@ -62,7 +62,7 @@ func (p *pass) undisturbed(ctx context.Context) bool {
 		manifests = append(manifests, manifest)
 	}
 	states := p.Live.Read(ctx, refsOf(manifests))
-	p.tolerated.leaveOut(p.self.owner, states)
+	p.tolerated.leaveOut(p.self.Owner, states)
 	for _, change := range p.planWave(ctx, manifests, states, nil) {
 		if change.action != actionSkip {
 			return false
@@ -113,7 +113,7 @@ func (p *pass) inputs(ctx context.Context, secretVersions []string, objects []ob
 	spec, specErr := json.Marshal(p.mr.Spec)
 	scaled, scaledErr := p.scaledAmong(ctx, objects)
 	if err := errors.Join(specErr, scaledErr); err != nil {
-		return "", fmt.Errorf("digest what ManagedResource %s is made of: %w", p.self.owner, err)
+		return "", fmt.Errorf("digest what ManagedResource %s is made of: %w", p.self.Owner, err)
 	}
 	parts := [][]byte{[]byte(inputsFormat), []byte(p.self.String()), []byte(p.Options.ManagedBy), spec}
 	for _, text := range slices.Concat(secretVersions, []string{""}, scaled) {

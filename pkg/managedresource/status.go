@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,6 +22,10 @@ type verdict struct {
 	status  resourcesv1alpha1.ConditionStatus
 	reason  string
 	message string
+}
+
+func (v verdict) statement() resourcesv1alpha1.Statement {
+	return resourcesv1alpha1.Statement{Status: v.status, Reason: v.reason, Message: v.message}
 }
 
 // tally sorts the results of a reconcile by what they mean for the condition.
@@ -170,41 +173,6 @@ func (t tally) retryable() bool {
 		slices.ContainsFunc(slices.Concat(t.failed, t.unreleased, t.undeletable), func(c change) bool { return !apply.Terminal(c.err) })
 }
 
-// setCondition returns the conditions with one of them set. The transition time moves with the status, the update time
-// with anything (as for all Gardener conditions).
-func setCondition(conditions []resourcesv1alpha1.Condition, conditionType resourcesv1alpha1.ConditionType,
-	verdict verdict, now time.Time,
-) []resourcesv1alpha1.Condition {
-	updated := resourcesv1alpha1.Condition{
-		Type: conditionType, Status: verdict.status, Reason: verdict.reason, Message: verdict.message,
-		LastTransitionTime: metav1.NewTime(now), LastUpdateTime: metav1.NewTime(now),
-	}
-	conditions = slices.Clone(conditions)
-	i := slices.IndexFunc(conditions, func(c resourcesv1alpha1.Condition) bool { return c.Type == conditionType })
-	if i < 0 {
-		return append(conditions, updated)
-	}
-	old := conditions[i]
-	if old.Status == updated.Status {
-		updated.LastTransitionTime = old.LastTransitionTime
-		if old.Reason == updated.Reason && old.Message == updated.Message {
-			updated.LastUpdateTime = old.LastUpdateTime
-		}
-	}
-	conditions[i] = updated
-	return conditions
-}
-
-func conditionOf(status resourcesv1alpha1.ManagedResourceStatus, conditionType resourcesv1alpha1.ConditionType,
-) resourcesv1alpha1.Condition {
-	for _, condition := range status.Conditions {
-		if condition.Type == conditionType {
-			return condition
-		}
-	}
-	return resourcesv1alpha1.Condition{Type: conditionType, Status: resourcesv1alpha1.ConditionUnknown}
-}
-
 // ownedStatus is the part of a status that this controller owns. An empty inventory is sent too: left out, it would stay
 // as it is if it was written by a predecessor.
 type ownedStatus struct {
@@ -216,7 +184,7 @@ type ownedStatus struct {
 }
 
 // statusPatch returns the server-side-apply patch for the part of a status that this controller owns: the inventory,
-// the observed generation, the checksum, ResourcesApplied and Ready. It carries the resourceVersion, so that it is refused
+// the observed generation, the checksum and the conditions, those of health with what the health controller said last. It carries the resourceVersion, so that it is refused
 // when it was computed from an outdated inventory.
 func statusPatch(mr *resourcesv1alpha1.ManagedResource, status resourcesv1alpha1.ManagedResourceStatus) ([]byte, error) {
 	owned := ownedStatus{
@@ -227,7 +195,7 @@ func statusPatch(mr *resourcesv1alpha1.ManagedResource, status resourcesv1alpha1
 		owned.Resources = []resourcesv1alpha1.ObjectReference{}
 	}
 	owned.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c resourcesv1alpha1.Condition) bool {
-		return c.Type != resourcesv1alpha1.ResourcesApplied && c.Type != resourcesv1alpha1.Ready
+		return !slices.Contains(resourcesv1alpha1.ConditionTypes(), c.Type)
 	})
 	patch := struct {
 		metav1.TypeMeta `json:",inline"`

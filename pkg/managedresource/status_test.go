@@ -122,60 +122,6 @@ func TestRetryable(t *testing.T) {
 	}
 }
 
-func TestSetCondition(t *testing.T) {
-	const kind, other = resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy
-	t0 := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	t1, t2 := t0.Add(time.Hour), t0.Add(2*time.Hour)
-	good := verdict{resourcesv1alpha1.ConditionTrue, "Good", "fine"}
-	first := setCondition(setCondition(nil, other, good, t0), kind, good, t0)
-	if len(first) != 2 || first[0].Type != other || first[1].Type != kind {
-		t.Fatalf("got %+v, want the condition appended", first)
-	}
-	first = setCondition(first, kind, verdict{good.status, good.reason, "very fine"}, t1)
-
-	for name, test := range map[string]struct {
-		verdict              verdict
-		transitioned, update time.Time
-	}{
-		"the same":       {verdict{good.status, good.reason, "very fine"}, t0, t1},
-		"other message":  {verdict{good.status, good.reason, "superb"}, t0, t2},
-		"other reason":   {verdict{good.status, "Better", "very fine"}, t0, t2},
-		"other status":   {verdict{resourcesv1alpha1.ConditionFalse, good.reason, "very fine"}, t2, t2},
-		"other entirely": {verdict{resourcesv1alpha1.ConditionFalse, "Bad", "no"}, t2, t2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before := slices.Clone(first)
-			got := setCondition(first, kind, test.verdict, t2)
-			if !reflect.DeepEqual(first, before) {
-				t.Error("the caller's conditions were changed")
-			}
-			if len(got) != 2 || got[0].Type != other {
-				t.Fatalf("got %+v, want the condition in its place", got)
-			}
-			condition := got[1]
-			if (verdict{condition.Status, condition.Reason, condition.Message}) != test.verdict {
-				t.Errorf("got %+v, want %+v", condition, test.verdict)
-			}
-			if !condition.LastTransitionTime.Equal(ptr.To(metav1.NewTime(test.transitioned))) ||
-				!condition.LastUpdateTime.Equal(ptr.To(metav1.NewTime(test.update))) {
-				t.Errorf("transition at %v, update at %v; want %v, %v", condition.LastTransitionTime, condition.LastUpdateTime, test.transitioned, test.update)
-			}
-		})
-	}
-}
-
-func TestConditionOf(t *testing.T) {
-	status := resourcesv1alpha1.ManagedResourceStatus{Conditions: []resourcesv1alpha1.Condition{
-		{Type: resourcesv1alpha1.ResourcesHealthy, Reason: "Other"}, {Type: resourcesv1alpha1.ResourcesApplied, Reason: "Mine"},
-	}}
-	if got := conditionOf(status, resourcesv1alpha1.ResourcesApplied); got.Reason != "Mine" {
-		t.Errorf("got %+v, want the condition of that type", got)
-	}
-	if got := conditionOf(status, resourcesv1alpha1.ResourcesProgressing); got.Status != resourcesv1alpha1.ConditionUnknown || got.Type != resourcesv1alpha1.ResourcesProgressing {
-		t.Errorf("got %+v for a condition that is not there, want Unknown", got)
-	}
-}
-
 func TestTruncateKeepsWholeCharacters(t *testing.T) {
 	exact := strings.Repeat("x", maxMessageLength)
 	if got := truncate(exact); got != exact {
@@ -205,7 +151,7 @@ func TestStatusPatchTouchesOnlyWhatIsOwned(t *testing.T) {
 	}
 	status := resourcesv1alpha1.ManagedResourceStatus{
 		Conditions: []resourcesv1alpha1.Condition{
-			{Type: resourcesv1alpha1.ResourcesHealthy, Status: "True", Reason: "Other", LastTransitionTime: now, LastUpdateTime: now},
+			{Type: "Foreign", Status: "True", Reason: "Other", LastTransitionTime: now, LastUpdateTime: now},
 			{Type: resourcesv1alpha1.ResourcesApplied, Status: "False", Reason: "Mine", LastTransitionTime: now, LastUpdateTime: now},
 		},
 		ObservedGeneration:  3,

@@ -1,25 +1,19 @@
 package managedresource
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/trellis-k8s/trellis/pkg/warnings"
 )
 
 const (
-	// warningsShown is how many Events of a Service that is not gone are shown, as in gardener-resource-manager.
-	warningsShown = 5
-	// warningLength is how much of an Event's message is shown.
-	warningLength = 256
 	// warningsInterval is how often the Events of one Service are read: pending deletions are looked at more often.
 	warningsInterval = 5 * time.Second
 	// servicesExplained is for how many Services of one ManagedResource Events are shown: a condition has no room for more.
@@ -38,7 +32,7 @@ func (p *pass) explainPending(ctx context.Context) {
 	}
 	slices.SortFunc(stuck, func(a, b *change) int { return a.Key().Compare(b.Key()) })
 	for _, change := range stuck[:min(len(stuck), servicesExplained)] {
-		change.reason += describeWarnings(p.warningsOf(ctx, *change), p.Clock.Now())
+		change.reason += warnings.Describe(p.warningsOf(ctx, *change), change.observation.UID, p.Clock.Now())
 	}
 }
 
@@ -58,84 +52,13 @@ func (p *pass) warningsOf(ctx context.Context, change change) []corev1.Event {
 		log.FromContext(ctx).V(1).Info("Could not read the Events of a Service that is not gone", "service", change.String(),
 			"error", err.Error())
 	}
-	latest := latestWarnings(events)
+	latest := warnings.Latest(events)
 	p.warnings.set(uid, latest, p.Clock.Now())
 	return latest
 }
 
-// latestWarnings returns those of the Events that are shown, the latest one first.
-func latestWarnings(events []corev1.Event) []corev1.Event {
-	sorted := slices.SortedFunc(slices.Values(events), func(a, b corev1.Event) int {
-		return cmp.Or(lastSeen(b).Compare(lastSeen(a)), cmp.Compare(a.Name, b.Name))
-	})
-	return slices.Clone(sorted[:min(len(sorted), warningsShown)]) // the others need not be kept in memory
-}
-
-// describeWarnings returns Events as they are appended to a message, empty if there are none. Times are in minutes, so that
-// the message does not change at every look.
-func describeWarnings(events []corev1.Event, now time.Time) string {
-	if len(events) == 0 {
-		return ""
-	}
-	var text strings.Builder
-	text.WriteString("\n\n-> Events:")
-	for _, event := range events {
-		fmt.Fprintf(&text, "\n* %s reported %s ago", reporterOf(event), age(lastSeen(event), now))
-		if count := countOf(event); count > 1 {
-			fmt.Fprintf(&text, " (x%d over %s)", count, age(firstSeen(event), now))
-		}
-		message := strings.Join(strings.Fields(event.Message), " ")
-		if len(message) > warningLength {
-			message = strings.ToValidUTF8(message[:warningLength], "") + " …"
-		}
-		text.WriteString(": " + message)
-	}
-	return text.String()
-}
-
-func reporterOf(event corev1.Event) string {
-	return cmp.Or(event.Source.Component, event.ReportingController, "somebody")
-}
-
-// The times of Events are in different fields, depending on the API that they were written with.
-func lastSeen(event corev1.Event) time.Time {
-	switch {
-	case event.Series != nil && !event.Series.LastObservedTime.IsZero():
-		return event.Series.LastObservedTime.Time
-	case !event.LastTimestamp.IsZero():
-		return event.LastTimestamp.Time
-	}
-	return firstSeen(event)
-}
-
-func firstSeen(event corev1.Event) time.Time {
-	switch {
-	case !event.FirstTimestamp.IsZero():
-		return event.FirstTimestamp.Time
-	case !event.EventTime.IsZero():
-		return event.EventTime.Time
-	}
-	return event.CreationTimestamp.Time
-}
-
-func countOf(event corev1.Event) int32 {
-	if event.Series != nil {
-		return max(event.Count, event.Series.Count)
-	}
-	return event.Count
-}
-
-// age returns how long ago something was, as kubectl writes it.
-func age(when, now time.Time) string {
-	since := now.Sub(when).Truncate(time.Minute)
-	if since <= 0 {
-		return "less than 1m"
-	}
-	return duration.HumanDuration(since)
-}
-
-// warnings remembers the Events of objects for a while. It is safe for concurrent use.
-type warnings struct {
+// recentWarnings remembers the Events of objects for a while. It is safe for concurrent use.
+type recentWarnings struct {
 	mu    sync.Mutex
 	byUID map[types.UID]readEvents
 }
@@ -145,12 +68,12 @@ type readEvents struct {
 	events []corev1.Event
 }
 
-func newWarnings() *warnings {
-	return &warnings{byUID: map[types.UID]readEvents{}}
+func newRecentWarnings() *recentWarnings {
+	return &recentWarnings{byUID: map[types.UID]readEvents{}}
 }
 
 // get returns the Events of an object if they were read a short time ago.
-func (w *warnings) get(uid types.UID, now time.Time) ([]corev1.Event, bool) {
+func (w *recentWarnings) get(uid types.UID, now time.Time) ([]corev1.Event, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	read, known := w.byUID[uid]
@@ -158,7 +81,7 @@ func (w *warnings) get(uid types.UID, now time.Time) ([]corev1.Event, bool) {
 }
 
 // set remembers the Events of an object, and forgets those that were read long ago.
-func (w *warnings) set(uid types.UID, events []corev1.Event, now time.Time) {
+func (w *recentWarnings) set(uid types.UID, events []corev1.Event, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for other, read := range w.byUID {

@@ -3,8 +3,12 @@ package target
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -16,20 +20,34 @@ import (
 const (
 	// warningsTimeout bounds the reading of Events, which are for information only.
 	warningsTimeout = 5 * time.Second
-	// mostWarnings bounds what is read of one object's Events.
-	mostWarnings = 200
+	// mostWarnings bounds what is read of Events at once.
+	mostWarnings = 500
 )
+
+// RelatedWarnings returns the Events of type Warning about one object and, if it is a workload, about its Pods and what else
+// is named after it, in no certain order. That is one request.
+func (o *Objects) RelatedWarnings(ctx context.Context, ref object.Ref, uid types.UID) ([]corev1.Event, error) {
+	if ref.Group != appsv1.GroupName && ref.Group != batchv1.GroupName {
+		return o.Warnings(ctx, ref, uid)
+	}
+	events, err := o.warnings(ctx, ref, fields.Set{"type": corev1.EventTypeWarning})
+	return slices.DeleteFunc(events, func(event corev1.Event) bool {
+		about := event.InvolvedObject
+		return about.UID != uid && !strings.HasPrefix(about.Name, ref.Name+"-")
+	}), err
+}
 
 // Warnings returns the Events of type Warning about one object, in no certain order.
 func (o *Objects) Warnings(ctx context.Context, ref object.Ref, uid types.UID) ([]corev1.Event, error) {
+	return o.warnings(ctx, ref, fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning})
+}
+
+func (o *Objects) warnings(ctx context.Context, ref object.Ref, selected fields.Set) ([]corev1.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, warningsTimeout)
 	defer cancel()
 	list, err := o.core.Events(ref.Namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.SelectorFromSet(fields.Set{
-			"involvedObject.uid": string(uid),
-			"type":               corev1.EventTypeWarning,
-		}).String(),
-		Limit: mostWarnings,
+		FieldSelector: fields.SelectorFromSet(selected).String(),
+		Limit:         mostWarnings,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the Events of %s: %w", ref, err)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
@@ -36,13 +37,15 @@ const discoveryTimeout = 30 * time.Second
 
 // Objects gives access to the objects of one cluster. It is safe for concurrent use.
 type Objects struct {
-	config    *rest.Config
-	http      *http.Client
-	discovery discovery.DiscoveryInterface
-	metadata  metadata.Interface
-	rest      rest.Interface
-	core      corev1client.CoreV1Interface
-	apps      appsv1client.AppsV1Interface
+	config *rest.Config
+	// http bounds every request, unbounded does not: watches take as long as they take.
+	http, unbounded *http.Client
+	discovery       discovery.DiscoveryInterface
+	metadata        metadata.Interface
+	dynamic         dynamic.Interface
+	rest            rest.Interface
+	core            corev1client.CoreV1Interface
+	apps            appsv1client.AppsV1Interface
 
 	mu     sync.RWMutex
 	mapper meta.RESTMapper
@@ -55,6 +58,10 @@ func NewObjects(config *rest.Config, httpClient *http.Client) (*Objects, error) 
 	metadataClient, err := metadata.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("create a metadata client for the target cluster: %w", err)
+	}
+	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("create a dynamic client for the target cluster: %w", err)
 	}
 	restClient, err := rest.UnversionedRESTClientForConfigAndClient(metadata.ConfigFor(config), httpClient)
 	if err != nil {
@@ -76,7 +83,7 @@ func NewObjects(config *rest.Config, httpClient *http.Client) (*Objects, error) 
 		return nil, fmt.Errorf("create a client for the target cluster: %w", err)
 	}
 	objects := &Objects{
-		config: config, http: &bounded, discovery: discoveryClient, metadata: metadataClient,
+		config: config, http: &bounded, unbounded: httpClient, discovery: discoveryClient, metadata: metadataClient, dynamic: dynamicClient,
 		rest: restClient, core: coreClient, apps: appsClient,
 	}
 	if err := objects.Rediscover(); err != nil {
@@ -236,16 +243,6 @@ func (o *Objects) mappingInAnyVersion(gvk schema.GroupVersionKind) (*meta.RESTMa
 		return other, nil
 	}
 	return nil, err
-}
-
-// Collection returns the client for all objects of a kind, in another version if its own is not served. Errors are those
-// of Mapping.
-func (o *Objects) Collection(gvk schema.GroupVersionKind) (metadata.Getter, *meta.RESTMapping, error) {
-	mapping, err := o.mappingInAnyVersion(gvk)
-	if err != nil {
-		return nil, nil, err
-	}
-	return o.metadata.Resource(mapping.Resource), mapping, nil
 }
 
 // Defined returns the client for all objects of the kind that the named CustomResourceDefinition defines.

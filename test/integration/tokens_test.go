@@ -89,7 +89,7 @@ func TestBinaryKeepsCopiedTokens(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.applyAndRequest(map[string]string{resourcesv1alpha1.LabelManagedBy: f.namespace}) // as a ManagedResource does
+			f.applyAndRequest(map[string]string{resourcesv1alpha1.LabelManagedBy: "gardener"}) // as a ManagedResource does
 			must(t, f.client.Create(f.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 				Namespace: f.namespace, Name: "source", Labels: tokenLabelMap, Annotations: map[string]string{
 					resourcesv1alpha1.AnnotationTokenTargetName:      test.target,

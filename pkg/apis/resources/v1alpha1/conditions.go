@@ -12,9 +12,14 @@ const (
 	// ResourcesProgressing is True while an object is being rolled out.
 	ResourcesProgressing ConditionType = "ResourcesProgressing"
 	// Ready sums the others up, for tools that know conditions in general, such as Flux (kstatus): it is True when the
-	// objects are applied. It is owned by the controller that owns ResourcesApplied.
+	// objects are applied, healthy and rolled out. Whoever writes one of the others writes it, too.
 	Ready ConditionType = "Ready"
 )
+
+// ConditionTypes returns all types of conditions that a resource-manager sets.
+func ConditionTypes() []ConditionType {
+	return []ConditionType{ResourcesApplied, ResourcesHealthy, ResourcesProgressing, Ready}
+}
 
 // ConditionStatus is the status of a condition.
 type ConditionStatus string
@@ -70,6 +75,8 @@ const (
 	ReasonResourcesHealthy = "ResourcesHealthy"
 	// ReasonHealthCheckError goes with status False of ResourcesHealthy: a check could not be run.
 	ReasonHealthCheckError = "HealthCheckError"
+	// ReasonRolloutStuck goes with status False of ResourcesHealthy: a rollout takes longer than is allowed.
+	ReasonRolloutStuck = "RolloutStuck"
 	// ReasonResourcesRolledOut goes with status False of ResourcesProgressing.
 	ReasonResourcesRolledOut = "ResourcesRolledOut"
 )

@@ -85,3 +85,6 @@ const (
 
 // FieldManager is the name under which the resource-manager owns fields of the objects it applies.
 const FieldManager = "resource-manager"
+
+// HealthFieldManager is the name under which the health controller owns its conditions.
+const HealthFieldManager = FieldManager + "-health"

@@ -1,0 +1,74 @@
+package controller
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// ControllerName names the controller in logs and metrics.
+const ControllerName = "health"
+
+// AddToManager registers the controller: it watches ManagedResources, and listens to the live view, which the controller of
+// ManagedResources starts.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	return builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(relevantChange())).
+		WatchesRawSource(source.Func(r.listen)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Options.ConcurrentSyncs}).
+		Complete(r)
+}
+
+// listen has the ManagedResources looked at of which an object is better or worse than before.
+func (r *Reconciler) listen(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	r.Live.ListenHealth(func(text string) {
+		origin, valid := resourcesv1alpha1.ParseOrigin(text)
+		if !valid || origin.ClusterID != r.Options.ClusterID {
+			return
+		}
+		r.memories.note(origin.Owner, r.Clock.Now())
+		queue.Add(reconcile.Request{NamespacedName: origin.Owner})
+	})
+	return nil
+}
+
+// relevantChange lets through what may change what is to be said: what is to be checked, and that the controller of
+// ManagedResources has applied something.
+func relevantChange() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
+			after, isManagedResource := e.ObjectNew.(*resourcesv1alpha1.ManagedResource)
+			return !ok || !isManagedResource || before.Generation != after.Generation ||
+				before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+				ignored(before) != ignored(after) || appliedChanged(before, after)
+		},
+	}
+}
+
+func ignored(mr *resourcesv1alpha1.ManagedResource) bool {
+	return resourcesv1alpha1.Truthy(mr.Annotations[resourcesv1alpha1.AnnotationIgnore])
+}
+
+// appliedChanged tells whether the controller of ManagedResources wrote something that matters here.
+func appliedChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
+	healthy := resourcesv1alpha1.ConditionOf(after.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
+	return healthy.Reason == resourcesv1alpha1.ReasonChecksPending ||
+		!equality.Semantic.DeepEqual(conditionOf(before, resourcesv1alpha1.ResourcesApplied), conditionOf(after, resourcesv1alpha1.ResourcesApplied)) ||
+		before.Status.AppliedInputs != after.Status.AppliedInputs || len(before.Status.Resources) != len(after.Status.Resources)
+}
+
+func conditionOf(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType) resourcesv1alpha1.Condition {
+	return resourcesv1alpha1.ConditionOf(mr.Status.Conditions, conditionType)
+}

@@ -1,0 +1,80 @@
+package controller
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+const metricsNamespace = "resource_manager"
+
+// Metrics count what the controller finds. A nil *Metrics counts nothing.
+type Metrics struct {
+	delay  prometheus.Histogram
+	states *prometheus.GaugeVec
+
+	mu    sync.Mutex
+	known map[types.NamespacedName]map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.ConditionStatus
+}
+
+// NewMetrics returns metrics that are registered with a registry.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	metrics := &Metrics{
+		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: metricsNamespace, Name: "health_report_duration_seconds",
+			Help:    "Time from the event that showed that an object is better or worse until the conditions of its ManagedResource were right.",
+			Buckets: prometheus.ExponentialBuckets(0.002, 3, 12),
+		}),
+		states: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: metricsNamespace, Name: "managed_resources_health",
+			Help: "ManagedResources by the status of their conditions of health.",
+		}, []string{"condition", "status"}),
+		known: map[types.NamespacedName]map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.ConditionStatus{},
+	}
+	registry.MustRegister(metrics.delay, metrics.states)
+	return metrics
+}
+
+// concluded takes in what the conditions of a ManagedResource say. News is when the first event came that is answered with
+// it; zero if none did.
+func (m *Metrics) concluded(owner types.NamespacedName, healthy, progressing resourcesv1alpha1.ConditionStatus, news, now time.Time) {
+	if m == nil {
+		return
+	}
+	if !news.IsZero() {
+		m.delay.Observe(now.Sub(news).Seconds())
+	}
+	m.replace(owner, map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.ConditionStatus{
+		resourcesv1alpha1.ResourcesHealthy: healthy, resourcesv1alpha1.ResourcesProgressing: progressing,
+	})
+}
+
+// forget takes out a ManagedResource.
+func (m *Metrics) forget(owner types.NamespacedName) {
+	if m != nil {
+		m.replace(owner, nil)
+	}
+}
+
+func (m *Metrics) replace(owner types.NamespacedName, states map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.ConditionStatus) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if maps.Equal(m.known[owner], states) {
+		return
+	}
+	for condition, status := range m.known[owner] {
+		m.states.WithLabelValues(string(condition), string(status)).Dec()
+	}
+	for condition, status := range states {
+		m.states.WithLabelValues(string(condition), string(status)).Inc()
+	}
+	m.known[owner] = states
+	if states == nil {
+		delete(m.known, owner)
+	}
+}

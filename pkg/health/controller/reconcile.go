@@ -1,0 +1,262 @@
+// Package controller keeps the conditions ResourcesHealthy and ResourcesProgressing of ManagedResources, from what the live
+// view shows of their objects.
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/health"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/target"
+)
+
+const (
+	// outdatedInterval is how soon a ManagedResource is looked at again that was read in an outdated state.
+	outdatedInterval = 200 * time.Millisecond
+	// busyInterval is how soon one is looked at again whose objects are being changed, or are not watched yet.
+	busyInterval = time.Second
+	// unobservedFor is how long the controller of an object may take to take in a change before the object counts as unhealthy.
+	unobservedFor = 30 * time.Second
+)
+
+// Options are the settings of the controller.
+type Options struct {
+	// Class and ClusterID are those of the controller of ManagedResources.
+	Class, ClusterID string
+	// SyncPeriod is how often a ManagedResource is looked at without an event.
+	SyncPeriod time.Duration
+	// ConcurrentSyncs is the number of ManagedResources that are looked at at once.
+	ConcurrentSyncs int
+	// ProgressingThreshold is for how long a rollout may go on before it counts as stuck; 0 for ever.
+	ProgressingThreshold time.Duration
+}
+
+// Reconciler keeps the conditions of health.
+type Reconciler struct {
+	// Source reads ManagedResources from a cache and writes them.
+	Source client.Client
+	// Live shows the objects, as Examiner examines them.
+	Live     *live.View
+	Examiner *health.Examiner
+	// Objects reads Events of the target cluster.
+	Objects *target.Objects
+	// Recorder writes Events on ManagedResources.
+	Recorder events.EventRecorder
+	// Metrics count what is found; nil for none.
+	Metrics *Metrics
+	Clock   clock.Clock
+	Options Options
+
+	memories *memories
+}
+
+// NewReconciler completes a reconciler whose exported fields are set.
+func NewReconciler(r Reconciler) *Reconciler {
+	r.memories = newMemories()
+	return &r
+}
+
+// Reconcile says in the conditions of one ManagedResource how its objects are. It returns an error if trying again may help.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	err := r.Source.Get(ctx, request.NamespacedName, mr)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("read ManagedResource %s: %w", request, err)
+	}
+	if err != nil || !r.concerned(mr) {
+		r.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if !r.observable(mr) {
+		return reconcile.Result{RequeueAfter: busyInterval}, nil
+	}
+	checksErr := r.adoptChecks(mr)
+	subjects := r.subjectsOf(ctx, mr)
+	memory := r.memories.of(request.NamespacedName)
+	looked := r.explain(ctx, mr, memory, subjects)
+	healthy, progressing, settled := r.judge(mr, memory, subjects, checksErr)
+	result := reconcile.Result{RequeueAfter: soonest(r.Options.SyncPeriod, looked, settled, r.untilStuck(progressing, mr))}
+	err = r.store(ctx, mr, healthy, progressing)
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the next look is at the present state
+	}
+	return result, client.IgnoreNotFound(err)
+}
+
+// concerned tells whether the objects of a ManagedResource are to be checked: not before they were applied for the first time,
+// not while they are being deleted, and not if it asks to be ignored (as in gardener-resource-manager).
+func (r *Reconciler) concerned(mr *resourcesv1alpha1.ManagedResource) bool {
+	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
+	return mr.DeletionTimestamp == nil &&
+		resourcesv1alpha1.HasClass(mr, r.Options.Class) && !resourcesv1alpha1.HeldByOther(mr, r.Options.Class) &&
+		!resourcesv1alpha1.Truthy(mr.Annotations[resourcesv1alpha1.AnnotationIgnore]) &&
+		applied.Reason != "" && applied.Reason != resourcesv1alpha1.ReasonApplyProgressing
+}
+
+// observable tells whether the live view shows the objects of a ManagedResource, and nobody is changing them.
+func (r *Reconciler) observable(mr *resourcesv1alpha1.ManagedResource) bool {
+	return !r.Live.HealthSuspended(r.originOf(mr)) &&
+		(len(mr.Status.Resources) == 0 || r.Live.InUse(client.ObjectKeyFromObject(mr)))
+}
+
+func (r *Reconciler) originOf(mr *resourcesv1alpha1.ManagedResource) string {
+	return resourcesv1alpha1.Origin{ClusterID: r.Options.ClusterID, Owner: client.ObjectKeyFromObject(mr)}.String()
+}
+
+// adoptChecks has the objects examined by the checks of the ManagedResource. The error says what is wrong with them.
+func (r *Reconciler) adoptChecks(mr *resourcesv1alpha1.ManagedResource) error {
+	changed, err := r.Examiner.SetOwn(r.originOf(mr), mr.Spec.HealthChecks)
+	for _, gk := range changed {
+		r.Live.Refresh(gk)
+	}
+	return err
+}
+
+// subjectsOf returns what the live view shows of the objects in the inventory. What it does not show is asked for: it may
+// have lost its label.
+func (r *Reconciler) subjectsOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) []health.Subject {
+	refs := make([]object.Ref, 0, len(mr.Status.Resources))
+	for _, entry := range mr.Status.Resources {
+		refs = append(refs, object.Ref{
+			GroupVersionKind: schema.FromAPIVersionAndKind(entry.APIVersion, entry.Kind), Namespace: entry.Namespace, Name: entry.Name,
+		})
+	}
+	states := r.Live.Read(ctx, refs)
+	var absent []object.Ref
+	for _, ref := range refs {
+		if states[ref.Key()].Presence == live.Absent {
+			absent = append(absent, ref)
+		}
+	}
+	for key, state := range r.Live.Fetch(ctx, absent) {
+		states[key] = state
+	}
+	return live.Subjects(refs, states)
+}
+
+// judge returns what the conditions say, and how soon they may have to say something else.
+func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, memory *memory, subjects []health.Subject, checksErr error,
+) (healthy, progressing resourcesv1alpha1.Statement, again time.Duration) {
+	now := r.Clock.Now()
+	wasHealthy := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
+	wasProgressing := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing)
+	rolling := health.Rolling(wasProgressing, subjects, now)
+
+	progressing, again = memory.progressing.Settle(wasProgressing, health.Progressing(subjects), rolling, now)
+	found := health.Healthy(health.PendingIfUnobserved(subjects))
+	if found.Status == resourcesv1alpha1.ConditionUnknown && wasHealthy.Status == found.Status && now.Sub(wasHealthy.LastTransitionTime.Time) >= unobservedFor {
+		found = health.Healthy(subjects)
+	}
+	if stuck := r.stuck(wasProgressing, progressing, now); stuck != nil && found.Status == resourcesv1alpha1.ConditionTrue {
+		found, rolling = *stuck, false
+	}
+	if checksErr != nil {
+		found, rolling = resourcesv1alpha1.Statement{
+			Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonHealthCheckError,
+			Message: health.Truncate("The health checks of the ManagedResource cannot be used: " + checksErr.Error()),
+		}, false
+	}
+	healthy, later := memory.healthy.Settle(wasHealthy, found, rolling, now)
+	if found.Reason == resourcesv1alpha1.ReasonChecksPending {
+		later = soonest(unobservedFor, later)
+	}
+	return healthy, progressing, soonest(again, later)
+}
+
+// stuck returns what ResourcesHealthy says if a rollout takes longer than is allowed; nil if it does not.
+func (r *Reconciler) stuck(before resourcesv1alpha1.Condition, progressing resourcesv1alpha1.Statement, now time.Time) *resourcesv1alpha1.Statement {
+	since := now.Sub(before.LastTransitionTime.Time)
+	if r.Options.ProgressingThreshold <= 0 || before.Status != resourcesv1alpha1.ConditionTrue ||
+		progressing.Status != resourcesv1alpha1.ConditionTrue || since < r.Options.ProgressingThreshold {
+		return nil
+	}
+	return &resourcesv1alpha1.Statement{
+		Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonRolloutStuck,
+		Message: health.Truncate(fmt.Sprintf("The rollout takes longer than %s: %s", r.Options.ProgressingThreshold, progressing.Message)),
+	}
+}
+
+// untilStuck returns how soon a rollout will take too long; 0 if none can.
+func (r *Reconciler) untilStuck(progressing resourcesv1alpha1.Statement, mr *resourcesv1alpha1.ManagedResource) time.Duration {
+	if r.Options.ProgressingThreshold <= 0 || progressing.Status != resourcesv1alpha1.ConditionTrue {
+		return 0
+	}
+	since := r.Clock.Now()
+	if before := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing); before.Status == progressing.Status {
+		since = before.LastTransitionTime.Time
+	}
+	return max(r.Options.ProgressingThreshold-r.Clock.Since(since), 0) + time.Second // conditions show whole seconds
+}
+
+// store writes the conditions, if they differ. It fails with a conflict if the ManagedResource is not the one that was read.
+func (r *Reconciler) store(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, healthy, progressing resourcesv1alpha1.Statement) error {
+	now := r.Clock.Now()
+	conditions := resourcesv1alpha1.SetCondition(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy, healthy, now)
+	conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesProgressing, progressing, now)
+	conditions = resourcesv1alpha1.SetReady(conditions, now)
+	if !equality.Semantic.DeepEqual(conditions, mr.Status.Conditions) {
+		if err := r.patch(ctx, mr, conditions); err != nil {
+			return err
+		}
+		r.tell(mr, healthy)
+	}
+	r.Metrics.concluded(client.ObjectKeyFromObject(mr), healthy.Status, progressing.Status, r.memories.news(client.ObjectKeyFromObject(mr)), now)
+	return nil
+}
+
+func (r *Reconciler) patch(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, conditions []resourcesv1alpha1.Condition) error {
+	owned := slices.DeleteFunc(slices.Clone(conditions), func(c resourcesv1alpha1.Condition) bool {
+		return c.Type != resourcesv1alpha1.ResourcesHealthy && c.Type != resourcesv1alpha1.ResourcesProgressing && c.Type != resourcesv1alpha1.Ready
+	})
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": resourcesv1alpha1.SchemeGroupVersion.String(), "kind": "ManagedResource",
+		"metadata": map[string]string{
+			"namespace": mr.Namespace, "name": mr.Name, "uid": string(mr.UID), "resourceVersion": mr.ResourceVersion,
+		},
+		"status": map[string]any{"conditions": owned},
+	})
+	if err != nil {
+		return fmt.Errorf("encode the conditions of ManagedResource %s/%s: %w", mr.Namespace, mr.Name, err)
+	}
+	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name}}
+	meta.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))
+	err = r.Source.Status().Patch(ctx, meta, client.RawPatch(types.ApplyPatchType, body),
+		client.FieldOwner(resourcesv1alpha1.HealthFieldManager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("write the conditions of ManagedResource %s/%s: %w", mr.Namespace, mr.Name, err)
+	}
+	return nil
+}
+
+// forget drops what is remembered of a ManagedResource.
+func (r *Reconciler) forget(owner types.NamespacedName) {
+	r.memories.forget(owner)
+	r.Metrics.forget(owner)
+}
+
+// soonest returns the shortest of the durations that are not 0.
+func soonest(durations ...time.Duration) time.Duration {
+	var shortest time.Duration
+	for _, duration := range durations {
+		if duration > 0 && (shortest == 0 || duration < shortest) {
+			shortest = duration
+		}
+	}
+	return shortest
+}

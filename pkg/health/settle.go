@@ -1,0 +1,95 @@
+package health
+
+import (
+	"slices"
+	"time"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// PendingIfUnobserved returns the subjects with those pending of which the controller has not taken in the last change yet:
+// whether they are healthy will be known in a moment.
+func PendingIfUnobserved(subjects []Subject) []Subject {
+	subjects = slices.Clone(subjects)
+	for i := range subjects {
+		if subjects[i].Verdict.Unobserved {
+			subjects[i].Pending, subjects[i].Verdict = true, Verdict{}
+		}
+	}
+	return subjects
+}
+
+// How long what is found has to last before a condition says it, so that nothing flaps while Pods are replaced one by one.
+const (
+	// rolloutPatience is for what is unhealthy during a rollout and after it: Pods that start are not ready.
+	rolloutPatience = 30 * time.Second
+	// recoveryPatience is for what is healthy again during a rollout: the next Pod may follow.
+	recoveryPatience = 5 * time.Second
+	// startPatience is for what is unhealthy just after it was created.
+	startPatience = 2 * time.Second
+	// unknownPatience is for what cannot be told any more, as when the API server is restarted.
+	unknownPatience = 5 * time.Second
+	// wordingInterval is how often at most a condition that stays the same says so in other words.
+	wordingInterval = 5 * time.Second
+)
+
+// Settling remembers since when a condition would have to change its status. The zero value is ready for use.
+type Settling struct {
+	to    resourcesv1alpha1.ConditionStatus
+	since time.Time
+}
+
+// Settle returns what a condition says, given what it said before and what is found now, and how soon that may have to
+// change without anything else happening; 0 for never. Rolling tells whether an object is being rolled out, or was just now.
+func (s *Settling) Settle(before resourcesv1alpha1.Condition, found resourcesv1alpha1.Statement, rolling bool, now time.Time,
+) (resourcesv1alpha1.Statement, time.Duration) {
+	said := resourcesv1alpha1.Statement{Status: before.Status, Reason: before.Reason, Message: before.Message}
+	if found.Status == before.Status {
+		*s = Settling{}
+		if wait := before.LastUpdateTime.Add(wordingInterval).Sub(now); found != said && found.Reason == said.Reason && wait > 0 {
+			return said, wait
+		}
+		return found, 0
+	}
+	if s.to != found.Status {
+		*s = Settling{to: found.Status, since: now}
+	}
+	if wait := s.since.Add(patience(before, found.Status, rolling)).Sub(now); wait > 0 {
+		return said, wait
+	}
+	*s = Settling{}
+	return found, 0
+}
+
+// patience returns for how long something else has to be found before a condition says so.
+func patience(before resourcesv1alpha1.Condition, found resourcesv1alpha1.ConditionStatus, rolling bool) time.Duration {
+	const isTrue, isFalse, unknown = resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionUnknown
+	healthy := before.Type == resourcesv1alpha1.ResourcesHealthy
+	switch {
+	case before.Reason == resourcesv1alpha1.ReasonDeletionPending, before.Reason == resourcesv1alpha1.ReasonManagedResourceIgnored:
+		return 0 // that was not said about health
+	case found == unknown && before.Status != unknown:
+		return unknownPatience
+	case !healthy || !rolling:
+		return 0
+	case before.Status == isTrue && found == isFalse:
+		return rolloutPatience
+	case before.Status == isFalse && found == isTrue:
+		return recoveryPatience
+	case before.Status == unknown && found == isFalse:
+		return startPatience
+	}
+	return 0
+}
+
+// Rolling tells whether objects are being rolled out, as found now, or were until a moment ago, as the condition
+// ResourcesProgressing tells.
+func Rolling(before resourcesv1alpha1.Condition, subjects []Subject, now time.Time) bool {
+	for i := range subjects {
+		if verdict := subjects[i].Verdict; verdict.Progressing != "" || verdict.Unobserved || subjects[i].Pending {
+			return true
+		}
+	}
+	return before.Status == resourcesv1alpha1.ConditionTrue ||
+		before.Reason == resourcesv1alpha1.ReasonResourcesRolledOut && now.Sub(before.LastTransitionTime.Time) < rolloutPatience
+}

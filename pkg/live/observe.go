@@ -1,0 +1,103 @@
+package live
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/health"
+)
+
+// Examiner tells how objects are. It is safe for concurrent use.
+type Examiner interface {
+	// NeedsBody tells whether more than the metadata of a kind's objects has to be known.
+	NeedsBody(gk schema.GroupKind) bool
+	// Examine returns how a whole object is.
+	Examine(gk schema.GroupKind, obj runtime.Object) health.Verdict
+}
+
+// observer reduces objects of one kind.
+type observer struct {
+	gk     schema.GroupKind
+	policy fieldowner.Policy
+	// examiner is nil if the metadata of the kind's objects is enough.
+	examiner Examiner
+}
+
+// examinerOf returns the examiner if the objects of a kind are to be examined, nil if their metadata is enough.
+func examinerOf(examiner Examiner, gk schema.GroupKind) Examiner {
+	if examiner == nil || !examiner.NeedsBody(gk) {
+		return nil
+	}
+	return examiner
+}
+
+// reduced is an object on its way into the store. The ObjectMeta has just the name, for the reflector.
+type reduced struct {
+	metav1.ObjectMeta
+	observation *Observation
+}
+
+func (r *reduced) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
+}
+
+// reduce takes what is needed from an object: its metadata, or the whole object if it is to be examined.
+func (o observer) reduce(obj any) (*reduced, error) {
+	switch obj := obj.(type) {
+	case *reduced:
+		return obj, nil
+	case *metav1.PartialObjectMetadata:
+		observation := Observe(obj, o.policy)
+		observation.Examined = o.examiner == nil
+		return &reduced{ObjectMeta: nameOf(obj), observation: &observation}, nil
+	case runtime.Object:
+		return o.examine(obj)
+	}
+	return nil, fmt.Errorf("a %T was watched instead of an object", obj)
+}
+
+func (o observer) examine(obj runtime.Object) (*reduced, error) {
+	metadata, err := metadataOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	observation := Observe(metadata, o.policy)
+	observation.Examined = true
+	if o.examiner != nil {
+		if verdict := o.examiner.Examine(o.gk, obj); verdict != (health.Verdict{}) {
+			observation.Health = &verdict
+		}
+	}
+	return &reduced{ObjectMeta: nameOf(metadata), observation: &observation}, nil
+}
+
+func nameOf(obj metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: shared(obj.GetNamespace()), Name: obj.GetName()}
+}
+
+// metadataOf returns the metadata of a whole object.
+func metadataOf(obj runtime.Object) (*metav1.PartialObjectMetadata, error) {
+	if untyped, is := obj.(*unstructured.Unstructured); is {
+		metadata := &metav1.PartialObjectMetadata{}
+		content, _ := untyped.Object["metadata"].(map[string]any)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &metadata.ObjectMeta); err != nil {
+			return nil, fmt.Errorf("read the metadata of %s %s/%s: %w", untyped.GetKind(), untyped.GetNamespace(), untyped.GetName(), err)
+		}
+		return metadata, nil
+	}
+	holder, is := obj.(metav1.ObjectMetaAccessor)
+	if !is {
+		return nil, fmt.Errorf("a %T has no metadata", obj)
+	}
+	typed, is := holder.GetObjectMeta().(*metav1.ObjectMeta)
+	if !is {
+		return nil, fmt.Errorf("the metadata of a %T is not Kubernetes' own", obj)
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: *typed}, nil
+}

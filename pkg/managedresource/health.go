@@ -1,0 +1,82 @@
+package managedresource
+
+import (
+	"context"
+	"time"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/health"
+	"github.com/trellis-k8s/trellis/pkg/live"
+)
+
+// announce returns the conditions with the first word on the health of the objects that were applied: what is known of them
+// if nothing was said before, that a rollout has begun, or that the checks are pending. All else is left to the health
+// controller, which knows whether a change for the worse is only passing.
+func (p *pass) announce(ctx context.Context, conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
+	refs := refsOfEntries(p.remaining())
+	subjects := live.Subjects(refs, p.Live.Read(ctx, refs))
+	healthy, progressing := health.Healthy(health.PendingIfUnobserved(subjects)), health.Progressing(subjects)
+	return firstWord(conditions, healthy, progressing, p.Clock.Now())
+}
+
+// firstWord decides about announce.
+func firstWord(conditions []resourcesv1alpha1.Condition, healthy, progressing resourcesv1alpha1.Statement, now time.Time,
+) []resourcesv1alpha1.Condition {
+	pending := healthy.Reason == resourcesv1alpha1.ReasonChecksPending && progressing.Reason == resourcesv1alpha1.ReasonChecksPending
+	if pending || !speaks(conditions, resourcesv1alpha1.ResourcesHealthy) {
+		conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesHealthy, healthy, now)
+	}
+	if pending || progressing.Status == resourcesv1alpha1.ConditionTrue || !speaks(conditions, resourcesv1alpha1.ResourcesProgressing) {
+		conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesProgressing, progressing, now)
+	}
+	return conditions
+}
+
+// speaks tells whether a condition says anything of the objects as they are checked.
+func speaks(conditions []resourcesv1alpha1.Condition, conditionType resourcesv1alpha1.ConditionType) bool {
+	switch resourcesv1alpha1.ConditionOf(conditions, conditionType).Reason {
+	case "", resourcesv1alpha1.ReasonChecksPending, resourcesv1alpha1.ReasonManagedResourceIgnored:
+		return false
+	}
+	return true
+}
+
+const (
+	messageHealthPending      = "The health checks have not yet been executed for the current set of resources."
+	messageProgressingPending = "Checks have not yet been executed for the current set of resources."
+	messageBeingDeleted       = "The resources are currently being deleted."
+	messageIgnored            = "ManagedResource is marked to be ignored."
+	messageIgnoredUnchecked   = messageIgnored + " Its objects are not checked."
+)
+
+// checksPending returns the conditions of health for a changed set of objects that has not been checked.
+func (p *pass) checksPending(conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
+	const unknown, reason = resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending
+	return p.sayOfHealth(conditions, resourcesv1alpha1.Statement{Status: unknown, Reason: reason, Message: messageHealthPending},
+		resourcesv1alpha1.Statement{Status: unknown, Reason: reason, Message: messageProgressingPending})
+}
+
+// beingDeleted returns the conditions of health for objects that are deleted because their ManagedResource is, or because it
+// went to another class.
+func (p *pass) beingDeleted(conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
+	const reason = resourcesv1alpha1.ReasonDeletionPending
+	return p.sayOfHealth(conditions,
+		resourcesv1alpha1.Statement{Status: resourcesv1alpha1.ConditionFalse, Reason: reason, Message: messageBeingDeleted},
+		resourcesv1alpha1.Statement{Status: resourcesv1alpha1.ConditionTrue, Reason: reason, Message: messageBeingDeleted})
+}
+
+// unchecked returns the conditions of health for a ManagedResource that asks to be ignored. The statuses are those that
+// clients of gardener-resource-manager expect.
+func (p *pass) unchecked(conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
+	const reason = resourcesv1alpha1.ReasonManagedResourceIgnored
+	return p.sayOfHealth(conditions,
+		resourcesv1alpha1.Statement{Status: resourcesv1alpha1.ConditionTrue, Reason: reason, Message: messageIgnoredUnchecked},
+		resourcesv1alpha1.Statement{Status: resourcesv1alpha1.ConditionFalse, Reason: reason, Message: messageIgnoredUnchecked})
+}
+
+func (p *pass) sayOfHealth(conditions []resourcesv1alpha1.Condition, healthy, progressing resourcesv1alpha1.Statement,
+) []resourcesv1alpha1.Condition {
+	now := p.Clock.Now()
+	conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesHealthy, healthy, now)
+	return resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesProgressing, progressing, now)
+}

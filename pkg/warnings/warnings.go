@@ -1,0 +1,117 @@
+// Package warnings shows people what Events tell about an object.
+package warnings
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+const (
+	// shown is how many Events of an object are shown, as in gardener-resource-manager.
+	shown = 5
+	// length is how much of an Event's message is shown.
+	length = 256
+)
+
+// Latest returns those of the Events that are shown, the latest one first, and of several that say the same the latest one.
+func Latest(events []corev1.Event) []corev1.Event {
+	sorted := slices.SortedFunc(slices.Values(events), func(a, b corev1.Event) int {
+		return cmp.Or(LastSeen(b).Compare(LastSeen(a)), cmp.Compare(a.Name, b.Name))
+	})
+	told := map[string]bool{}
+	latest := make([]corev1.Event, 0, shown) // the others need not be kept in memory
+	for _, event := range sorted {
+		text := gist(event)
+		if !told[text] && len(latest) < shown {
+			latest = append(latest, event)
+		}
+		told[text] = true
+	}
+	return latest
+}
+
+// gist returns what an Event says without the name of the object and those of its Pods: Pods of one workload mostly have the
+// same trouble.
+func gist(event corev1.Event) string {
+	text := strings.TrimPrefix(event.Message, "(combined from similar events): ") // client-go's recorder
+	if event.InvolvedObject.Name == "" {
+		return text
+	}
+	return regexp.MustCompile(regexp.QuoteMeta(event.InvolvedObject.Name)+`[-\w]*`).ReplaceAllString(text, "")
+}
+
+// Describe returns Events as they are appended to a message about the object of a UID, empty if there are none. An Event about
+// another object names it. Times are in minutes, so that the message does not change at every look.
+func Describe(events []corev1.Event, uid types.UID, now time.Time) string {
+	if len(events) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	text.WriteString("\n\n-> Events:")
+	for _, event := range events {
+		fmt.Fprintf(&text, "\n* %s reported", reporterOf(event))
+		if about := event.InvolvedObject; about.UID != uid && about.Name != "" {
+			fmt.Fprintf(&text, " of %s %s", about.Kind, about.Name)
+		}
+		fmt.Fprintf(&text, " %s ago", age(LastSeen(event), now))
+		if count := countOf(event); count > 1 {
+			fmt.Fprintf(&text, " (x%d over %s)", count, age(firstSeen(event), now))
+		}
+		message := strings.Join(strings.Fields(event.Message), " ")
+		if len(message) > length {
+			message = strings.ToValidUTF8(message[:length], "") + " …"
+		}
+		text.WriteString(": " + message)
+	}
+	return text.String()
+}
+
+func reporterOf(event corev1.Event) string {
+	return cmp.Or(event.Source.Component, event.ReportingController, "somebody")
+}
+
+// LastSeen returns when an Event was last reported. Its times are in different fields, depending on the API that it was
+// written with.
+func LastSeen(event corev1.Event) time.Time {
+	switch {
+	case event.Series != nil && !event.Series.LastObservedTime.IsZero():
+		return event.Series.LastObservedTime.Time
+	case !event.LastTimestamp.IsZero():
+		return event.LastTimestamp.Time
+	}
+	return firstSeen(event)
+}
+
+func firstSeen(event corev1.Event) time.Time {
+	switch {
+	case !event.FirstTimestamp.IsZero():
+		return event.FirstTimestamp.Time
+	case !event.EventTime.IsZero():
+		return event.EventTime.Time
+	}
+	return event.CreationTimestamp.Time
+}
+
+func countOf(event corev1.Event) int32 {
+	if event.Series != nil {
+		return max(event.Count, event.Series.Count)
+	}
+	return event.Count
+}
+
+// age returns how long ago something was, as kubectl writes it.
+func age(when, now time.Time) string {
+	since := now.Sub(when).Truncate(time.Minute)
+	if since <= 0 {
+		return "less than 1m"
+	}
+	return duration.HumanDuration(since)
+}
