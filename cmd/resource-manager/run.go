@@ -166,6 +166,7 @@ func addHealth(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfig
 		Clock:    clock.RealClock{},
 		Options: healthcontroller.Options{
 			Class: *config.Controllers.ResourceClass, ClusterID: identity,
+			Namespaces: config.SourceClientConnection.Namespaces,
 			SyncPeriod: settings.SyncPeriod.Duration, ConcurrentSyncs: *settings.ConcurrentSyncs,
 			ProgressingThreshold: ptr.Deref(settings.ProgressingThreshold, metav1.Duration{}).Duration,
 		},

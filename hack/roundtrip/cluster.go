@@ -108,6 +108,11 @@ func (c *cluster) roundtrip(ctx context.Context, name string, set manifests) (ti
 	if result.applied, err = c.timed("applied", func() error { return c.apply(ctx, name, set) }); err != nil {
 		return result, err
 	}
+	if c.options.nodes > 0 {
+		if err := c.tellHealth(ctx, name); err != nil {
+			return result, err
+		}
+	}
 	smaller, removed, err := set.withoutLast()
 	if err != nil {
 		return result, err

@@ -27,6 +27,7 @@ Usage:
 Examples:
   go run ./hack/roundtrip --brotli ./manifests/argo-cd
   go run ./hack/roundtrip --kill 10 ./manifests/kube-prometheus
+  go run ./hack/roundtrip --nodes 3 ./manifests/kube-prometheus
 
 Needs bin/resource-manager (make build) and the control plane's programs (make controlplane).
 
@@ -36,6 +37,7 @@ Flags:
 type options struct {
 	brotli  bool
 	kills   int
+	nodes   int
 	binary  string
 	timeout time.Duration
 }
@@ -47,6 +49,7 @@ func runMain() int {
 	flag.BoolVar(&opts.brotli, "brotli", false, "compress the manifests with Brotli into one Secret")
 	flag.IntVar(&opts.kills, "kill", 0, "rounds in which the resource-manager is killed (SIGKILL) at a random moment of the "+
 		"apply and at one of the delete")
+	flag.IntVar(&opts.nodes, "nodes", 0, "simulated nodes, on which Pods run; then what is healthy is told after a minute without change")
 	flag.StringVar(&opts.binary, "binary", "bin/resource-manager", "the resource-manager to run")
 	flag.DurationVar(&opts.timeout, "timeout", 3*time.Minute, "how long one step may take")
 	flag.Usage = func() {
@@ -69,7 +72,9 @@ func runMain() int {
 
 func run(ctx context.Context, opts options, folders []string) (err error) {
 	fmt.Fprintln(os.Stdout, "Starting a control plane (about 15 seconds) …")
-	cp, err := controlplane.Start(ctx, controlplane.Options{ControllerManager: true, Log: os.Stdout})
+	cp, err := controlplane.Start(ctx, controlplane.Options{
+		ControllerManager: true, Scheduler: opts.nodes > 0, Nodes: opts.nodes, Log: os.Stdout,
+	})
 	if err != nil {
 		return err
 	}

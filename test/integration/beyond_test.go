@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,7 +51,8 @@ func TestUnhealthyDependencyIsWaitedFor(t *testing.T) {
 		Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionFalse, Reason: "PodUnhealthy",
 		LastTransitionTime: applied(base).LastTransitionTime, LastUpdateTime: applied(base).LastUpdateTime,
 	}
-	base.Status.Conditions = append(base.Status.Conditions, health)
+	at := slices.IndexFunc(base.Status.Conditions, func(c resourcesv1alpha1.Condition) bool { return c.Type == health.Type })
+	base.Status.Conditions[at] = health
 	must(t, f.client.Status().Update(f.ctx, base))
 	app := f.manage("app", f.configMap("app", "1"))
 	f.change(app, func() { app.Spec.DependsOn = []resourcesv1alpha1.Dependency{{Name: "base"}} })
@@ -58,7 +60,7 @@ func TestUnhealthyDependencyIsWaitedFor(t *testing.T) {
 	must(t, err)
 	wantContains(t, applied(mr).Message, f.namespace+"/base is not healthy")
 	f.wantNoConfigMap("app")
-	base.Status.Conditions[len(base.Status.Conditions)-1].Status = resourcesv1alpha1.ConditionTrue
+	base.Status.Conditions[at].Status = resourcesv1alpha1.ConditionTrue
 	must(t, f.client.Status().Update(f.ctx, base))
 	f.reconcileOK("app")
 }

@@ -275,13 +275,13 @@ func TestStatusOfOthersIsKept(t *testing.T) {
 	f.manage("set", f.configMap("one", "1"))
 	mr := f.reconcileOK("set")
 	mr.Status.Conditions = append(mr.Status.Conditions, resourcesv1alpha1.Condition{
-		Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionTrue, Reason: "Test", Message: "fine",
+		Type: "TheirsAlone", Status: resourcesv1alpha1.ConditionTrue, Reason: "Test", Message: "fine",
 		LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
 	})
 	must(t, f.client.Status().Update(f.ctx, mr, client.FieldOwner("health")))
 	f.secret("set", "objects.yaml", f.configMap("one", "1"), "two.yaml", f.configMap("two", "1"))
 	mr = f.reconcileOK("set")
-	if len(mr.Status.Conditions) != 3 { // Ready, too
+	if len(mr.Status.Conditions) != 5 {
 		t.Errorf("conditions are %v", mr.Status.Conditions)
 	}
 }

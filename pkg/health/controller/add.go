@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
@@ -34,13 +35,18 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 func (r *Reconciler) listen(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	r.Live.ListenHealth(func(text string) {
 		origin, valid := resourcesv1alpha1.ParseOrigin(text)
-		if !valid || origin.ClusterID != r.Options.ClusterID {
-			return
+		if !valid || origin.ClusterID != r.Options.ClusterID || !r.oversees(origin.Owner.Namespace) {
+			return // another resource-manager's
 		}
 		r.memories.note(origin.Owner, r.Clock.Now())
 		queue.Add(reconcile.Request{NamespacedName: origin.Owner})
 	})
 	return nil
+}
+
+// oversees tells whether ManagedResources of a namespace are looked at.
+func (r *Reconciler) oversees(namespace string) bool {
+	return len(r.Options.Namespaces) == 0 || slices.Contains(r.Options.Namespaces, namespace)
 }
 
 // relevantChange lets through what may change what is to be said: what is to be checked, and that the controller of

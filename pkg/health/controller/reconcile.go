@@ -39,6 +39,8 @@ const (
 type Options struct {
 	// Class and ClusterID are those of the controller of ManagedResources.
 	Class, ClusterID string
+	// Namespaces are those of the source cluster that the cache holds; empty for all.
+	Namespaces []string
 	// SyncPeriod is how often a ManagedResource is looked at without an event.
 	SyncPeriod time.Duration
 	// ConcurrentSyncs is the number of ManagedResources that are looked at at once.
