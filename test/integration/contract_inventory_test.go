@@ -122,6 +122,7 @@ func TestContractEquivalences(t *testing.T) {
 		"of another kind only": {func(a, _, c string) []set { return []set{{{Group: a, Kind: "Other"}, gk(c)}} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := newFixture(t)
 			a, b, c := "a."+f.namespace+".example.org", "b."+f.namespace+".example.org", "c."+f.namespace+".example.org"
 			twin := func(group string) string {

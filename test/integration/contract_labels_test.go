@@ -67,6 +67,7 @@ func TestContractInjectLabels(t *testing.T) {
 		"custom resource with a text":         {shape("Hello"), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := newFixture(t)
 			mr := f.manage("set", f.here(test.manifest))
 			f.change(mr, func() {

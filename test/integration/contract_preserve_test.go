@@ -68,6 +68,7 @@ var serviceChanges = map[string]struct {
 func TestContractServices(t *testing.T) {
 	for name, test := range serviceChanges {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := newFixture(t)
 			manifest := func(spec string) string {
 				return f.here("apiVersion: v1\nkind: Service\nmetadata: {name: x, namespace: NS}\nspec: {" + spec + "}\n")
@@ -105,6 +106,7 @@ func TestContractRestarts(t *testing.T) {
 	} {
 		for _, manager := range []string{"kubectl-rollout", "kubectl-edit", "gardener-resource-manager"} {
 			t.Run(kind+" by "+manager, func(t *testing.T) {
+				t.Parallel()
 				f := newFixture(t)
 				manifest := func(more string) string {
 					return f.here(strings.Replace(text, "META", "{name: x, namespace: NS"+more+"}", 1))
@@ -161,6 +163,7 @@ func TestContractPreserveResources(t *testing.T) {
 	} {
 		for _, preserve := range []string{"true", "1", "false"} {
 			t.Run(kind+" "+preserve, func(t *testing.T) {
+				t.Parallel()
 				f := newFixture(t)
 				restart, path := "", []string{"spec", "template", "spec"}
 				if kind == "CronJob" {
@@ -230,6 +233,7 @@ func TestContractReplicas(t *testing.T) {
 		"ReplicaSet that asks":                {"ReplicaSet", preserve, "replicas: 1, ", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := newFixture(t)
 			if test.scaler != "" {
 				f.createObject(f.here(test.scaler), "somebody")

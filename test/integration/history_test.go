@@ -76,6 +76,7 @@ func TestBeforeFirstApply(t *testing.T) {
 	} {
 		for _, manager := range []string{"gardener-resource-manager", "kubectl-client-side-apply", "cleared"} {
 			t.Run(name+"/"+manager, func(t *testing.T) {
+				t.Parallel()
 				f := newFixture(t)
 				m := strings.ReplaceAll(m, "NS", f.namespace)
 				u := f.createObject(m, manager)
@@ -107,6 +108,7 @@ func TestBeforeFirstApply(t *testing.T) {
 func TestJobTakeOver(t *testing.T) {
 	for _, manager := range []string{"gardener-resource-manager", "kubectl-client-side-apply", "cleared"} {
 		t.Run(manager, func(t *testing.T) {
+			t.Parallel()
 			f := newFixture(t)
 			m := fmt.Sprintf("apiVersion: batch/v1\nkind: Job\nmetadata: {name: x, namespace: %[1]s}\nspec: {template: {metadata: {labels: {resources.gardener.cloud/managed-by: %[1]s}}, spec: {restartPolicy: Never, containers: [{name: c, image: c}]}}}", f.namespace)
 			u := f.createObject(m, manager)
@@ -132,6 +134,7 @@ func TestTakeOverMore(t *testing.T) {
 	} {
 		for _, manager := range []string{"gardener-resource-manager", "kubectl-create", "cleared"} {
 			t.Run(name+"/"+manager, func(t *testing.T) {
+				t.Parallel()
 				f := newFixture(t)
 				m := strings.ReplaceAll(m, "NS", f.namespace)
 				u := f.createObject(m, manager)

@@ -150,6 +150,7 @@ status: {}`,
 	} {
 		for _, force := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/force=%t", name, force), func(t *testing.T) {
+				t.Parallel()
 				f := newFixture(t)
 				mr := f.manage("set", strings.ReplaceAll(manifest, "NS", f.namespace))
 				if force {

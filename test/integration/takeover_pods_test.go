@@ -93,6 +93,7 @@ var predecessors = []predecessor{
 func TestTakeOverLeavesPodsAlone(t *testing.T) {
 	for _, p := range predecessors {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			f := newFixture(t)
 			f.manage("set", f.webTwice(obsolete))
 			p.apply(f, p.marked(f, f.webTwice(obsolete)))
