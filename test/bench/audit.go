@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 // auditEvent is a line of kube-apiserver's audit log, as far as it is needed.
@@ -45,6 +47,9 @@ type request struct {
 // verbDiscover is the verb of requests to no resource: kinds, versions, health.
 const verbDiscover = "discover"
 
+// ofHealth marks the requests of the health controller.
+const ofHealth = " (health)"
+
 func (r request) writes() bool {
 	switch r.verb {
 	case "get", "list", "watch", verbDiscover:
@@ -77,6 +82,9 @@ func parseAudit(line []byte) (auditID string, _ request, _ error) {
 		result.resource = event.ObjectRef.Resource
 		if event.ObjectRef.Subresource != "" {
 			result.resource += "/" + event.ObjectRef.Subresource
+		}
+		if strings.Contains(event.RequestURI, "fieldManager="+resourcesv1alpha1.HealthFieldManager+"&") {
+			result.resource += ofHealth
 		}
 	} else {
 		path, _, _ := strings.Cut(event.RequestURI, "?")

@@ -116,7 +116,12 @@ func perObject(phases []phase, most float64) verdict {
 		return notMeasured
 	}
 	sum := sumOf(phases)
-	return atMost(float64(sum.Requests.total())/float64(sum.Objects), most)
+	objects := float64(sum.Objects)
+	result := atMost(float64(sum.Requests.total())/objects, most)
+	if health := sum.Requests.health(); health > 0 {
+		result.value += fmt.Sprintf(", %.2f of it on health", float64(health)/objects)
+	}
+	return result
 }
 
 func (r *results) restRequests() verdict {

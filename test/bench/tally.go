@@ -46,6 +46,17 @@ func (t tally) writes() int {
 	return writes
 }
 
+// health counts the requests of the health controller.
+func (t tally) health() int {
+	health := 0
+	for key, count := range t {
+		if strings.HasSuffix(key, ofHealth) {
+			health += count
+		}
+	}
+	return health
+}
+
 func (t tally) add(other tally) tally {
 	sum := maps.Clone(t)
 	for key, count := range other {
