@@ -48,9 +48,11 @@ func (o *Observation) awaitsCount() bool {
 }
 
 // follow counts the Pods of a Deployment if that is needed, and stops when it is not any more. Each result is passed to tell.
-func (p *oldPods) follow(ctx context.Context, key types.NamespacedName, observation *Observation, tell func(uid types.UID, wanted health.PodCount, found int)) {
+// What is held of the Deployment is asked for here, so that of calls at the same time the last one knows the last state.
+func (p *oldPods) follow(ctx context.Context, key types.NamespacedName, held func() *Observation, tell func(uid types.UID, wanted health.PodCount, found int)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	observation := held()
 	count, running := p.running[key]
 	awaits := observation.awaitsCount()
 	if running && awaits && count.uid == observation.UID && count.wanted == observation.Health.OldPods {
@@ -73,9 +75,10 @@ func (p *oldPods) follow(ctx context.Context, key types.NamespacedName, observat
 var deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
 // followPods returns what is to be told about each Deployment.
-func (w *kindWatch) followPods(ctx context.Context, pods *oldPods) func(types.NamespacedName, *Observation) {
-	return func(key types.NamespacedName, observation *Observation) {
-		pods.follow(ctx, key, observation, func(uid types.UID, wanted health.PodCount, found int) {
+func (w *kindWatch) followPods(ctx context.Context, pods *oldPods) func(types.NamespacedName) {
+	return func(key types.NamespacedName) {
+		held := func() *Observation { return w.store.get(key) }
+		pods.follow(ctx, key, held, func(uid types.UID, wanted health.PodCount, found int) {
 			w.store.noteCount(key, uid, wanted, found)
 		})
 	}

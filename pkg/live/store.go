@@ -19,8 +19,8 @@ type store struct {
 	changed func(types.NamespacedName)
 	// felt is told the origins of objects of which another thing is to be said than before.
 	felt func(origin string)
-	// follow is told what is held of an object of which Pods may have to be counted; nil for none.
-	follow func(types.NamespacedName, *Observation)
+	// follow is told that another thing may be held of an object of which Pods may have to be counted; nil for none.
+	follow func(types.NamespacedName)
 
 	mu      sync.RWMutex
 	objects map[types.NamespacedName]*Observation
@@ -74,7 +74,7 @@ func differenceOf(before, after *Observation) difference {
 
 func (s *store) tell(key types.NamespacedName, difference difference) {
 	if s.follow != nil {
-		s.follow(key, s.get(key))
+		s.follow(key)
 	}
 	if difference.decision {
 		s.changed(key)
@@ -213,9 +213,14 @@ func (s *store) noteCount(key types.NamespacedName, uid types.UID, wanted health
 // drop takes out an object that is known to be gone.
 func (s *store) drop(key types.NamespacedName, uid types.UID) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if held, known := s.objects[key]; known && held.UID == uid {
+	held, known := s.objects[key]
+	known = known && held.UID == uid
+	if known {
 		delete(s.objects, key)
+	}
+	s.mu.Unlock()
+	if known {
+		s.tell(key, difference{}) // whoever deleted it knows
 	}
 }
 

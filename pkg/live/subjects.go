@@ -2,6 +2,7 @@ package live
 
 import (
 	"github.com/trellis-k8s/trellis/pkg/health"
+	"github.com/trellis-k8s/trellis/pkg/message"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -16,7 +17,7 @@ func Subjects(refs []object.Ref, states map[object.Key]State) []health.Subject {
 		case KindNotServed:
 			subject.Missing = true
 			if state.Err != nil {
-				subject.MissingDetail = state.Err.Error()
+				subject.MissingDetail = message.Stable(state.Err.Error())
 			}
 		case Present:
 			subject.Exempt = state.Observation.Exempt
@@ -25,7 +26,7 @@ func Subjects(refs []object.Ref, states map[object.Key]State) []health.Subject {
 		default:
 			subject.Unknown = "its state is not known"
 			if state.Err != nil {
-				subject.Unknown = state.Err.Error()
+				subject.Unknown = message.Stable(state.Err.Error())
 			}
 		}
 		subjects = append(subjects, subject)

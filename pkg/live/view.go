@@ -140,9 +140,12 @@ func (v *View) replaceUse(user types.NamespacedName, gvks []schema.GroupVersionK
 // ensure begins to watch a kind that is in use and not watched. It does nothing about a kind that is not served at the
 // moment; that is tried again with the next use.
 func (v *View) ensure(gvk schema.GroupVersionKind) {
-	if !v.lacks(gvk.GroupKind()) {
-		return
+	for v.lacks(gvk.GroupKind()) && !v.tryWatch(gvk) {
 	}
+}
+
+// tryWatch begins to watch a kind, if it is served. It fails if the way in which its objects are examined changes meanwhile.
+func (v *View) tryWatch(gvk schema.GroupVersionKind) bool {
 	examiner := examinerOf(v.Examiner, gvk.GroupKind())
 	open := v.Objects.Metadata
 	if examiner != nil {
@@ -150,12 +153,15 @@ func (v *View) ensure(gvk schema.GroupVersionKind) {
 	}
 	collection, err := open(gvk)
 	if err != nil {
-		return // whoever reads the objects is told
+		return true // whoever reads the objects is told
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if (examiner == nil) != (examinerOf(v.Examiner, gvk.GroupKind()) == nil) {
+		return false // Refresh found no watch to replace
+	}
 	if !v.lacksLocked(gvk.GroupKind()) {
-		return
+		return true
 	}
 	w := &kindWatch{gk: gvk.GroupKind(), clock: v.Clock, decided: make(chan struct{})}
 	if collection.Namespaced && len(v.Namespaces) > 0 {
@@ -170,6 +176,7 @@ func (v *View) ensure(gvk schema.GroupVersionKind) {
 	}
 	v.watches[w.gk] = w
 	v.begin(w, collection)
+	return true
 }
 
 // lacks tells whether a kind is in use and not watched.
@@ -274,14 +281,18 @@ func (v *View) Watches(ref object.Ref) bool {
 	return w != nil && w.state() == stateWatching && w.store.get(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) != nil
 }
 
-// Note takes in what an object became by a write of ours, before the watch shows it.
+// Note takes in what an object became by a write of ours, before the watch shows it. Then the watch may show nothing new of
+// its health, so that is told here.
 func (v *View) Note(ref object.Ref, observation Observation) {
 	w := v.watchOf(ref.GroupVersionKind)
 	if w == nil || !w.covers(ref.Namespace) || observation.ManagedBy != v.ManagedBy {
 		return
 	}
 	observation.Examined = observation.Examined || w.store.observer.examiner == nil
-	w.store.put(types.NamespacedName{Namespace: shared(ref.Namespace), Name: ref.Name}, &observation)
+	key := types.NamespacedName{Namespace: shared(ref.Namespace), Name: ref.Name}
+	difference := w.store.put(key, &observation)
+	difference.decision = false // whoever wrote it knows
+	w.store.tell(key, difference)
 }
 
 // NoteGone takes in that the object of a UID was deleted, before the watch shows it.

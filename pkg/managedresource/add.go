@@ -138,17 +138,34 @@ func startsOrStopsScaling() predicate.TypedPredicate[*autoscalingv2.HorizontalPo
 }
 
 // relevantChange lets through what may change what has to be done: the spec, the start of the deletion, the annotations
-// that steer the controller, and the removal of a finalizer by the resource-manager of another class. What this
-// controller writes itself is left out.
+// that steer the controller, the removal of a finalizer by the resource-manager of another class, and objects that are not
+// healthy any more. What this controller writes itself is left out.
 func relevantChange() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
 				steeringChanged(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
-				finalizerRemoved(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
+				finalizerRemoved(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
+				turnedUnhealthy(e.ObjectOld, e.ObjectNew)
 		},
 	}
+}
+
+// turnedUnhealthy tells whether objects were healthy, or not checked, and are not healthy now (as in
+// gardener-resource-manager). That they are being deleted is this controller's own word.
+func turnedUnhealthy(before, after client.Object) bool {
+	healthyBefore, healthyAfter := healthOf(before), healthOf(after)
+	return (healthyBefore.Status == resourcesv1alpha1.ConditionTrue || healthyBefore.Reason == "") &&
+		healthyAfter.Status == resourcesv1alpha1.ConditionFalse && healthyAfter.Reason != resourcesv1alpha1.ReasonDeletionPending
+}
+
+func healthOf(obj client.Object) resourcesv1alpha1.Condition {
+	mr, ok := obj.(*resourcesv1alpha1.ManagedResource)
+	if !ok {
+		return resourcesv1alpha1.Condition{}
+	}
+	return resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
 }
 
 func steeringChanged(before, after map[string]string) bool {

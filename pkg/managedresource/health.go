@@ -2,6 +2,7 @@ package managedresource
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -14,7 +15,15 @@ import (
 // controller, which knows whether a change for the worse is only passing.
 func (p *pass) announce(ctx context.Context, conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
 	refs := refsOfEntries(p.remaining())
-	subjects := live.Subjects(refs, p.Live.Read(ctx, refs))
+	read := p.Live.Read
+	first := !speaks(conditions, resourcesv1alpha1.ResourcesHealthy)
+	if first {
+		read = p.Live.Confirm // not every object that no watch shows is missing: some have no label
+	}
+	subjects := live.Subjects(refs, read(ctx, refs))
+	if !first {
+		subjects = slices.DeleteFunc(subjects, func(subject health.Subject) bool { return subject.Missing })
+	}
 	healthy, progressing := health.Healthy(health.PendingIfUnobserved(subjects)), health.Progressing(subjects)
 	return firstWord(conditions, healthy, progressing, p.Clock.Now())
 }

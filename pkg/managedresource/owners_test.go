@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -124,72 +123,11 @@ func TestClaimsAreSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-func TestOrigin(t *testing.T) {
-	for text, want := range map[string]resourcesv1alpha1.Origin{
-		"garden/shop":        {Owner: shop},
-		"seed-1:garden/shop": {ClusterID: "seed-1", Owner: shop},
-		"a/b:garden/shop":    {ClusterID: "a/b", Owner: shop},
-	} {
-		got, ok := resourcesv1alpha1.ParseOrigin(text)
-		if !ok || got != want {
-			t.Errorf("resourcesv1alpha1.ParseOrigin(%q) = %+v, %v; want %+v", text, got, ok, want)
-		}
-		if got.String() != text {
-			t.Errorf("%q becomes %q", text, got.String())
-		}
-	}
-	if got, ok := resourcesv1alpha1.ParseOrigin(":garden/shop"); !ok || got.String() != "garden/shop" {
-		t.Errorf("an empty cluster ID gives %+v, %v; want none", got, ok)
-	}
-	for _, text := range []string{
-		"", "/", ":", ":/", "shop", "garden/", "/shop", "garden/shop/x", "garden//shop", "garden/shop:x", "seed:shop",
-		"seed:/shop", "seed:garden/", "seed:garden/shop/x", "garden/shop:",
-	} {
-		if got, ok := resourcesv1alpha1.ParseOrigin(text); ok {
-			t.Errorf("resourcesv1alpha1.ParseOrigin(%q) = %+v, want none", text, got)
-		}
-	}
-}
-
 const (
 	ownFinalizer = "resources.gardener.cloud/gardener-resource-manager"
 	blue         = ownFinalizer + "-blue"
 	red          = ownFinalizer + "-red"
 )
-
-func TestFinalizerOf(t *testing.T) {
-	for class, want := range map[string]string{"": ownFinalizer, "resources": ownFinalizer, "*": ownFinalizer, "blue": blue} {
-		if got := resourcesv1alpha1.FinalizerOf(class); got != want {
-			t.Errorf("class %q has the finalizer %q, want %q", class, got, want)
-		}
-	}
-}
-
-func TestResponsible(t *testing.T) {
-	for _, test := range []struct {
-		wanted     *string
-		configured string
-		want       bool
-	}{
-		{nil, "resources", true},
-		{ptr.To(""), "resources", true},
-		{ptr.To("resources"), "resources", true},
-		{ptr.To("blue"), "resources", false},
-		{nil, "blue", false},
-		{ptr.To(""), "blue", false},
-		{ptr.To("blue"), "blue", true},
-		{ptr.To("Blue"), "blue", false},
-		{ptr.To("red"), "blue", false},
-		{nil, "*", true},
-		{ptr.To("blue"), "*", true},
-		{ptr.To("*"), "resources", false},
-	} {
-		mr := &resourcesv1alpha1.ManagedResource{Spec: resourcesv1alpha1.ManagedResourceSpec{Class: test.wanted}}
-		if got := resourcesv1alpha1.HasClass(mr, test.configured); got != test.want {
-			t.Errorf("class %v is handled by %q: %v, want %v", ptr.Deref(test.wanted, "<nil>"), test.configured, got, test.want)
-		}
-	}
-}
 
 func TestDutyOf(t *testing.T) {
 	const ignore, operation = "resources.gardener.cloud/ignore", "gardener.cloud/operation"

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -109,9 +110,42 @@ func TestRelevantChange(t *testing.T) {
 			}
 		})
 	}
+	if relevantChange().Update(event.UpdateEvent{ObjectOld: &corev1.Secret{}, ObjectNew: &corev1.Secret{}}) {
+		t.Error("what is no ManagedResource is said to have become unhealthy")
+	}
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if !relevantChange().Create(event.CreateEvent{Object: mr}) || !relevantChange().Delete(event.DeleteEvent{Object: mr}) {
 		t.Error("coming and going must always be relevant")
+	}
+}
+
+// TestRelevantChangeOfHealth: objects that are not healthy any more may have to be put back.
+func TestRelevantChangeOfHealth(t *testing.T) {
+	const isTrue, isFalse, unknown = resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionUnknown
+	healthy := func(status resourcesv1alpha1.ConditionStatus, reason string) *resourcesv1alpha1.ManagedResource {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		if reason != "" {
+			mr.Status.Conditions = []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesHealthy, Status: status, Reason: reason}}
+		}
+		return mr
+	}
+	for name, test := range map[string]struct {
+		before, after *resourcesv1alpha1.ManagedResource
+		want          bool
+	}{
+		"unhealthy":            {healthy(isTrue, "ResourcesHealthy"), healthy(isFalse, "PodUnhealthy"), true},
+		"missing":              {healthy(isTrue, "ResourcesHealthy"), healthy(isFalse, "PodMissing"), true},
+		"unhealthy at first":   {healthy("", ""), healthy(isFalse, "PodUnhealthy"), true},
+		"unhealthy as before":  {healthy(isFalse, "PodMissing"), healthy(isFalse, "PodUnhealthy"), false},
+		"unhealthy, as looked": {healthy(unknown, "ChecksPending"), healthy(isFalse, "PodUnhealthy"), false},
+		"to be looked at":      {healthy(isTrue, "ResourcesHealthy"), healthy(unknown, "ChecksPending"), false},
+		"healthy":              {healthy(isFalse, "PodUnhealthy"), healthy(isTrue, "ResourcesHealthy"), false},
+		"being deleted":        {healthy(isTrue, "ResourcesHealthy"), healthy(isFalse, "DeletionPending"), false},
+		"ignored no longer":    {healthy(isTrue, "ManagedResourceIgnored"), healthy(isFalse, "PodUnhealthy"), true},
+	} {
+		if got := relevantChange().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
+			t.Errorf("%s: relevant is %v", name, got)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/message"
 )
 
 // maxMessageLength keeps conditions readable and far below the API server's limits.
@@ -119,10 +119,6 @@ func (t tally) message() string {
 	return truncate(strings.Join(sections, "\n"))
 }
 
-// fleeting is what errors say that differs each time for the same cause: the address that a connection comes from, and the
-// numbers and times that Go's HTTP/2 and X.509 packages mention.
-var fleeting = regexp.MustCompile(`\S+:\d+->| LastStreamID=\d+,|(current time) \S+`)
-
 // section returns "<title> (<count>): <item>; <item>" with the items sorted and without what is fleeting, so that messages
 // are stable.
 func section(title string, items []string) string {
@@ -130,7 +126,7 @@ func section(title string, items []string) string {
 		return ""
 	}
 	for i := range items {
-		items[i] = fleeting.ReplaceAllString(items[i], "$1")
+		items[i] = message.Stable(items[i])
 	}
 	slices.Sort(items)
 	return fmt.Sprintf("%s (%d): %s", title, len(items), strings.Join(items, "; "))

@@ -213,7 +213,10 @@ func TestIgnoredObjectIsCreatedOnce(t *testing.T) {
 			"metadata:\n  annotations: {resources.gardener.cloud/ignore: \"1\"}\n", 1)
 	}
 	mr := f.manage("set", manifest("1"))
-	f.reconcileOK("set")
+	created := f.reconcileOK("set")
+	if healthy := resourcesv1alpha1.ConditionOf(created.Status.Conditions, resourcesv1alpha1.ResourcesHealthy); healthy.Status != resourcesv1alpha1.ConditionTrue {
+		t.Errorf("no watch shows it, and so it is said: %s", healthy.Message)
+	}
 	live := f.wantConfigMap("once", "1")
 	if len(live.Labels) > 0 || len(live.Annotations) != 1 {
 		t.Errorf("it is marked: labels %v, annotations %v", live.Labels, live.Annotations)

@@ -252,11 +252,24 @@ func TestIgnoredIsLeftAlone(t *testing.T) {
 		condition.Reason != resourcesv1alpha1.ReasonManagedResourceIgnored {
 		t.Errorf("ResourcesApplied is %s %s", condition.Status, condition.Reason)
 	}
-	patch = client.MergeFrom(mr.DeepCopy())
-	mr.Annotations = nil
-	must(t, f.client.Patch(f.ctx, mr, patch))
-	f.reconcileOK("set")
+	notIgnored := func() {
+		patch := client.MergeFrom(mr.DeepCopy())
+		mr.Annotations = nil
+		must(t, f.client.Patch(f.ctx, mr, patch))
+		f.reconcileOK("set")
+	}
+	notIgnored()
 	f.wantConfigMap("one", "1")
+
+	patch = client.MergeFrom(mr.DeepCopy())
+	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "True"}
+	must(t, f.client.Patch(f.ctx, mr, patch))
+	mr, _, err = f.reconcile("set")
+	must(t, err)
+	notIgnored()
+	if reason := applied(f.read("set")).Reason; reason != resourcesv1alpha1.ReasonApplySucceeded {
+		t.Errorf("nothing changed while it was ignored, and ResourcesApplied still says %s", reason)
+	}
 }
 
 func TestDeletionLeavesWhatSomebodyElseCreatedAnew(t *testing.T) {

@@ -24,28 +24,45 @@ const explained = 3
 // mends must not cost requests for ever.
 var eventsAfter = []time.Duration{0, 10 * time.Second, time.Minute, 5 * time.Minute}
 
+// explanation is what Events tell of an object: looks counts how often they were read, the last time at looked.
+type explanation struct {
+	text   string
+	looks  int
+	looked time.Time
+}
+
+// due tells whether the Events are to be read now, and how soon they are otherwise; 0 for never.
+func (e explanation) due(now time.Time) (bool, time.Duration) {
+	if e.looks == len(eventsAfter) {
+		return false, 0
+	}
+	left := e.looked.Add(eventsAfter[e.looks]).Sub(now)
+	return left <= 0, max(left, 0)
+}
+
 // explain adds to unhealthy objects what Events tell of them, and returns how soon they are read again; 0 for never.
 func (r *Reconciler) explain(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, memory *memory, subjects []health.Subject) time.Duration {
-	unhealthy := unhealthyAmong(subjects)
-	if len(unhealthy) == 0 {
-		memory.notes, memory.looks = nil, 0
-		return 0
-	}
-	now := r.Clock.Now()
-	if memory.looks < len(eventsAfter) && now.Sub(memory.looked) >= eventsAfter[memory.looks] {
-		memory.notes, memory.looked = map[objectName]string{}, now
-		memory.looks++
-		for _, subject := range unhealthy {
-			memory.notes[nameOf(subject)] = r.notesOf(ctx, mr, subject)
-		}
-	}
+	return memory.explain(unhealthyAmong(subjects), r.Clock.Now(), func(subject *health.Subject) string {
+		return r.notesOf(ctx, mr, subject)
+	})
+}
+
+// explain is the same with a function that reads Events. Each object has a schedule of its own: one that becomes unhealthy
+// long after another one is explained, too.
+func (m *memory) explain(unhealthy []*health.Subject, now time.Time, read func(*health.Subject) string) (again time.Duration) {
+	explanations := make(map[objectName]explanation, len(unhealthy))
 	for _, subject := range unhealthy {
-		subject.Notes = memory.notes[nameOf(subject)]
+		name := nameOf(subject)
+		known := m.explanations[name]
+		if due, _ := known.due(now); due {
+			known = explanation{text: read(subject), looks: known.looks + 1, looked: now}
+		}
+		_, left := known.due(now)
+		again = soonest(again, left)
+		explanations[name], subject.Notes = known, known.text
 	}
-	if memory.looks == len(eventsAfter) {
-		return 0
-	}
-	return eventsAfter[memory.looks] - now.Sub(memory.looked)
+	m.explanations = explanations
+	return again
 }
 
 // unhealthyAmong returns the first unhealthy ones of the objects.

@@ -6,22 +6,44 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/health"
 )
 
 // memory is what is remembered of one ManagedResource between two looks. One reconcile at a time uses it.
 type memory struct {
 	healthy, progressing health.Settling
-	// notes explain the unhealthy objects; looks counts how often they were read, the last time at looked.
-	notes  map[objectName]string
-	looks  int
-	looked time.Time
+	// unobserved is since when there are objects whose controllers have not taken in their last change; zero if there are none.
+	unobserved time.Time
+	// explanations are those of the unhealthy objects.
+	explanations map[objectName]explanation
 	// warned is set if an Event told that objects are unhealthy.
 	warned bool
 }
 
 // objectName names an object within a ManagedResource.
 type objectName struct{ group, kind, namespace, name string }
+
+// observe returns what is found of the health of objects, given what was said of it before, and how soon that may change by
+// itself; 0 for never. An object whose controller has not taken in its last change is passed over at first, and counts as it
+// is if that takes too long.
+func (m *memory) observe(before resourcesv1alpha1.Condition, subjects []health.Subject, now time.Time) (resourcesv1alpha1.Statement, time.Duration) {
+	found, complete := health.Healthy(health.PendingIfUnobserved(subjects)), health.Healthy(subjects)
+	if found == complete {
+		m.unobserved = time.Time{}
+		return found, 0
+	}
+	if m.unobserved.IsZero() {
+		m.unobserved = now
+		if complete == (resourcesv1alpha1.Statement{Status: before.Status, Reason: before.Reason, Message: before.Message}) {
+			m.unobserved = before.LastTransitionTime.Time // it took too long before a restart already
+		}
+	}
+	if left := m.unobserved.Add(unobservedFor).Sub(now); left > 0 {
+		return found, left
+	}
+	return complete, 0
+}
 
 // memories are those of all ManagedResources. They are safe for concurrent use.
 type memories struct {
@@ -51,6 +73,16 @@ func (m *memories) forget(owner types.NamespacedName) {
 	defer m.mu.Unlock()
 	delete(m.byOwner, owner)
 	delete(m.since, owner)
+}
+
+// pause drops what is remembered of a ManagedResource that is not to be looked at for now, but for what was told of it.
+func (m *memories) pause(owner types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.since, owner)
+	if found, known := m.byOwner[owner]; known {
+		*found = memory{warned: found.warned}
+	}
 }
 
 // note takes in that an object of a ManagedResource is better or worse.

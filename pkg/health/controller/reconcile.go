@@ -81,8 +81,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("read ManagedResource %s: %w", request, err)
 	}
-	if err != nil || !r.concerned(mr) {
+	if err != nil {
 		r.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if !r.concerned(mr) {
+		r.memories.pause(request.NamespacedName)
+		r.Metrics.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if !r.observable(mr) {
@@ -113,17 +118,17 @@ func (r *Reconciler) concerned(mr *resourcesv1alpha1.ManagedResource) bool {
 
 // observable tells whether the live view shows the objects of a ManagedResource, and nobody is changing them.
 func (r *Reconciler) observable(mr *resourcesv1alpha1.ManagedResource) bool {
-	return !r.Live.HealthSuspended(r.originOf(mr)) &&
+	return !r.Live.HealthSuspended(r.originOf(client.ObjectKeyFromObject(mr))) &&
 		(len(mr.Status.Resources) == 0 || r.Live.InUse(client.ObjectKeyFromObject(mr)))
 }
 
-func (r *Reconciler) originOf(mr *resourcesv1alpha1.ManagedResource) string {
-	return resourcesv1alpha1.Origin{ClusterID: r.Options.ClusterID, Owner: client.ObjectKeyFromObject(mr)}.String()
+func (r *Reconciler) originOf(owner types.NamespacedName) string {
+	return resourcesv1alpha1.Origin{ClusterID: r.Options.ClusterID, Owner: owner}.String()
 }
 
 // adoptChecks has the objects examined by the checks of the ManagedResource. The error says what is wrong with them.
 func (r *Reconciler) adoptChecks(mr *resourcesv1alpha1.ManagedResource) error {
-	changed, err := r.Examiner.SetOwn(r.originOf(mr), mr.Spec.HealthChecks)
+	changed, err := r.Examiner.SetOwn(r.originOf(client.ObjectKeyFromObject(mr)), mr.Spec.HealthChecks)
 	for _, gk := range changed {
 		r.Live.Refresh(gk)
 	}
@@ -161,10 +166,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, memory *memory
 	rolling := health.Rolling(wasProgressing, subjects, now)
 
 	progressing, again = memory.progressing.Settle(wasProgressing, health.Progressing(subjects), rolling, now)
-	found := health.Healthy(health.PendingIfUnobserved(subjects))
-	if found.Status == resourcesv1alpha1.ConditionUnknown && wasHealthy.Status == found.Status && now.Sub(wasHealthy.LastTransitionTime.Time) >= unobservedFor {
-		found = health.Healthy(subjects)
-	}
+	found, overdue := memory.observe(wasHealthy, subjects, now)
 	if stuck := r.stuck(wasProgressing, progressing, now); stuck != nil && found.Status == resourcesv1alpha1.ConditionTrue {
 		found, rolling = *stuck, false
 	}
@@ -175,10 +177,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, memory *memory
 		}, false
 	}
 	healthy, later := memory.healthy.Settle(wasHealthy, found, rolling, now)
-	if found.Reason == resourcesv1alpha1.ReasonChecksPending {
-		later = soonest(unobservedFor, later)
-	}
-	return healthy, progressing, soonest(again, later)
+	return healthy, progressing, soonest(again, later, overdue)
 }
 
 // stuck returns what ResourcesHealthy says if a rollout takes longer than is allowed; nil if it does not.
@@ -194,7 +193,7 @@ func (r *Reconciler) stuck(before resourcesv1alpha1.Condition, progressing resou
 	}
 }
 
-// untilStuck returns how soon a rollout will take too long; 0 if none can.
+// untilStuck returns how soon a rollout will take too long; 0 if none can, or one does already.
 func (r *Reconciler) untilStuck(progressing resourcesv1alpha1.Statement, mr *resourcesv1alpha1.ManagedResource) time.Duration {
 	if r.Options.ProgressingThreshold <= 0 || progressing.Status != resourcesv1alpha1.ConditionTrue {
 		return 0
@@ -203,7 +202,11 @@ func (r *Reconciler) untilStuck(progressing resourcesv1alpha1.Statement, mr *res
 	if before := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing); before.Status == progressing.Status {
 		since = before.LastTransitionTime.Time
 	}
-	return max(r.Options.ProgressingThreshold-r.Clock.Since(since), 0) + time.Second // conditions show whole seconds
+	left := r.Options.ProgressingThreshold - r.Clock.Since(since)
+	if left <= 0 {
+		return 0
+	}
+	return left + time.Second // conditions show whole seconds
 }
 
 // store writes the conditions, if they differ. It fails with a conflict if the ManagedResource is not the one that was read.
@@ -246,8 +249,10 @@ func (r *Reconciler) patch(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return nil
 }
 
-// forget drops what is remembered of a ManagedResource.
+// forget drops what is remembered of a ManagedResource that is gone. Nothing is examined anew without its checks: its objects
+// are gone, too, or nobody asks for them any more.
 func (r *Reconciler) forget(owner types.NamespacedName) {
+	_, _ = r.Examiner.SetOwn(r.originOf(owner), nil)
 	r.memories.forget(owner)
 	r.Metrics.forget(owner)
 }

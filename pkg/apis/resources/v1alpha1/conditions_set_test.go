@@ -62,7 +62,6 @@ func TestConditionOf(t *testing.T) {
 	}
 }
 
-
 func TestSetReady(t *testing.T) {
 	const isTrue, isFalse, unknown, progressing = ConditionTrue, ConditionFalse, ConditionUnknown, ConditionProgressing
 	for name, test := range map[string]struct {

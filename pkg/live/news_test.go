@@ -1,0 +1,70 @@
+package live
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestHealthNews(t *testing.T) {
+	view, felt := NewView(Options{}), &told{}
+	view.health.tell("shop") // nobody listens
+	view.ListenHealth(func(origin string) { felt.add(types.NamespacedName{Name: origin}) })
+	view.health.tell("shop")
+	felt.want(t, "news", "shop")
+
+	resume := view.SuspendHealth("shop")
+	if !view.HealthSuspended("shop") || view.HealthSuspended("bank") {
+		t.Error("the wrong origin is suspended")
+	}
+	view.health.tell("shop")
+	view.health.tell("bank")
+	view.health.tell("shop")
+	felt.want(t, "suspended", "bank")
+	resume()
+	felt.want(t, "resumed", "shop")
+	if view.HealthSuspended("shop") {
+		t.Error("it is still suspended")
+	}
+	view.SuspendHealth("shop")()
+	felt.want(t, "suspended without news")
+	resume = view.SuspendHealth("shop")
+	resume()
+	resume()
+	felt.want(t, "resumed twice")
+	if len(view.health.suspended) != 0 {
+		t.Errorf("memory is held for nothing: %v", view.health.suspended)
+	}
+}
+
+// TestHealthNewsConcurrently: no news of the time in which an origin is suspended is lost.
+func TestHealthNewsConcurrently(t *testing.T) {
+	view, felt := NewView(Options{}), &told{}
+	view.ListenHealth(func(origin string) {
+		if !view.HealthSuspended("another") { // a listener may ask
+			felt.add(types.NamespacedName{Name: origin})
+		}
+	})
+	var group sync.WaitGroup
+	for i := range 8 {
+		origin := fmt.Sprint(i)
+		group.Go(func() {
+			for range 200 {
+				resume := view.SuspendHealth(origin)
+				view.health.tell(origin)
+				resume()
+			}
+		})
+		group.Go(func() {
+			for range 200 {
+				view.health.tell(origin)
+			}
+		})
+	}
+	group.Wait()
+	if told := len(felt.take()); told < 8*200 {
+		t.Errorf("%d news, want at least one for each suspension", told)
+	}
+}

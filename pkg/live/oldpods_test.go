@@ -1,0 +1,80 @@
+package live
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trellis-k8s/trellis/pkg/health"
+)
+
+// TestFollow: the Pods of a Deployment are counted as long as that is needed, once at a time. No count gets a slot here, so
+// none asks an API server.
+func TestFollow(t *testing.T) {
+	pods := &oldPods{slots: make(chan struct{}), running: map[types.NamespacedName]*podCount{}}
+	var held *Observation
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	follow := func(observation *Observation) *podCount {
+		held = observation
+		pods.follow(ctx, thing, func() *Observation { return held }, func(types.UID, health.PodCount, int) { t.Error("something was counted") })
+		return pods.running[thing]
+	}
+	awaiting := func(uid types.UID, count health.PodCount) *Observation {
+		return &Observation{UID: uid, Health: &health.Verdict{OldPods: count}}
+	}
+	if follow(nil) != nil || follow(&Observation{UID: "u"}) != nil {
+		t.Fatal("Pods are counted without need")
+	}
+	first := follow(awaiting("u", twoOf))
+	if first == nil || follow(awaiting("u", twoOf)) != first {
+		t.Fatal("Pods are not counted, or twice")
+	}
+	second := follow(awaiting("u", health.PodCount{Selector: "app=web", Replicas: 3}))
+	third := follow(awaiting("another", second.wanted))
+	if second == first || third == second || len(pods.running) != 1 {
+		t.Error("another number of Pods, or another Deployment, is not counted anew")
+	}
+	if follow(&Observation{UID: "another", Health: &health.Verdict{Progressing: "rolling"}}) != nil {
+		t.Error("Pods are counted during a rollout")
+	}
+	follow(awaiting("u", twoOf))
+	if follow(nil) != nil || len(pods.running) != 0 {
+		t.Error("Pods of a Deployment that is gone are counted")
+	}
+}
+
+func TestPodStore(t *testing.T) {
+	var counts []int
+	store := &podStore{relevant: map[types.NamespacedName]bool{}, counted: func(found int) { counts = append(counts, found) }}
+	pod := func(name string, phase corev1.PodPhase) *corev1.Pod {
+		pod := &corev1.Pod{}
+		pod.Namespace, pod.Name, pod.Status.Phase = "ns", name, phase
+		return pod
+	}
+	expect := func(what string, err error, want ...int) {
+		t.Helper()
+		must(t, err)
+		if !slices.Equal(counts, want) {
+			t.Errorf("%s: counted %v, want %v", what, counts, want)
+		}
+		counts = nil
+	}
+	expect("the first list", store.Replace([]any{pod("a", corev1.PodRunning), pod("b", corev1.PodPending), pod("c", corev1.PodSucceeded)}, "1"), 2)
+	expect("a new Pod", store.Add(pod("d", corev1.PodPending)), 3)
+	expect("one that starts", store.Update(pod("d", corev1.PodRunning)), 3)
+	expect("one that ends", store.Update(pod("a", corev1.PodFailed)), 2)
+	expect("one that goes", store.Delete(pod("b", corev1.PodRunning)), 1)
+	expect("one that is not known", store.Delete(pod("x", corev1.PodRunning)), 1)
+	expect("a list after a break", store.Replace([]any{pod("e", corev1.PodRunning)}, "9"), 1)
+	expect("nothing", store.Resync())
+	if store.Add("text") == nil || len(counts) != 0 {
+		t.Error("a text is taken for a Pod")
+	}
+	if len(store.relevant) != 1 {
+		t.Errorf("held are %v", store.relevant)
+	}
+}

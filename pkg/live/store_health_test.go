@@ -1,0 +1,200 @@
+package live
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trellis-k8s/trellis/pkg/health"
+)
+
+var (
+	thing = types.NamespacedName{Namespace: "ns", Name: "a"}
+	twoOf = health.PodCount{Selector: "app=web", Replicas: 2}
+)
+
+// newFeelingStore returns a store, and what it tells of the health of objects.
+func newFeelingStore() (*store, *told) {
+	felt := &told{}
+	s, _ := newTestStore()
+	s.felt = func(origin string) { felt.add(types.NamespacedName{Name: origin}) }
+	return s, felt
+}
+
+// see has the watch show an object.
+func (s *store) see(observation Observation) {
+	_ = s.Add(&reduced{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, observation: &observation}) // never fails
+}
+
+// saw returns an examined observation of a generation.
+func saw(version string, generation int64, verdict *health.Verdict) Observation {
+	return Observation{UID: "u", ResourceVersion: version, Origin: "shop", Generation: generation, Examined: true, Health: verdict}
+}
+
+// wantHealth checks what is held of the health of the object: "?" if it is to be examined, "!" if Pods are to be counted.
+func wantHealth(t *testing.T, s *store, when, want string) {
+	t.Helper()
+	held, got := s.get(thing), ""
+	switch {
+	case held == nil:
+		got = "gone"
+	case !held.Examined:
+		got = "?"
+	default:
+		got = held.verdict().Unhealthy + held.verdict().Progressing
+	}
+	if held.awaitsCount() {
+		got += "!"
+	}
+	if got != want {
+		t.Errorf("%s: %q is held, want %q", when, got, want)
+	}
+}
+
+func (v *told) want(t *testing.T, what string, origins ...string) {
+	t.Helper()
+	names := make([]string, 0, len(origins))
+	for _, origin := range origins {
+		names = append(names, "/"+origin)
+	}
+	wantTold(t, v, what, names...)
+}
+
+// TestNotedWriteKeepsTheVerdict: the answer to a write of ours is metadata. It says nothing of the health, which is the same as
+// long as the spec is, until the watch shows the object.
+func TestNotedWriteKeepsTheVerdict(t *testing.T) {
+	s, felt := newFeelingStore()
+	note := func(version string, generation int64) {
+		observation := saw(version, generation, nil)
+		observation.Examined = false
+		s.put(thing, &observation)
+	}
+	sick := &health.Verdict{Unhealthy: "sick"}
+
+	note("1", 1)
+	wantHealth(t, s, "a new object", "?")
+	s.see(saw("1", 1, nil))
+	wantHealth(t, s, "seen in the same version", "")
+	felt.want(t, "seen", "shop")
+	s.see(saw("2", 1, sick))
+	wantHealth(t, s, "worse", "sick")
+	felt.want(t, "worse", "shop")
+
+	note("3", 1)
+	wantHealth(t, s, "written, same generation", "sick")
+	s.see(saw("3", 1, sick))
+	felt.want(t, "as before")
+	note("4", 1)
+	s.see(saw("4", 1, nil))
+	wantHealth(t, s, "the watch knows better", "")
+	felt.want(t, "better", "shop")
+	s.see(saw("4", 1, sick))
+	wantHealth(t, s, "the same version again", "")
+
+	note("5", 2)
+	wantHealth(t, s, "written, next generation", "?")
+	note("6", 2)
+	wantHealth(t, s, "written again", "?")
+	s.see(saw("5", 2, sick))
+	wantHealth(t, s, "an older version", "?")
+	felt.want(t, "an older version")
+	s.see(saw("6", 2, nil))
+	wantHealth(t, s, "seen", "")
+	felt.want(t, "seen", "shop")
+
+	other := saw("7", 2, nil)
+	other.UID, other.Examined = "another", false
+	s.put(thing, &other)
+	wantHealth(t, s, "another object of the same name", "?")
+}
+
+// TestWhoIsTold: whoever another thing is to be said for is told, and nobody else.
+func TestWhoIsTold(t *testing.T) {
+	s, felt := newFeelingStore()
+	s.see(saw("1", 1, nil))
+	felt.want(t, "a new object", "shop")
+	s.see(saw("2", 2, nil))
+	felt.want(t, "a change without effect")
+	exempt := saw("3", 2, nil)
+	exempt.Exempt = true
+	s.see(exempt)
+	felt.want(t, "exempt from checks", "shop")
+	s.see(saw("4", 2, nil))
+	felt.want(t, "checked again", "shop")
+	moved := saw("5", 2, nil)
+	moved.Origin = "bank"
+	s.see(moved)
+	felt.want(t, "another origin", "bank", "shop")
+	moved.ResourceVersion = "6"
+	must(t, s.Delete(&reduced{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, observation: &moved}))
+	felt.want(t, "a deletion", "bank")
+
+	s.see(saw("7", 2, nil))
+	felt.take()
+	all := &part{store: s, synced: func() {}}
+	sick := saw("8", 2, &health.Verdict{Unhealthy: "sick"})
+	list := []any{&reduced{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, observation: &sick}}
+	must(t, all.Replace(list, "9"))
+	felt.want(t, "a list that shows it worse", "shop")
+	must(t, all.Replace(list, "9"))
+	felt.want(t, "the same list")
+	must(t, all.Replace(nil, "10"))
+	felt.want(t, "a list without it", "shop")
+	s.drop(thing, "u")
+	felt.want(t, "no object")
+}
+
+// TestCountedPods: a Deployment that is rolled out is examined once its Pods were counted, once for each generation.
+func TestCountedPods(t *testing.T) {
+	const remain = "there are still non-terminated old pods"
+	s, felt := newFeelingStore()
+	followed := 0
+	s.follow = func(types.NamespacedName) { followed++ }
+	done := func(version string, generation int64) Observation {
+		return saw(version, generation, &health.Verdict{OldPods: twoOf})
+	}
+	s.see(done("1", 1))
+	wantHealth(t, s, "rolled out", "?!")
+	s.noteCount(thing, "another", twoOf, 2)
+	s.noteCount(thing, "u", health.PodCount{Selector: "app=web", Replicas: 3}, 2)
+	s.noteCount(types.NamespacedName{Name: "none"}, "u", twoOf, 2)
+	wantHealth(t, s, "others were counted", "?!")
+	felt.take()
+
+	s.noteCount(thing, "u", twoOf, 3)
+	wantHealth(t, s, "old Pods", remain+"!")
+	felt.want(t, "old Pods", "shop")
+	s.see(done("2", 1))
+	wantHealth(t, s, "a change of status while they are counted", remain+"!")
+	s.noteCount(thing, "u", twoOf, 4)
+	felt.want(t, "another number of old Pods")
+	s.noteCount(thing, "u", twoOf, 2)
+	wantHealth(t, s, "as many as wanted", "")
+	felt.want(t, "as many as wanted", "shop")
+	s.noteCount(thing, "u", twoOf, 5)
+	wantHealth(t, s, "a count that comes late", "")
+
+	s.see(done("3", 1))
+	wantHealth(t, s, "the same generation", "")
+	s.put(thing, &Observation{UID: "u", ResourceVersion: "4", Origin: "shop", Generation: 1})
+	s.see(done("4", 1))
+	wantHealth(t, s, "after a write of the same generation", "")
+	sick := saw("5", 1, &health.Verdict{Unhealthy: "sick", OldPods: twoOf})
+	s.see(sick)
+	wantHealth(t, s, "sick, but counted", "sick")
+	felt.take()
+	s.see(done("6", 2))
+	wantHealth(t, s, "the next generation", "?!")
+	s.see(saw("7", 2, &health.Verdict{Unhealthy: "sick", OldPods: twoOf}))
+	s.noteCount(thing, "u", twoOf, 2)
+	wantHealth(t, s, "sick and counted", "sick")
+	if followed == 0 {
+		t.Fatal("nobody is told whether to count")
+	}
+	followed = 0
+	s.drop(thing, "u")
+	if wantHealth(t, s, "deleted by us", "gone"); followed != 1 {
+		t.Error("nobody is told that there is nothing to count any more")
+	}
+}

@@ -1,0 +1,19 @@
+package message
+
+import "testing"
+
+func TestStable(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                         "",
+		`create "a:b->c": refused`: `create "a:b->c": refused`,
+		"read tcp 127.0.0.1:41000->127.0.0.1:443: connection reset":             "read tcp 127.0.0.1:443: connection reset",
+		"read tcp [::1]:41000->[::1]:443: i/o timeout":                          "read tcp [::1]:443: i/o timeout",
+		"dial tcp 10.0.0.1:443: connect: connection refused":                    "dial tcp 10.0.0.1:443: connect: connection refused",
+		"server sent GOAWAY and closed; LastStreamID=1999, ErrCode=NO_ERROR":    "server sent GOAWAY and closed; ErrCode=NO_ERROR",
+		"certificate has expired: current time 2026-01-02T12:00:00Z is after x": "certificate has expired: current time is after x",
+	} {
+		if got := Stable(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
