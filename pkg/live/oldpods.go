@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,14 +107,26 @@ func (p *oldPods) count(ctx context.Context, namespace string, count *podCount, 
 			count.cancel()
 		}
 	}}
+	note := func(err error) {
+		if err != nil {
+			release() // others may have more luck
+		}
+		if apierrors.IsForbidden(err) {
+			tell(count.uid, count.wanted, int(count.wanted.Replicas)) // the Deployment alone has to tell
+		}
+	}
 	lister := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = count.wanted.Selector
-			return reading.List(ctx, options)
+			list, err := reading.List(ctx, options)
+			note(err)
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.LabelSelector = count.wanted.Selector
-			return reading.Watch(ctx, options)
+			events, err := reading.Watch(ctx, options)
+			note(err)
+			return events, err
 		},
 	}
 	cache.NewReflectorWithOptions(lister, &corev1.Pod{}, store, cache.ReflectorOptions{Name: "old pods"}).RunWithContext(ctx)

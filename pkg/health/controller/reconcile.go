@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -66,11 +67,14 @@ type Reconciler struct {
 	Options Options
 
 	memories *memories
+	// seeding guards seeded, which is set once the checks of all ManagedResources found at the start are adopted.
+	seeding *sync.Mutex
+	seeded  bool
 }
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.memories = newMemories()
+	r.memories, r.seeding = newMemories(), &sync.Mutex{}
 	return &r
 }
 
@@ -92,6 +96,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !r.observable(mr) {
 		return reconcile.Result{RequeueAfter: busyInterval}, nil
+	}
+	if err := r.seedChecks(ctx); err != nil {
+		return reconcile.Result{}, err
 	}
 	checksErr := r.adoptChecks(mr)
 	subjects := r.subjectsOf(ctx, mr)
@@ -124,6 +131,33 @@ func (r *Reconciler) observable(mr *resourcesv1alpha1.ManagedResource) bool {
 
 func (r *Reconciler) originOf(owner types.NamespacedName) string {
 	return resourcesv1alpha1.Origin{ClusterID: r.Options.ClusterID, Owner: owner}.String()
+}
+
+// seedChecks adopts the checks of all ManagedResources once, so that their kinds are listed anew once, and not for each of them.
+func (r *Reconciler) seedChecks(ctx context.Context) error {
+	r.seeding.Lock()
+	defer r.seeding.Unlock()
+	if r.seeded {
+		return nil
+	}
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := r.Source.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list ManagedResources: %w", err)
+	}
+	changed := map[schema.GroupKind]bool{}
+	for i := range list.Items {
+		if mr := &list.Items[i]; r.concerned(mr) {
+			kinds, _ := r.Examiner.SetOwn(r.originOf(client.ObjectKeyFromObject(mr)), mr.Spec.HealthChecks) // its own reconcile tells
+			for _, gk := range kinds {
+				changed[gk] = true
+			}
+		}
+	}
+	for gk := range changed {
+		r.Live.Refresh(gk)
+	}
+	r.seeded = true
+	return nil
 }
 
 // adoptChecks has the objects examined by the checks of the ManagedResource. The error says what is wrong with them.
