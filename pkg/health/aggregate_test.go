@@ -27,7 +27,7 @@ func conditionWith(conditionType resourcesv1alpha1.ConditionType, status resourc
 func managed(name string, conditions ...resourcesv1alpha1.Condition) resourcesv1alpha1.ManagedResource {
 	mr := resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, Generation: 3}}
 	mr.Status.ObservedGeneration = 3
-	mr.Status.Conditions = append(conditions,
+	mr.Status.Conditions = append(slices.Clone(conditions),
 		conditionWith(resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue, "ApplySucceeded", "applied"),
 		conditionWith(resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue, "ResourcesHealthy", "healthy"),
 		conditionWith(resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse, "ResourcesRolledOut", "rolled out"))

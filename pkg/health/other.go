@@ -16,7 +16,7 @@ import (
 type OtherKinds string
 
 const (
-	// OtherKindsFailuresOnly, the default, has them unhealthy if kstatus says that they failed, and well otherwise.
+	// OtherKindsFailuresOnly is the default and has them unhealthy if kstatus says that they failed, and well otherwise.
 	OtherKindsFailuresOnly OtherKinds = "FailuresOnly"
 	// OtherKindsFullStatus has them progressing, too, while kstatus says that they are in progress.
 	OtherKindsFullStatus OtherKinds = "FullStatus"

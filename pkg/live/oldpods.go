@@ -141,10 +141,13 @@ type podStore struct {
 
 var _ cache.ReflectorStore = &podStore{}
 
+// Add takes in a Pod that was seen.
 func (s *podStore) Add(obj any) error { return s.note(obj, true) }
 
+// Update takes in a Pod that was seen.
 func (s *podStore) Update(obj any) error { return s.note(obj, true) }
 
+// Delete takes out a Pod that is gone.
 func (s *podStore) Delete(obj any) error { return s.note(obj, false) }
 
 func (s *podStore) note(obj any, exists bool) error {
@@ -177,4 +180,5 @@ func (s *podStore) Replace(list []any, _ string) error {
 	return nil
 }
 
+// Resync does nothing: there is nothing that could be seen anew.
 func (s *podStore) Resync() error { return nil }

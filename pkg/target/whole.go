@@ -117,20 +117,24 @@ func (o *Objects) typedClient(gv schema.GroupVersion) (rest.Interface, error) {
 
 type metadataReading struct{ metadata.ResourceInterface }
 
+// Get returns the metadata of an object.
 func (r metadataReading) Get(ctx context.Context, name string) (runtime.Object, error) {
 	return r.ResourceInterface.Get(ctx, name, metav1.GetOptions{})
 }
 
+// List returns the metadata of objects.
 func (r metadataReading) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	return r.ResourceInterface.List(ctx, options)
 }
 
 type dynamicReading struct{ dynamic.ResourceInterface }
 
+// Get returns an unstructured object.
 func (r dynamicReading) Get(ctx context.Context, name string) (runtime.Object, error) {
 	return r.ResourceInterface.Get(ctx, name, metav1.GetOptions{})
 }
 
+// List returns unstructured objects.
 func (r dynamicReading) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	return r.ResourceInterface.List(ctx, options)
 }
@@ -141,6 +145,7 @@ type typedReading struct {
 	namespace string
 }
 
+// Get returns a typed object.
 func (r typedReading) Get(ctx context.Context, name string) (runtime.Object, error) {
 	obj, err := clientgoscheme.Scheme.New(r.mapping.GroupVersionKind)
 	if err != nil {
@@ -149,6 +154,7 @@ func (r typedReading) Get(ctx context.Context, name string) (runtime.Object, err
 	return obj, r.request().Name(name).Do(ctx).Into(obj)
 }
 
+// List returns typed objects.
 func (r typedReading) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	gvk := r.mapping.GroupVersionKind
 	list, err := clientgoscheme.Scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
@@ -158,6 +164,7 @@ func (r typedReading) List(ctx context.Context, options metav1.ListOptions) (run
 	return list, r.request().VersionedParams(&options, clientgoscheme.ParameterCodec).Do(ctx).Into(list)
 }
 
+// Watch watches typed objects.
 func (r typedReading) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
 	return r.request().VersionedParams(&options, clientgoscheme.ParameterCodec).Watch(ctx)

@@ -82,12 +82,12 @@ func NewReconciler(r Reconciler) *Reconciler {
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	err := r.Source.Get(ctx, request.NamespacedName, mr)
-	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("read ManagedResource %s: %w", request, err)
-	}
-	if err != nil {
+	if apierrors.IsNotFound(err) {
 		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("read ManagedResource %s: %w", request, err)
 	}
 	if !r.concerned(mr) {
 		r.memories.pause(request.NamespacedName)

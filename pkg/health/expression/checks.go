@@ -44,15 +44,15 @@ func Compile(checks []resourcesv1alpha1.HealthCheck) (*Checks, error) {
 	compiled := &Checks{byKind: make(map[schema.GroupKind]*Check, len(checks))}
 	first := map[schema.GroupKind]int{}
 	var errs []error
-	for i := range checks {
+	for i, written := range checks {
 		path := fmt.Sprintf("healthChecks[%d]", i)
-		kind := schema.GroupKind{Group: checks[i].Group, Kind: checks[i].Kind}
+		kind := schema.GroupKind{Group: written.Group, Kind: written.Kind}
 		if earlier, twice := first[kind]; twice {
 			errs = append(errs, fmt.Errorf("%s: healthChecks[%d] is for the kind %s already", path, earlier, kind))
 		} else {
 			first[kind] = i
 		}
-		check, err := compileCheck(&checks[i], path)
+		check, err := compileCheck(&written, path)
 		errs = append(errs, err)
 		compiled.byKind[kind] = check
 	}
