@@ -14,7 +14,7 @@ import (
 // controller, which knows whether a change for the worse is only passing.
 func (p *pass) announce(ctx context.Context, conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
 	refs := refsOfEntries(p.remaining())
-	subjects := live.Subjects(refs, p.Live.Read(ctx, refs))
+	subjects := live.Subjects(refs, p.Live.ReadExamined(ctx, refs))
 	healthy, progressing := health.Healthy(health.PendingIfUnobserved(subjects)), health.Progressing(subjects)
 	return firstWord(conditions, healthy, progressing, p.Clock.Now())
 }
