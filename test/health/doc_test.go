@@ -31,5 +31,6 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(shared.Run(m))
+	code := shared.Run(m)
+	os.Exit(max(code, stopUncounted()))
 }

@@ -138,6 +138,20 @@ func (f *fixture) manage(name string, documents ...string) {
 	f.managedResource(name)
 }
 
+// update changes a Secret with manifests, and waits until they are applied.
+func (f *fixture) update(name string, documents ...string) {
+	f.Helper()
+	checksum := func() string { return ptr.Deref(f.read(name).Status.SecretsDataChecksum, "") }
+	before := checksum()
+	f.secret(name, documents...)
+	f.eventually("the new manifests are applied", func() string {
+		if checksum() == before {
+			return "the checksum is still " + before
+		}
+		return ""
+	})
+}
+
 func (f *fixture) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: f.namespace, Name: name}
 }
@@ -159,6 +173,11 @@ func (f *fixture) change(name, patch string) {
 
 // eventually waits until a look has nothing to object to. The last objection is told if that takes too long.
 func (f *fixture) eventually(reason string, objection func() string) {
+	f.Helper()
+	f.eventuallyFor(patience, reason, objection)
+}
+
+func (f *fixture) eventuallyFor(patience time.Duration, reason string, objection func() string) {
 	f.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()

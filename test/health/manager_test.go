@@ -184,6 +184,11 @@ func (r *requests) watching(namespace, resource string) []string {
 	return watches
 }
 
+// watched tells whether what a path ends with was ever watched.
+func (r *requests) watched(suffix string) bool {
+	return slices.ContainsFunc(r.all(), func(sent request) bool { return sent.watch && strings.HasSuffix(sent.path, suffix) })
+}
+
 // forget drops what was sent so far.
 func (r *requests) forget() {
 	r.mu.Lock()
