@@ -7,6 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 // kindOf returns a kind.
@@ -63,4 +66,19 @@ func (f *fixture) staysTrue(duration time.Duration, reason string, objection fun
 		case <-ticker.C:
 		}
 	}
+}
+
+// stateOf returns how the live view shows an object of the fixture's namespace.
+func (f *fixture) stateOf(gvk schema.GroupVersionKind, name string) live.State {
+	f.Helper()
+	ref := object.Ref{GroupVersionKind: gvk, Namespace: f.namespace, Name: name}
+	return f.manager.live.Read(f.ctx, []object.Ref{ref})[ref.Key()]
+}
+
+// setWholeStatus replaces the status of the object app.
+func (f *fixture) setWholeStatus(gvk schema.GroupVersionKind, status string) {
+	f.Helper()
+	f.eventually("the object exists", func() string { return textOf(f.client.Get(f.ctx, f.key("app"), f.named(gvk, "app"))) })
+	patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op": "add", "path": "/status", "value": `+status+`}]`))
+	must(f, f.client.Status().Patch(f.ctx, f.named(gvk, "app"), patch))
 }
