@@ -3,12 +3,14 @@ package health
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -47,15 +49,18 @@ type resourceManager struct {
 	source, target *requests
 }
 
-// startManager starts a resource-manager that ends with the test. Its class, identity and managed-by label are the namespace,
-// so that those of other tests have nothing to do with it. Nothing is looked at without an event.
+// managers counts them.
+var managers atomic.Int64
+
+// startManager starts a resource-manager that ends with the test. Its class, identity and managed-by label are its own, so
+// that those of other tests have nothing to do with it. Nothing is looked at without an event.
 func (f *fixture) startManager(tune ...func(*settings)) *resourceManager {
 	f.Helper()
 	s := settings{syncPeriod: time.Hour, otherKinds: health.OtherKindsFailuresOnly}
 	for _, change := range tune {
 		change(&s)
 	}
-	m := &resourceManager{class: f.namespace, source: &requests{}, target: &requests{}}
+	m := &resourceManager{class: fmt.Sprintf("class-%d", managers.Add(1)), source: &requests{}, target: &requests{}}
 	sourceConfig, targetConfig := f.controlPlane.Config(), f.controlPlane.Config()
 	sourceConfig.Wrap(m.source.wrap)
 	targetConfig.Wrap(m.target.wrap)

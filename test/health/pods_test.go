@@ -51,7 +51,7 @@ func podStories() []story {
 		{"ReplicationController", []step{
 			{state: "ready", manifest: strings.Replace(replicationController, "$POD", podSpec, 1), healthy: isHealthy, progressing: isRolledOut},
 			{
-				state: "with too few Pods", act: (*fixture).allowNoPods,
+				state: "with too few Pods", before: (*fixture).allowNoPods,
 				manifest: strings.NewReplacer("replicas: 2", "replicas: 3", "$POD", podSpec).Replace(replicationController),
 				healthy:  unhealthy("ReplicationControllerUnhealthy", "ReplicationController does not have minimum availability"), progressing: isRolledOut,
 			},

@@ -153,7 +153,7 @@ func setStories() []story {
 			daemonReady,
 			{
 				state: "update that takes a while", manifest: workload("DaemonSet", "minReadySeconds: 3", "hostname: new"),
-				healthy: isHealthy, progressing: progressing("DaemonSetProgressing", "of 3 replica(s) have been updated"),
+				healthy: isHealthy, progressing: progressing("DaemonSetProgressing", ""),
 			},
 			{state: "updated", healthy: isHealthy, progressing: isRolledOut},
 		}},
