@@ -43,11 +43,12 @@ type PodCount struct {
 // Counted returns the verdict on an object whose OldPods were counted: it is progressing if there are not as many as there
 // have to be (as gardener-resource-manager).
 func (v Verdict) Counted(pods int32) Verdict {
-	if v.OldPods != (PodCount{}) {
-		v.Progressing = "" // nothing else went on, and an earlier count may have found old Pods
-		if pods != v.OldPods.Replicas {
-			v.Progressing = oldPodsRemain
-		}
+	if v.OldPods == (PodCount{}) {
+		return v
+	}
+	v.Progressing = "" // an earlier count may have said that some remain
+	if pods != v.OldPods.Replicas {
+		v.Progressing = oldPodsRemain
 	}
 	v.OldPods = PodCount{}
 	return v

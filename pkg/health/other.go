@@ -42,20 +42,26 @@ func checkOther(obj *unstructured.Unstructured, other OtherKinds) Verdict {
 	return Verdict{}
 }
 
-// checkOtherTyped checks an object of client-go's scheme. It is not converted to find failures only: kstatus finds none in
-// these kinds.
+// checkOtherTyped checks an object of client-go's scheme, to which a program may have added kinds that have a rule. It is not
+// converted to find failures only of others: kstatus finds none in client-go's own kinds.
 func checkOtherTyped(obj runtime.Object, other OtherKinds) Verdict {
-	if other != OtherKindsFullStatus {
+	var gvk schema.GroupVersionKind // which typed objects seldom have set
+	if kinds, _, err := scheme.Scheme.ObjectKinds(obj); err == nil {
+		gvk = kinds[0]
+	}
+	rule, found := rules[gvk]
+	if !found && other != OtherKindsFullStatus {
 		return Verdict{}
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return Verdict{Err: err.Error()}
 	}
-	converted := &unstructured.Unstructured{Object: content}
-	if kinds, _, err := scheme.Scheme.ObjectKinds(obj); err == nil {
-		converted.SetGroupVersionKind(kinds[0]) // which typed objects seldom have set
+	if found {
+		return rule(content)
 	}
+	converted := &unstructured.Unstructured{Object: content}
+	converted.SetGroupVersionKind(gvk)
 	return checkOther(converted, other)
 }
 

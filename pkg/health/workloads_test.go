@@ -79,6 +79,11 @@ func TestCounted(t *testing.T) {
 			t.Errorf("with %d Pods: %+v", pods, got)
 		}
 	}
+	again := asked.Counted(3)
+	again.OldPods = asked.OldPods // as long as there are others than wanted
+	if got, want := again.Counted(2), (Verdict{Unhealthy: "ill"}); got != want {
+		t.Errorf("after the old Pods are gone: %+v, want %+v", got, want)
+	}
 	if got := (Verdict{}).Counted(3); got != (Verdict{}) {
 		t.Errorf("without having asked: %+v", got)
 	}

@@ -1,10 +1,55 @@
 package live
 
 import (
+	"context"
+	"time"
+
 	"github.com/trellis-k8s/trellis/pkg/health"
 	"github.com/trellis-k8s/trellis/pkg/message"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
+
+const (
+	// examinedWithin is how long is waited for the watches to show how objects are that were just written; they take milliseconds.
+	examinedWithin = time.Second
+	// examinedInterval is how often is looked whether they do.
+	examinedInterval = 5 * time.Millisecond
+)
+
+// ReadExamined returns the state of objects like Read. It waits a moment for the watches to show how those are that were just
+// written: the answer to a write tells their metadata alone.
+func (v *View) ReadExamined(ctx context.Context, refs []object.Ref) map[object.Key]State {
+	states := v.Read(ctx, refs)
+	pending := unexamined(refs, states)
+	if len(pending) == 0 {
+		return states
+	}
+	enough, cancel := context.WithTimeout(ctx, examinedWithin)
+	defer cancel()
+	for len(pending) > 0 {
+		select {
+		case <-enough.Done():
+			return states
+		case <-v.Clock.After(examinedInterval):
+		}
+		for key, state := range v.Read(ctx, pending) {
+			states[key] = state
+		}
+		pending = unexamined(pending, states)
+	}
+	return states
+}
+
+// unexamined returns the objects that are there, but of which it is not known how they are.
+func unexamined(refs []object.Ref, states map[object.Key]State) []object.Ref {
+	var pending []object.Ref
+	for _, ref := range refs {
+		if state := states[ref.Key()]; state.Presence == Present && !state.Observation.Examined {
+			pending = append(pending, ref)
+		}
+	}
+	return pending
+}
 
 // Subjects returns what the states of objects say of their health, in the order of refs.
 func Subjects(refs []object.Ref, states map[object.Key]State) []health.Subject {

@@ -2,12 +2,14 @@ package managedresource
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/health"
 	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 // announce returns the conditions with the first word on the health of the objects that were applied: what is known of them
@@ -15,17 +17,28 @@ import (
 // controller, which knows whether a change for the worse is only passing.
 func (p *pass) announce(ctx context.Context, conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
 	refs := refsOfEntries(p.remaining())
-	read := p.Live.Read
+	states := p.Live.ReadExamined(ctx, refs)
 	first := !speaks(conditions, resourcesv1alpha1.ResourcesHealthy)
 	if first {
-		read = p.Live.Confirm // not every object that no watch shows is missing: some have no label
+		p.confirmAbsent(ctx, refs, states)
 	}
-	subjects := live.Subjects(refs, read(ctx, refs))
+	subjects := live.Subjects(refs, states)
 	if !first {
 		subjects = slices.DeleteFunc(subjects, func(subject health.Subject) bool { return subject.Missing })
 	}
 	healthy, progressing := health.Healthy(health.PendingIfUnobserved(subjects)), health.Progressing(subjects)
 	return firstWord(conditions, healthy, progressing, p.Clock.Now())
+}
+
+// confirmAbsent asks for the objects that no watch shows: some have no label.
+func (p *pass) confirmAbsent(ctx context.Context, refs []object.Ref, states map[object.Key]live.State) {
+	var absent []object.Ref
+	for _, ref := range refs {
+		if states[ref.Key()].Presence == live.Absent {
+			absent = append(absent, ref)
+		}
+	}
+	maps.Copy(states, p.Live.Fetch(ctx, absent))
 }
 
 // firstWord decides about announce.

@@ -32,7 +32,7 @@ func (p *pass) settled(ctx context.Context) (bool, error) {
 	status := p.mr.Status
 	if p.Options.AlwaysUpdate || status.AppliedInputs == "" || status.ObservedGeneration != p.mr.Generation ||
 		resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied).Reason != resourcesv1alpha1.ReasonApplySucceeded {
-		return false, nil
+		return false, nil // one that was ignored until now is True for another reason
 	}
 	p.resolveScopes()
 	versions, err := p.secretVersions(ctx)

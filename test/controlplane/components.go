@@ -78,7 +78,7 @@ func (cp *ControlPlane) controllerManagerArgs() []string {
 	} {
 		args = append(args, "--concurrent-"+kind+"-syncs=20")
 	}
-	return args
+	return append(args, cp.options.ControllerManagerArgs...)
 }
 
 // stageArgs tell kwok how nodes and pods come to life.

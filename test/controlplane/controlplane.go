@@ -39,6 +39,9 @@ type Options struct {
 	Dir string
 	// APIServerArgs are further flags of kube-apiserver, without dashes. They replace default values.
 	APIServerArgs map[string][]string
+	// ControllerManagerArgs are further arguments of kube-controller-manager, with dashes. They come last, and so
+	// replace the ones before.
+	ControllerManagerArgs []string
 	// AuditLog is a file that kube-apiserver logs one line (JSON) into for every request, two for
 	// watches and other long ones (stages ResponseStarted and ResponseComplete, same auditID).
 	AuditLog string

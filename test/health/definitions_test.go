@@ -1,0 +1,60 @@
+package health
+
+import (
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// definitions are those of the kinds with rules that are no part of Kubernetes, and of one without, as far as they matter.
+func definitions() []*apiextensionsv1.CustomResourceDefinition {
+	return []*apiextensionsv1.CustomResourceDefinition{
+		definition("monitoring.coreos.com", "v1", "Prometheus", "prometheuses"),
+		definition("monitoring.coreos.com", "v1", "Alertmanager", "alertmanagers"),
+		definition("autoscaling.k8s.io", "v1", "VerticalPodAutoscaler", "verticalpodautoscalers"),
+		definition("cert.gardener.cloud", "v1alpha1", "Certificate", "certificates"),
+		definition("cert.gardener.cloud", "v1alpha1", "Issuer", "issuers"),
+		definition("example.org", "v1", "Widget", "widgets"),
+		definition("example.org", "v1", "Gadget", "gadgets"),
+	}
+}
+
+// definition returns one of a kind with a status, in which anything goes.
+func definition(group, version, kind, plural string) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: plural + "." + group,
+			// Groups below k8s.io are Kubernetes' own.
+			Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, for a test"},
+		},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural, Singular: strings.ToLower(kind)},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: version, Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", XPreserveUnknownFields: ptr.To(true),
+					Properties: map[string]apiextensionsv1.JSONSchemaProps{
+						// Lists of the kinds that server-side apply merges, keyed by text and by number.
+						"spec": {Type: "object", XPreserveUnknownFields: ptr.To(true), Properties: map[string]apiextensionsv1.JSONSchemaProps{
+							"set":   {Type: "array", XListType: ptr.To("set"), Items: items(apiextensionsv1.JSONSchemaProps{Type: "string"})},
+							"sizes": {Type: "array", XListType: ptr.To("set"), Items: items(apiextensionsv1.JSONSchemaProps{Type: "integer"})},
+							"list": {Type: "array", XListType: ptr.To("map"), XListMapKeys: []string{"port", "name"}, Items: items(
+								apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"port", "name"}, Properties: map[string]apiextensionsv1.JSONSchemaProps{
+									"port": {Type: "integer"}, "name": {Type: "string"}, "value": {Type: "string"},
+								}},
+							)},
+						}},
+					},
+				}},
+			}},
+		},
+	}
+}
+
+func items(schema apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaPropsOrArray {
+	return &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &schema}
+}

@@ -1,0 +1,104 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+const (
+	latencySets  = 20
+	latencyFlips = 200
+	// atRest is how long nothing happens.
+	atRest = 20 * time.Second
+)
+
+// TestLatency measures from the API server's answer to a change of status until a watch shows the condition. Before that it
+// checks that rest costs nothing, though objects are unhealthy. It runs alone, as it measures.
+func TestLatency(t *testing.T) {
+	f := newFixture(t)
+	histories := make([]*history, latencySets)
+	for i := range histories {
+		histories[i] = f.follow(latencyName(i))
+		f.manage(latencyName(i), custom(widget, latencyName(i), ""))
+	}
+	// A Deployment without a node to run on is there as well, of which Events tell.
+	f.manage("unhealthy", workload("Deployment", "replicas: 1, progressDeadlineSeconds: 5", nowhere))
+	for i := range histories {
+		f.eventuallySays(latencyName(i), isHealthy, isRolledOut)
+	}
+	f.eventuallySays("unhealthy", unhealthy("DeploymentUnhealthy", ""), progressing("DeploymentProgressing", "has timed out"))
+	f.rest()
+
+	var took []time.Duration
+	for flip := range latencyFlips {
+		i, stalled := flip%latencySets, flip/latencySets%2 == 0
+		took = append(took, f.flip(histories[i], latencyName(i), stalled, flip))
+	}
+	slices.Sort(took)
+	t.Logf("from a status change to the condition, %d times: p50 %s, p99 %s, most %s", len(took),
+		took[len(took)/2].Round(100*time.Microsecond), took[len(took)*99/100].Round(100*time.Microsecond), took[len(took)-1].Round(100*time.Microsecond))
+	for i, h := range histories {
+		if objection := h.objectionToTimes(); objection != "" {
+			t.Errorf("%s: %s", latencyName(i), objection)
+		}
+	}
+}
+
+func latencyName(i int) string { return fmt.Sprintf("widget-%d", i) }
+
+// rest wants no requests for a while but watches, once the Events of unhealthy objects were looked for.
+func (f *fixture) rest() {
+	f.Helper()
+	// They are looked for twice within the first 10 seconds, and rollouts have been over for half a minute then.
+	quiet := time.Now()
+	f.eventually("nothing is sent for 12 seconds", func() string {
+		if sent := append(f.manager.source.single(), f.manager.target.single()...); len(sent) > 0 {
+			f.manager.source.forget()
+			f.manager.target.forget()
+			quiet = time.Now()
+			return sprint(sent)
+		}
+		if since := time.Since(quiet); since < 12*time.Second {
+			return fmt.Sprintf("nothing for %s", since)
+		}
+		return ""
+	})
+	f.staysTrue(atRest, "at rest", func() string {
+		sent := append(f.manager.source.single(), f.manager.target.single()...)
+		if len(sent) == 0 {
+			return ""
+		}
+		return sprint(sent)
+	})
+}
+
+// flip makes a Widget stall or recover, and returns how long it took until its ManagedResource said so.
+func (f *fixture) flip(h *history, name string, stalled bool, number int) time.Duration {
+	f.Helper()
+	status, expected := "False", isHealthy
+	text := fmt.Sprintf("flip %d", number)
+	if stalled {
+		status, expected = "True", unhealthy("WidgetUnhealthy", text)
+	}
+	seen := len(h.all())
+	f.setStatus(widget, name, fmt.Sprintf(`{"conditions": [{"type": "Stalled", "status": %q, "reason": "Test", "message": %q}]}`, status, text))
+	answered := time.Now()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		for _, version := range h.all()[seen:] {
+			if expected.objection(version.conditions[resourcesv1alpha1.ResourcesHealthy]) == "" {
+				return max(version.at.Sub(answered), 0)
+			}
+		}
+		select {
+		case <-h.grown:
+		case <-timeout.C:
+			f.Fatalf("flip %d of %s does not arrive; the history:\n%s", number, name, h)
+		}
+	}
+}

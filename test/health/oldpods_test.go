@@ -1,0 +1,103 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+)
+
+// uncounted is a control plane on which Deployments do not tell how many of their Pods are terminating.
+var uncounted struct {
+	once         sync.Once
+	controlPlane *controlplane.ControlPlane
+	err          error
+}
+
+func uncountedControlPlane(t *testing.T) *controlplane.ControlPlane {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a control plane, which -short excludes")
+	}
+	uncounted.once.Do(func() {
+		off := []string{"DeploymentReplicaSetTerminatingReplicas=false"}
+		uncounted.controlPlane, uncounted.err = controlplane.Start(context.Background(), controlplane.Options{
+			ControllerManager: true, Scheduler: true, Nodes: 1,
+			APIServerArgs:         map[string][]string{"feature-gates": off},
+			ControllerManagerArgs: []string{"--feature-gates=" + off[0]},
+		})
+	})
+	must(t, uncounted.err)
+	return uncounted.controlPlane
+}
+
+// stopUncounted stops that control plane, if there is one, and returns an exit code.
+func stopUncounted() int {
+	if uncounted.controlPlane == nil {
+		return 0
+	}
+	if err := uncounted.controlPlane.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// TestOldPods holds an old Pod of a Deployment that is rolled out otherwise.
+func TestOldPods(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		controlPlane func(*testing.T) *controlplane.ControlPlane
+		tells        bool
+	}{
+		"that the Deployment counts":         {func(t *testing.T) *controlplane.ControlPlane { t.Helper(); return shared.Get(t) }, true},
+		"that the Deployment does not count": {uncountedControlPlane, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixtureOn(t, test.controlPlane(t))
+			h := f.follow(managed)
+			f.manage(managed, workload("Deployment", "replicas: 2", ""))
+			f.eventuallySays(managed, isHealthy, isRolledOut)
+			if _, tells := f.get(deployment, "app").Object["status"].(map[string]any)["terminatingReplicas"]; tells != test.tells {
+				t.Fatalf("the Deployment tells of terminating Pods: %t, want %t", tells, test.tells)
+			}
+			held := f.holdPod()
+			f.update(managed, workload("Deployment", "replicas: 2", "hostname: new"))
+			f.eventuallySays(managed, isHealthy, progressing("DeploymentProgressing", "there are still non-terminated old pods"))
+			f.patch(podKind, held, `{"metadata": {"finalizers": null}}`)
+			f.eventuallySays(managed, isHealthy, isRolledOut)
+			f.eventually("no Pods are watched", func() string {
+				if watches := f.manager.target.watching(f.namespace, "pods"); len(watches) > 0 {
+					return sprint(watches)
+				}
+				return ""
+			})
+			if watched := f.manager.target.watched("/namespaces/" + f.namespace + "/pods"); watched == test.tells {
+				t.Errorf("Pods were watched: %t, want %t", watched, !test.tells)
+			}
+			t.Logf("the history:\n%s", h)
+		})
+	}
+}
+
+var podKind = kindOf("v1", "Pod")
+
+// holdPod has a Pod stay when it is deleted, and returns its name.
+func (f *fixture) holdPod() string {
+	f.Helper()
+	pods := &corev1.PodList{}
+	must(f, f.client.List(f.ctx, pods, client.InNamespace(f.namespace)))
+	if len(pods.Items) == 0 {
+		f.Fatal("there are no Pods")
+	}
+	name := pods.Items[0].Name
+	f.patch(podKind, name, `{"metadata": {"finalizers": ["example.org/held"]}}`)
+	return name
+}

@@ -1,0 +1,177 @@
+package health
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var (
+	deployment  = kindOf("apps/v1", "Deployment")
+	statefulSet = kindOf("apps/v1", "StatefulSet")
+	daemonSet   = kindOf("apps/v1", "DaemonSet")
+)
+
+// nowhere is a node that does not exist, as an addition to the spec of a Pod.
+const nowhere = "nodeSelector: {kubernetes.io/hostname: nowhere}"
+
+// workload returns the manifest of an object with a pod template. The spec is in YAML's flow style, as is the addition to the
+// Pod's.
+func workload(kind, spec, pod string) string {
+	return strings.NewReplacer("$KIND", kind, "$SPEC", withComma(spec), "$POD", withComma(pod)).Replace(`
+apiVersion: apps/v1
+kind: $KIND
+metadata: {name: app, namespace: $NAMESPACE}
+spec: {$SPECselector: {matchLabels: {app: app}}, template: {metadata: {labels: {app: app}}, spec: {
+  $PODterminationGracePeriodSeconds: 0, containers: [{name: main, image: "example.org/image:1"}]}}}
+`)
+}
+
+func withComma(text string) string {
+	if text == "" {
+		return ""
+	}
+	return text + ", "
+}
+
+func deploymentStories() []story {
+	const replicas, recreated = "replicas: 2", "replicas: 2, strategy: {type: Recreate}"
+	scheduled := step{state: "ready", manifest: workload("Deployment", replicas, ""), healthy: isHealthy, progressing: isRolledOut}
+	return []story{
+		{"Deployment", []step{
+			{
+				state: "fresh, with no node to run on", manifest: workload("Deployment", replicas, nowhere),
+				healthy:     unhealthy("DeploymentUnhealthy", `condition "Available" has invalid status False (expected True) due to MinimumReplicasUnavailable`),
+				progressing: progressing("DeploymentProgressing", "is progressing"),
+			},
+			scheduled,
+			{
+				state: "rolling, as far as it can", manifest: workload("Deployment", replicas, nowhere),
+				healthy: isHealthy, progressing: progressing("DeploymentProgressing", "is progressing"),
+			},
+			scheduled,
+			{state: "scaled to zero", manifest: workload("Deployment", "replicas: 0", ""), healthy: isHealthy, progressing: isRolledOut},
+			{
+				state: "paused", manifest: workload("Deployment", "replicas: 2, paused: true", ""),
+				healthy:     unhealthy("DeploymentUnhealthy", `condition "Progressing" has invalid status Unknown (expected True) due to DeploymentPaused`),
+				progressing: progressing("DeploymentProgressing", "Deployment is paused"),
+			},
+			{
+				state: "resumed", manifest: workload("Deployment", replicas, ""), healthy: isHealthy, progressing: isRolledOut,
+			},
+			{
+				state: "deleted by hand and put back", act: (*fixture).deleteDeployment, healthy: isHealthy, progressing: isRolledOut,
+				then: (*fixture).wantReadyDeployment,
+			},
+		}},
+		{"Deployment", []step{
+			{state: "ready, to be recreated", manifest: workload("Deployment", recreated, ""), healthy: isHealthy, progressing: isRolledOut},
+			{
+				state:    "degraded, its Pods have no node",
+				manifest: workload("Deployment", recreated, nowhere),
+				healthy:  unhealthy("DeploymentUnhealthy", "MinimumReplicasUnavailable"), progressing: progressing("DeploymentProgressing", "is progressing"),
+			},
+		}},
+		{"Deployment", []step{{
+			state: "past its deadline", manifest: workload("Deployment", "progressDeadlineSeconds: 1", nowhere),
+			healthy:     unhealthy("DeploymentUnhealthy", "MinimumReplicasUnavailable"),
+			progressing: progressing("DeploymentProgressing", "has timed out progressing"),
+		}}},
+		{"Deployment", []step{
+			scheduled,
+			{
+				state:       "update past its deadline",
+				manifest:    workload("Deployment", replicas+", progressDeadlineSeconds: 1", nowhere),
+				healthy:     unhealthy("DeploymentUnhealthy", "ProgressDeadlineExceeded"),
+				progressing: progressing("DeploymentProgressing", "has timed out progressing"),
+			},
+		}},
+		{"Deployment", []step{{
+			state: "held up by a quota", before: (*fixture).allowNoPods, manifest: workload("Deployment", replicas, ""),
+			healthy:     unhealthy("DeploymentUnhealthy", "exceeded quota: none"),
+			progressing: progressing("DeploymentProgressing", ""),
+		}}},
+	}
+}
+
+func (f *fixture) deleteDeployment() {
+	f.Helper()
+	must(f, f.client.Delete(f.ctx, f.named(deployment, "app"), client.PropagationPolicy("Background")))
+	f.eventually("the Deployment is put back", func() string {
+		return textOf(f.client.Get(f.ctx, f.key("app"), f.named(deployment, "app")))
+	})
+}
+
+func (f *fixture) wantReadyDeployment() {
+	f.Helper()
+	if status := f.get(deployment, "app").Object["status"].(map[string]any); status["readyReplicas"] != int64(2) {
+		f.Errorf("the conditions are good, but the status of the Deployment is %v", status)
+	}
+}
+
+// allowNoPods has every Pod of the namespace refused.
+func (f *fixture) allowNoPods() {
+	f.Helper()
+	quota := &corev1.ResourceQuota{}
+	quota.Namespace, quota.Name = f.namespace, "none"
+	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: *quantity(0)}
+	must(f, f.client.Create(f.ctx, quota))
+}
+
+func setStories() []story {
+	const replicas = `serviceName: none, replicas: 2`
+	statefulReady := step{state: "ready", manifest: workload("StatefulSet", replicas, ""), healthy: isHealthy, progressing: isRolledOut}
+	daemonReady := step{state: "ready", manifest: workload("DaemonSet", "", ""), healthy: isHealthy, progressing: isRolledOut}
+	return []story{
+		{"StatefulSet", []step{
+			{
+				state: "fresh, with no node to run on", manifest: workload("StatefulSet", replicas, nowhere),
+				healthy: unhealthy("StatefulSetUnhealthy", "not enough ready replicas (0/2)"), progressing: progressing("StatefulSetProgressing", "1 of 2 replica(s) have been updated"),
+			},
+		}},
+		{"StatefulSet", []step{
+			statefulReady,
+			{
+				state: "update that only some replicas get", healthy: isHealthy, progressing: isRolledOut,
+				manifest: workload("StatefulSet", replicas+", updateStrategy: {rollingUpdate: {partition: 1}}", "hostname: new"),
+				then:     (*fixture).wantOneUpdated,
+			},
+			{state: "update of all", manifest: workload("StatefulSet", replicas, "hostname: new"), healthy: isHealthy, progressing: isRolledOut},
+			{state: "scaled to zero", manifest: workload("StatefulSet", "serviceName: none, replicas: 0", "hostname: new"), healthy: isHealthy, progressing: isRolledOut},
+		}},
+		{"StatefulSet", []step{
+			statefulReady,
+			{
+				state: "update without a node to run on", manifest: workload("StatefulSet", replicas, nowhere),
+				healthy: unhealthy("StatefulSetUnhealthy", "not enough ready replicas (1/2)"), progressing: progressing("StatefulSetProgressing", "1 of 2 replica(s) have been updated"),
+			},
+		}},
+		{"DaemonSet", []step{
+			daemonReady,
+			{state: "on no node", manifest: workload("DaemonSet", "", nowhere), healthy: isHealthy, progressing: isRolledOut},
+			daemonReady,
+			{
+				state: "update that takes a while", manifest: workload("DaemonSet", "minReadySeconds: 3", "hostname: new"),
+				healthy: isHealthy, progressing: progressing("DaemonSetProgressing", ""),
+			},
+			{state: "updated", healthy: isHealthy, progressing: isRolledOut},
+		}},
+		{"DaemonSet", []step{{
+			state: "fresh, too large for any node", manifest: strings.Replace(workload("DaemonSet", "", ""), "name: main,",
+				"name: main, resources: {requests: {memory: 100Ti}},", 1),
+			healthy: unhealthy("DaemonSetUnhealthy", "too many unavailable pods found (3/3)"), progressing: isRolledOut,
+		}}},
+	}
+}
+
+func (f *fixture) wantOneUpdated() {
+	f.Helper()
+	f.eventually("the replicas above the partition are updated", func() string {
+		status := f.get(statefulSet, "app").Object["status"].(map[string]any)
+		if status["updatedReplicas"] == int64(1) && status["readyReplicas"] == int64(2) {
+			return ""
+		}
+		return sprint(status)
+	})
+}
