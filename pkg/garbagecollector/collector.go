@@ -114,7 +114,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 }
 
 func (c *Collector) collect(ctx context.Context, result *report) error {
-	// The candidates come first, so that every reference that was there before an object counts.
+	// The candidates come first: what is created while references are looked at is none.
 	candidates, err := c.candidates(ctx)
 	if err != nil {
 		return fmt.Errorf("%w; nothing is deleted", err)

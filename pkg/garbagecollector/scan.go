@@ -15,8 +15,8 @@ import (
 // pageSize is how many objects are read at a time.
 const pageSize = 500
 
-// kind is one that is listed.
-type kind struct {
+// listedKind is one whose annotations are references.
+type listedKind struct {
 	schema.GroupVersionResource
 	name string
 	// optional is set for kinds that a cluster need not have.
@@ -31,7 +31,7 @@ var candidateResources = map[string]schema.GroupVersionResource{
 
 // referrers are the kinds whose annotations are references, those of gardener-resource-manager. Each comes before the ones that
 // its objects make: a reference that is handed down, and taken back above, while they are listed is found at least once.
-var referrers = []kind{
+var referrers = []listedKind{
 	{schema.GroupVersionResource{Group: "resources.gardener.cloud", Version: "v1alpha1", Resource: "managedresources"}, "ManagedResource", true},
 	{schema.GroupVersionResource{Group: "monitoring.coreos.com", Version: "v1", Resource: "prometheuses"}, "Prometheus", true},
 	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment", false},
@@ -83,7 +83,7 @@ func (c *Collector) references(ctx context.Context) (used, error) {
 }
 
 // confirmAbsence returns nil if discovery says too that the cluster does not have a kind, so that it has no objects of it.
-func (c *Collector) confirmAbsence(ctx context.Context, kind kind, notFound error) error {
+func (c *Collector) confirmAbsence(ctx context.Context, kind listedKind, notFound error) error {
 	abolished, err := c.Kinds.Abolished(ctx, schema.GroupKind{Group: kind.Group, Kind: kind.name})
 	switch {
 	case err != nil:

@@ -151,7 +151,7 @@ func TestReferrers(t *testing.T) {
 			if left := f.leftIn(elsewhere); len(left) != 0 {
 				t.Errorf("in another namespace, %q are left", left)
 			}
-			must(t, f.client.Delete(f.ctx, obj, client.GracePeriodSeconds(0)))
+			must(t, f.client.Delete(f.ctx, obj, client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 			f.collect()
 			f.wantLeft()
 		})
@@ -180,19 +180,22 @@ func TestLifeOfAClient(t *testing.T) {
 	f.collect()
 	f.wantLeft(first.Name)
 	oldPod := f.pod("old", first.Name) // which the Deployment made
+	later := f.clock.Now()
+	f.clock.SetTime(time.Now())
 	second := unique("2")
 	f.collect()
+	f.wantLeft(first.Name, second.Name) // nothing refers to the second one yet, but it is new
+	f.clock.SetTime(later)
 	use(second)
 	must(t, f.client.Update(f.ctx, deployment))
 	if !maps.Equal(deployment.Annotations, deployment.Spec.Template.Annotations) {
 		t.Errorf("the Deployment has %v, its template %v", deployment.Annotations, deployment.Spec.Template.Annotations)
 	}
 	f.collect()
-	// The second ConfigMap was collected before anything referred to it, since this clock is an hour ahead.
-	f.wantLeft(first.Name)
+	f.wantLeft(first.Name, second.Name)
 	must(t, f.client.Delete(f.ctx, oldPod, client.GracePeriodSeconds(0)))
 	f.collect()
-	f.wantLeft()
+	f.wantLeft(second.Name)
 }
 
 // TestMinimumAge: objects younger than ten minutes are kept.

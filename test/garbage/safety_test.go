@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -139,32 +140,67 @@ func TestSecondPageThatFails(t *testing.T) {
 	}
 }
 
-// TestReferenceAddedMeanwhile: a reference that comes up after the first look is seen by the second one.
+// TestReferenceAddedMeanwhile: a reference that comes up after the first look is seen by the second one, up to its last list.
 func TestReferenceAddedMeanwhile(t *testing.T) {
 	for _, resource := range lists[2:] {
-		f := newFixture(t)
-		f.configMaps("a", "b")
-		seen := 0
-		f.requests.before = func(request *http.Request) error {
-			if isList(request, "pods") {
-				seen++
-			}
-			if seen == 1 && isList(request, resource) || resource == "pods" && seen == 2 && isList(request, "pods") {
-				// As the first look, or as the last list of the second one, begins.
-				if f.client.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: "late"}, &corev1.Pod{}) != nil {
-					f.pod("late", "a")
+		t.Run(resource, func(t *testing.T) {
+			f := newFixture(t)
+			f.configMaps("a", "b")
+			looks := 0
+			f.requests.before = func(request *http.Request) error {
+				if isList(request, resource) {
+					if looks++; looks == 2 {
+						f.pod("late", "a")
+					}
 				}
+				return nil
 			}
-			return nil
-		}
-		f.collect()
-		switch resource {
-		case "pods":
+			f.collect()
 			f.wantLeft("a")
-		default:
-			f.wantLeft("a") // created between the looks
-		}
+			if looks != 2 || !strings.Contains(f.log.last(), `"referredToMeanwhile"=1`) {
+				t.Errorf("%d looks, and the log says %s", looks, f.log.last())
+			}
+		})
 	}
+}
+
+// TestReferenceAddedBetweenBatches: references are looked at again for every 500 objects.
+func TestReferenceAddedBetweenBatches(t *testing.T) {
+	f := newFixture(t)
+	for i := range 501 {
+		f.configMaps(fmt.Sprintf("c%03d", i))
+	}
+	var once sync.Once
+	f.requests.before = func(request *http.Request) error {
+		if request.Method == http.MethodDelete {
+			once.Do(func() { f.pod("late", "c500") })
+		}
+		return nil
+	}
+	f.collect()
+	f.wantLeft("c500")
+}
+
+// TestHandedDown: a reference that moves from a Deployment to a Pod while they are listed is found.
+func TestHandedDown(t *testing.T) {
+	f := newFixture(t)
+	f.configMaps("a")
+	meta := f.metaOf("d", nil)
+	meta.Annotations = map[string]string{references.AnnotationKey(references.KindConfigMap, "a"): "a"}
+	deployment := referrers()[0].make(meta)
+	must(t, f.client.Create(f.ctx, deployment))
+	var once sync.Once
+	f.requests.before = func(request *http.Request) error {
+		if isList(request, "statefulsets") { // which come between Deployments and Pods
+			once.Do(func() {
+				f.pod("p", "a")
+				must(t, f.client.Delete(f.ctx, deployment))
+			})
+		}
+		return nil
+	}
+	f.collect()
+	f.wantLeft("a")
 }
 
 // TestPreconditions: an object that was changed or created anew since it was listed is kept, and one that is gone is no error.
@@ -271,7 +307,7 @@ func TestNamespaces(t *testing.T) {
 		t.Errorf("left are %q and, in another namespace, %q", f.leftIn(second), f.leftIn(other))
 	}
 	for _, request := range f.requests.take() {
-		if isAPI := strings.Contains(request.URL.Path, "/namespaces/"); !isAPI && strings.HasSuffix(request.URL.Path, "s") && isAnyList(request) {
+		if isAnyList(request) && !strings.Contains(request.URL.Path, "/namespaces/") {
 			t.Errorf("reads all namespaces: %s", request.URL)
 		}
 	}
@@ -339,7 +375,7 @@ func TestKindsThatAreNotThere(t *testing.T) {
 	f.requests.before = nil
 	f.collect()
 	f.wantLeft("a")
-	if !strings.Contains(f.log.last(), references.KindConfigMap+"") && !strings.Contains(f.log.last(), `"deleted"=1`) {
+	if !strings.Contains(f.log.last(), `"deleted"=1`) {
 		t.Errorf("the log says %s", f.log.last())
 	}
 }
