@@ -67,16 +67,12 @@ func (c *Collector) NeedLeaderElection() bool { return true }
 // Start collects now and then in every sync period until the context ends. A run that failed is repeated sooner.
 func (c *Collector) Start(ctx context.Context) error {
 	for failures := 0; ; {
-		err := c.Collect(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		failures++
-		if err == nil {
+		again := c.Options.SyncPeriod
+		if err := c.Collect(ctx); err == nil {
 			failures = 0
-		}
-		again := nextRun(failures, c.Options.SyncPeriod)
-		if err != nil {
+		} else if ctx.Err() == nil {
+			failures++
+			again = nextRun(failures, c.Options.SyncPeriod)
 			c.Log.Error(err, "Collecting garbage failed", "again", again.String())
 		}
 		timer := c.Clock.NewTimer(again)

@@ -77,13 +77,10 @@ func filter(candidates []candidate, keep func(candidate) bool) []candidate {
 	return result
 }
 
-// nextRun returns how long to wait after a number of failed runs in a row: the sync period after none, otherwise 10 seconds, and
-// twice as long each time, but never longer than the sync period.
+// nextRun returns how soon to try again after a number of failed runs in a row: 10 seconds after the first one, and twice as long
+// each time, but never longer than the sync period.
 func nextRun(failures int, syncPeriod time.Duration) time.Duration {
-	if failures == 0 || failures > 20 {
-		return syncPeriod
-	}
-	return min(firstRetry<<(failures-1), syncPeriod)
+	return min(firstRetry<<min(failures-1, 20), syncPeriod)
 }
 
 // firstRetry is how soon the first failed run is repeated.

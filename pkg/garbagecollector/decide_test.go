@@ -79,7 +79,6 @@ func TestNextRun(t *testing.T) {
 		failures         int
 		syncPeriod, want time.Duration
 	}{
-		{0, time.Hour, time.Hour},
 		{1, time.Hour, 10 * time.Second},
 		{2, time.Hour, 20 * time.Second},
 		{5, time.Hour, 160 * time.Second},
@@ -87,8 +86,8 @@ func TestNextRun(t *testing.T) {
 		{10, time.Hour, time.Hour},
 		{20, 12 * time.Hour, 12 * time.Hour},
 		{1000, 12 * time.Hour, 12 * time.Hour},
+		{1 << 40, 1000 * time.Hour, 1000 * time.Hour},
 		{2, 15 * time.Second, 15 * time.Second},
-		{0, 15 * time.Second, 15 * time.Second},
 	} {
 		if got := nextRun(test.failures, test.syncPeriod); got != test.want {
 			t.Errorf("after %d failures, with the sync period %s: %s, want %s", test.failures, test.syncPeriod, got, test.want)

@@ -1,6 +1,7 @@
 package references
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -62,11 +63,20 @@ func TestMakeUnique(t *testing.T) {
 	if len(seen) != len(rows) {
 		t.Errorf("%d rows have %d names: %v", len(rows), len(seen), seen)
 	}
-	if a, b := rows[1][0].(*corev1.ConfigMap), rows[6][0].(*corev1.Secret); !ptr.Deref(a.Immutable, false) || !ptr.Deref(b.Immutable, false) {
-		t.Error("they are not immutable")
+}
+
+// TestMakeUniqueName: a name that changed from one version to the next would have all clients create all objects once more.
+func TestMakeUniqueName(t *testing.T) {
+	one, other := configMap(map[string]string{"a": "1"}, nil), secret("", nil, map[string]string{"a": "1"})
+	if err := errors.Join(MakeUnique(one), MakeUnique(other)); err != nil {
+		t.Fatal(err)
 	}
-	if got := rows[1][0].(*corev1.ConfigMap).Name; got != "config-5a104889" {
-		t.Errorf("the name has become %s: all clients would create all objects once more", got)
+	// echo -n '{"text":{"a":"1"}}' | sha256sum, and of '{"data":{"a":"MQ=="}}'
+	if one.Name != "config-5a104889" || other.Name != "config-de7eb60f" {
+		t.Errorf("the names have become %s and %s", one.Name, other.Name)
+	}
+	if !ptr.Deref(one.Immutable, false) || !ptr.Deref(other.Immutable, false) {
+		t.Error("they are not immutable")
 	}
 }
 

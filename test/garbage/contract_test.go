@@ -68,58 +68,65 @@ func TestImmutableOrNot(t *testing.T) {
 	f.wantLeft("used-true-false", "used-false-true", "used-false-false", "used-true-false", "used-false-true", "used-false-false")
 }
 
-// referrer is an object of a kind whose annotations count.
+// referrer makes objects of a kind whose annotations count. Template are the annotations of the Pods, for kinds that have a template.
 type referrer struct {
 	kind string
-	make func(metav1.ObjectMeta) client.Object
-	// template returns the annotations of the Pods, nil for kinds without a template.
-	template func(client.Object) *map[string]string
+	make func(meta metav1.ObjectMeta, template map[string]string) client.Object
 }
 
-func template() corev1.PodTemplateSpec {
+func template(annotations map[string]string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}},
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}, Annotations: annotations},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
 	}
 }
 
+var selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+
+func newDeployment(meta metav1.ObjectMeta, annotations map[string]string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: new(int32), Selector: selector, Template: template(annotations)}}
+}
+
+func newCronJob(meta metav1.ObjectMeta, annotations map[string]string) *batchv1.CronJob {
+	cronJob := &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{Schedule: "0 0 1 1 *"}}
+	cronJob.Spec.JobTemplate.Annotations = annotations
+	cronJob.Spec.JobTemplate.Spec.Template = template(annotations)
+	cronJob.Spec.JobTemplate.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	return cronJob
+}
+
 func referrers() []referrer {
-	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
-	onFailure := template()
-	onFailure.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 	return []referrer{
-		{"Deployment", func(meta metav1.ObjectMeta) client.Object {
-			return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: new(int32), Selector: selector, Template: template()}}
-		}, func(o client.Object) *map[string]string { return &o.(*appsv1.Deployment).Spec.Template.Annotations }},
-		{"StatefulSet", func(meta metav1.ObjectMeta) client.Object {
-			return &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: new(int32), Selector: selector, Template: template()}}
-		}, func(o client.Object) *map[string]string { return &o.(*appsv1.StatefulSet).Spec.Template.Annotations }},
-		{"DaemonSet", func(meta metav1.ObjectMeta) client.Object {
-			return &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template()}}
-		}, func(o client.Object) *map[string]string { return &o.(*appsv1.DaemonSet).Spec.Template.Annotations }},
-		{"Job", func(meta metav1.ObjectMeta) client.Object {
-			return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Suspend: ptr.To(true), Template: onFailure}}
-		}, func(o client.Object) *map[string]string { return &o.(*batchv1.Job).Spec.Template.Annotations }},
-		{"CronJob", func(meta metav1.ObjectMeta) client.Object {
-			return &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{
-				Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: onFailure}},
-			}}
-		}, func(o client.Object) *map[string]string { return &o.(*batchv1.CronJob).Spec.JobTemplate.Annotations }},
-		{"Pod", func(meta metav1.ObjectMeta) client.Object {
-			return &corev1.Pod{ObjectMeta: meta, Spec: template().Spec}
-		}, nil},
-		{"ManagedResource", func(meta metav1.ObjectMeta) client.Object {
+		{"Deployment", func(meta metav1.ObjectMeta, annotations map[string]string) client.Object {
+			return newDeployment(meta, annotations)
+		}},
+		{"StatefulSet", func(meta metav1.ObjectMeta, annotations map[string]string) client.Object {
+			return &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: new(int32), Selector: selector, Template: template(annotations)}}
+		}},
+		{"DaemonSet", func(meta metav1.ObjectMeta, annotations map[string]string) client.Object {
+			return &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template(annotations)}}
+		}},
+		{"Job", func(meta metav1.ObjectMeta, annotations map[string]string) client.Object {
+			return &batchv1.Job{ObjectMeta: meta, Spec: newCronJob(meta, annotations).Spec.JobTemplate.Spec}
+		}},
+		{"CronJob", func(meta metav1.ObjectMeta, annotations map[string]string) client.Object {
+			return newCronJob(meta, annotations)
+		}},
+		{"Pod", func(meta metav1.ObjectMeta, _ map[string]string) client.Object {
+			return &corev1.Pod{ObjectMeta: meta, Spec: template(nil).Spec}
+		}},
+		{"ManagedResource", func(meta metav1.ObjectMeta, _ map[string]string) client.Object {
 			return &resourcesv1alpha1.ManagedResource{ObjectMeta: meta, Spec: resourcesv1alpha1.ManagedResourceSpec{
 				SecretRefs: []resourcesv1alpha1.LocalObjectReference{},
 			}}
-		}, nil},
-		{"Prometheus", func(meta metav1.ObjectMeta) client.Object {
+		}},
+		{"Prometheus", func(meta metav1.ObjectMeta, _ map[string]string) client.Object {
 			obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus"}}
 			obj.SetNamespace(meta.Namespace)
 			obj.SetName(meta.Name)
 			obj.SetAnnotations(meta.Annotations)
 			return obj
-		}, nil},
+		}},
 	}
 }
 
@@ -138,10 +145,7 @@ func TestReferrers(t *testing.T) {
 				references.AnnotationKey(references.KindSecret, "wrong-kind"): "wrong-kind",
 				"example.com/configmap-12345678":                              "unused",
 			}
-			obj := referrer.make(meta)
-			if referrer.template != nil {
-				*referrer.template(obj) = map[string]string{references.AnnotationKey(references.KindConfigMap, "of-template"): "of-template"}
-			}
+			obj := referrer.make(meta, map[string]string{references.AnnotationKey(references.KindConfigMap, "of-template"): "of-template"})
 			must(t, f.client.Create(f.ctx, obj))
 			elsewhere := f.newNamespace()
 			must(t, f.client.Create(f.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "used", Labels: marked}}))
@@ -167,7 +171,7 @@ func TestLifeOfAClient(t *testing.T) {
 		must(t, f.client.Create(f.ctx, configMap))
 		return configMap
 	}
-	deployment := referrers()[0].make(f.metaOf("client", nil)).(*appsv1.Deployment)
+	deployment := newDeployment(f.metaOf("client", nil), nil)
 	use := func(configMap *corev1.ConfigMap) {
 		deployment.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{
 			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap.Name}},

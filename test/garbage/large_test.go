@@ -26,7 +26,7 @@ func TestManyObjects(t *testing.T) {
 	group.SetLimit(16)
 	for start := 0; start < *objects; start += 10 {
 		group.Go(func() error {
-			pod := &corev1.Pod{ObjectMeta: f.metaOf(fmt.Sprintf("p-%06d", start), nil), Spec: template().Spec}
+			pod := &corev1.Pod{ObjectMeta: f.metaOf(fmt.Sprintf("p-%06d", start), nil), Spec: template(nil).Spec}
 			pod.Annotations = map[string]string{}
 			for i := start; i < min(start+10, *objects); i++ {
 				data := map[string]string{"a": strings.Repeat("x", 1000)}

@@ -110,10 +110,11 @@ func TestConnectionThatBreaks(t *testing.T) {
 func TestSecondPageThatFails(t *testing.T) {
 	f := newFixture(t)
 	f.configMaps("a", "b")
-	f.pod("pod", "a")
-	for i := range 501 {
-		deployment := referrers()[4].make(f.metaOf(fmt.Sprintf("d-%03d", i), nil))
-		must(t, f.client.Create(f.ctx, deployment))
+	last := newCronJob(f.metaOf("z", nil), nil) // on the second page
+	last.Annotations = map[string]string{references.AnnotationKey(references.KindConfigMap, "a"): "a"}
+	must(t, f.client.Create(f.ctx, last))
+	for i := range 500 {
+		must(t, f.client.Create(f.ctx, newCronJob(f.metaOf(fmt.Sprintf("c-%03d", i), nil), nil)))
 	}
 	f.requests.answer = func(request *http.Request) *http.Response {
 		if isList(request, "cronjobs") && request.URL.Query().Get("continue") != "" {
@@ -187,7 +188,7 @@ func TestHandedDown(t *testing.T) {
 	f.configMaps("a")
 	meta := f.metaOf("d", nil)
 	meta.Annotations = map[string]string{references.AnnotationKey(references.KindConfigMap, "a"): "a"}
-	deployment := referrers()[0].make(meta)
+	deployment := newDeployment(meta, nil)
 	must(t, f.client.Create(f.ctx, deployment))
 	var once sync.Once
 	f.requests.before = func(request *http.Request) error {
