@@ -9,17 +9,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-var objects = flag.Int("gc.objects", 500, "ConfigMaps of TestManyObjects, of which every 20th is unused")
+var (
+	objects = flag.Int("gc.objects", 500, "ConfigMaps of TestManyObjects, of which every 20th is unused")
+	qps     = flag.Float64("gc.qps", -1, "requests per second of the garbage collector in TestManyObjects; 100 by default in the binary")
+)
 
 // TestManyObjects: among many ConfigMaps, exactly those are deleted that nothing refers to. Each Pod refers to ten.
 func TestManyObjects(t *testing.T) {
 	f := newFixture(t)
+	config := shared.Get(t).Config()
+	config.QPS, config.Burst = float32(*qps), 130
+	f.registry = prometheus.NewRegistry()
+	f.collector = f.newCollector(config, f.namespace)
 	name := func(i int) string { return fmt.Sprintf("c-%06d", i) }
 	started := time.Now()
 	var group errgroup.Group

@@ -49,6 +49,9 @@ func TestListThatFails(t *testing.T) {
 				return answer(r, http.StatusForbidden, fmt.Sprintf(status, "Forbidden", http.StatusForbidden))
 			},
 			"no list": func(r *http.Request) *http.Response { return answer(r, http.StatusOK, "{}") },
+			"no list of an API server": func(r *http.Request) *http.Response {
+				return answer(r, http.StatusOK, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{},"items":[]}`)
+			},
 			"cut off": func(r *http.Request) *http.Response {
 				return answer(r, http.StatusOK, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[`)
 			},
