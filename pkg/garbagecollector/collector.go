@@ -85,8 +85,8 @@ func (c *Collector) Start(ctx context.Context) error {
 	}
 }
 
-// Collect runs once. The error wraps a *DeletionError if objects could not be deleted; after any other error of a list, nothing
-// was deleted since the last complete look at the references.
+// Collect runs once. The error wraps a *DeletionError if objects could not be deleted. If a list failed, nothing was deleted after
+// that.
 func (c *Collector) Collect(ctx context.Context) error {
 	started := c.Clock.Now()
 	result := &report{candidates: map[string]int{}, deleted: map[string]int{}}
