@@ -108,7 +108,7 @@ func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfi
 	return mgr, addProfiles(mgr, config)
 }
 
-// addControllers adds the controllers of ManagedResources and of their health.
+// addControllers adds the controllers of ManagedResources and of their health, and the others that are enabled.
 func addControllers(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
 	targetConfig *rest.Config,
 ) error {
@@ -142,6 +142,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *configv1al
 	return errors.Join(
 		addManagedResource(ctx, mgr, config, targetCluster, objects, view, identity),
 		addHealth(mgr, config, objects, view, examiner, identity),
+		addGarbageCollector(mgr, config, targetConfig, targetCluster.GetHTTPClient(), objects),
 	)
 }
 

@@ -1,0 +1,145 @@
+// Package garbagecollector deletes the ConfigMaps and Secrets of the target cluster that have the label of package references
+// and that nothing refers to. It reads metadata alone.
+//
+// References are looked at after the candidates are listed, and once more before each batch of deletions: only what both looks
+// found unused is deleted, if it still is what was listed. Kubernetes has no transaction over several objects, so a reference to
+// an old object that comes up between the second look and the deletion, at most seconds, cannot be seen. Waiting for a second run
+// instead would not shorten that time, would put off every deletion by a sync period, and would forget at each restart.
+package garbagecollector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+)
+
+// ControllerName names the controller in logs.
+const ControllerName = "garbage-collector"
+
+// requestTimeout bounds every request, so that a run comes to an end.
+const requestTimeout = time.Minute
+
+// Kinds tells which kinds the target cluster has.
+type Kinds interface {
+	// Abolished tells whether no version of a kind is served. An error means that it could not be found out.
+	Abolished(ctx context.Context, kind schema.GroupKind) (bool, error)
+}
+
+// Options are the settings of the collector.
+type Options struct {
+	// SyncPeriod is the time between two runs.
+	SyncPeriod time.Duration
+	// Namespaces are those of the target cluster in which it deletes and looks for references; empty for all.
+	Namespaces []string
+}
+
+// Collector deletes garbage.
+type Collector struct {
+	// Metadata reads and deletes objects of the target cluster.
+	Metadata metadata.Interface
+	// Kinds tells which kinds the target cluster has.
+	Kinds Kinds
+	// Metrics count what is found; nil for none.
+	Metrics *Metrics
+	Log     logr.Logger
+	Clock   clock.Clock
+	Options Options
+}
+
+// New completes a collector whose exported fields are set.
+func New(c Collector) *Collector {
+	namespaces := slices.Clone(c.Options.Namespaces)
+	slices.Sort(namespaces)
+	c.Options.Namespaces = slices.Compact(namespaces)
+	return &c
+}
+
+// NeedLeaderElection has the collector run in the leader alone.
+func (c *Collector) NeedLeaderElection() bool { return true }
+
+// Start collects now and then in every sync period until the context ends. A run that failed is repeated sooner.
+func (c *Collector) Start(ctx context.Context) error {
+	for failures := 0; ; {
+		again := c.Options.SyncPeriod
+		if err := c.Collect(ctx); err == nil {
+			failures = 0
+		} else if ctx.Err() == nil {
+			failures++
+			again = nextRun(failures, c.Options.SyncPeriod)
+			c.Log.Error(err, "Collecting garbage failed", "again", again.String())
+		}
+		timer := c.Clock.NewTimer(again)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C():
+		}
+	}
+}
+
+// Collect runs once. The error wraps a *DeletionError if objects could not be deleted. If a list failed, nothing was deleted after
+// that.
+func (c *Collector) Collect(ctx context.Context) error {
+	started := c.Clock.Now()
+	result := &report{candidates: map[string]int{}, deleted: map[string]int{}}
+	err := c.collect(logr.NewContext(ctx, c.Log), result)
+	switch {
+	case ctx.Err() != nil:
+		err, result.failures = ctx.Err(), nil // every request failed, which tells nothing
+	case len(result.failures) > 0:
+		result.listFailed = err != nil
+		err = errors.Join(err, &DeletionError{Errors: result.failures})
+	default:
+		result.listFailed = err != nil
+	}
+	duration := c.Clock.Since(started)
+	c.Metrics.ran(result, err, c.Clock.Now(), duration)
+	c.Log.Info("Collected garbage", "complete", err == nil, "duration", duration.String(),
+		"configMaps", result.candidates["ConfigMap"], "secrets", result.candidates["Secret"],
+		"young", result.young, "unused", result.unused, "deleted", result.deleted["ConfigMap"]+result.deleted["Secret"],
+		"referredToMeanwhile", result.saved, "changedMeanwhile", result.changed, "failed", len(result.failures))
+	return err
+}
+
+func (c *Collector) collect(ctx context.Context, result *report) error {
+	// The candidates come first: what is created while references are looked at is none.
+	candidates, err := c.candidates(ctx)
+	if err != nil {
+		return fmt.Errorf("%w; nothing is deleted", err)
+	}
+	result.listed = true
+	for _, one := range candidates {
+		result.candidates[one.kindName()]++
+	}
+	old := mature(candidates, c.Clock.Now())
+	if result.young = len(candidates) - len(old); len(old) == 0 {
+		return nil
+	}
+	references, err := c.references(ctx)
+	if err != nil {
+		return fmt.Errorf("%w; nothing is deleted", err)
+	}
+	garbage := unused(old, references)
+	result.unused = len(garbage)
+	for batch := range slices.Chunk(garbage, batchSize) {
+		references, err := c.references(ctx)
+		if err != nil {
+			return fmt.Errorf("%w; nothing more is deleted", err)
+		}
+		still := unused(batch, references)
+		result.saved += len(batch) - len(still)
+		c.deleteAll(ctx, still, result)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}

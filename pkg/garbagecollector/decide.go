@@ -1,0 +1,87 @@
+package garbagecollector
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trellis-k8s/trellis/pkg/references"
+)
+
+// minimumAge is how old an object has to be to be deleted, as in gardener-resource-manager: clients create a ConfigMap before
+// the workload that refers to it.
+const minimumAge = 10 * time.Minute
+
+// key names a ConfigMap or Secret.
+type key struct {
+	namespace string
+	references.Reference
+}
+
+// candidate is a ConfigMap or Secret that may be garbage, in the state in which it was listed.
+type candidate struct {
+	key
+	uid             types.UID
+	resourceVersion string
+	created         time.Time
+	// deleting is set if the object is being deleted already.
+	deleting bool
+}
+
+// String returns "<kind> <namespace>/<name>".
+func (c candidate) String() string { return c.kindName() + " " + c.namespace + "/" + c.Name }
+
+func (c candidate) kindName() string { return kindNames[c.Kind] }
+
+// kindNames are how people call the kinds of candidates.
+var kindNames = map[string]string{references.KindConfigMap: "ConfigMap", references.KindSecret: "Secret"}
+
+// used is what is referred to.
+type used map[key]struct{}
+
+// add takes in the references of an object.
+func (u used) add(namespace string, annotations map[string]string) {
+	for annotation, value := range annotations {
+		if reference, ok := references.Parse(annotation, value); ok {
+			u[key{namespace: namespace, Reference: reference}] = struct{}{}
+		}
+	}
+}
+
+// mature returns the candidates that may be deleted if nothing refers to them: those that are old enough and not being deleted.
+func mature(candidates []candidate, now time.Time) []candidate {
+	return filter(candidates, func(c candidate) bool { return !c.deleting && !now.Before(c.created.Add(minimumAge)) })
+}
+
+// unused returns the candidates that nothing refers to, in the order of kind, namespace and name.
+func unused(candidates []candidate, references used) []candidate {
+	result := filter(candidates, func(c candidate) bool {
+		_, found := references[c.key]
+		return !found
+	})
+	slices.SortFunc(result, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return result
+}
+
+func filter(candidates []candidate, keep func(candidate) bool) []candidate {
+	var result []candidate
+	for _, c := range candidates {
+		if keep(c) {
+			result = append(result, c)
+		}
+	}
+	return result
+}
+
+// nextRun returns how soon to try again after a number of failed runs in a row: 10 seconds after the first one, and twice as long
+// each time, but never longer than the sync period.
+func nextRun(failures int, syncPeriod time.Duration) time.Duration {
+	return min(firstRetry<<min(failures-1, 20), syncPeriod)
+}
+
+// firstRetry is how soon the first failed run is repeated.
+const firstRetry = 10 * time.Second

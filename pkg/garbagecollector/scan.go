@@ -1,0 +1,149 @@
+package garbagecollector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trellis-k8s/trellis/pkg/references"
+)
+
+// pageSize is how many objects are read at a time.
+const pageSize = 500
+
+// listedKind is one whose annotations are references.
+type listedKind struct {
+	schema.GroupVersionResource
+	name string
+	// optional is set for kinds that a cluster need not have.
+	optional bool
+}
+
+// candidateResources are the resources of candidates.
+var candidateResources = map[string]schema.GroupVersionResource{
+	references.KindConfigMap: {Version: "v1", Resource: "configmaps"},
+	references.KindSecret:    {Version: "v1", Resource: "secrets"},
+}
+
+// referrers are the kinds whose annotations are references, those of gardener-resource-manager. Each comes before the ones that
+// its objects make: a reference that is handed down, and taken back above, while they are listed is found at least once.
+var referrers = []listedKind{
+	{schema.GroupVersionResource{Group: "resources.gardener.cloud", Version: "v1alpha1", Resource: "managedresources"}, "ManagedResource", true},
+	{schema.GroupVersionResource{Group: "monitoring.coreos.com", Version: "v1", Resource: "prometheuses"}, "Prometheus", true},
+	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment", false},
+	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, "StatefulSet", false},
+	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}, "DaemonSet", false},
+	{schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}, "CronJob", false},
+	{schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, "Job", false},
+	{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "Pod", false},
+}
+
+// candidates lists the ConfigMaps and Secrets that have the label.
+func (c *Collector) candidates(ctx context.Context) ([]candidate, error) {
+	found := map[key]candidate{}
+	for name, resource := range candidateResources {
+		err := c.list(ctx, resource, references.LabelKeyGarbageCollectable+"="+references.LabelValueGarbageCollectable,
+			func(object *metav1.PartialObjectMetadata) {
+				id := key{namespace: object.Namespace, Reference: references.Reference{Kind: name, Name: object.Name}}
+				found[id] = candidate{
+					key: id, uid: object.UID, resourceVersion: object.ResourceVersion, created: object.CreationTimestamp.Time,
+					deleting: object.DeletionTimestamp != nil,
+				}
+			})
+		if err != nil {
+			return nil, fmt.Errorf("list %ss of the target cluster: %w", kindNames[name], err)
+		}
+	}
+	result := make([]candidate, 0, len(found))
+	for _, one := range found {
+		result = append(result, one)
+	}
+	return result, nil
+}
+
+// references lists all that may refer to a candidate. What it returns is complete.
+func (c *Collector) references(ctx context.Context) (used, error) {
+	result := used{}
+	for _, kind := range referrers {
+		err := c.list(ctx, kind.GroupVersionResource, "", func(object *metav1.PartialObjectMetadata) {
+			result.add(object.Namespace, object.Annotations)
+		})
+		if kind.optional && apierrors.IsNotFound(err) {
+			err = c.confirmAbsence(ctx, kind, err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list objects of kind %s of the target cluster: %w", kind.name, err)
+		}
+	}
+	return result, nil
+}
+
+// confirmAbsence returns nil if discovery says too that the cluster does not have a kind, so that it has no objects of it.
+func (c *Collector) confirmAbsence(ctx context.Context, kind listedKind, notFound error) error {
+	abolished, err := c.Kinds.Abolished(ctx, schema.GroupKind{Group: kind.Group, Kind: kind.name})
+	switch {
+	case err != nil:
+		return errors.Join(notFound, err)
+	case !abolished:
+		return fmt.Errorf("the API server finds no %s, but shows the kind in its discovery: %w", kind.Resource, notFound)
+	}
+	return nil
+}
+
+// list visits all objects of a resource in the namespaces that are overseen. An object may be visited twice.
+func (c *Collector) list(ctx context.Context, resource schema.GroupVersionResource, selector string, visit func(*metav1.PartialObjectMetadata)) error {
+	namespaces := c.Options.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
+		err := c.listPages(ctx, resource, namespace, options, visit)
+		if apierrors.IsResourceExpired(err) {
+			// The pages took longer than the API server keeps the state that they are of. In one piece, it cannot expire.
+			options.Limit = 0
+			err = c.listPages(ctx, resource, namespace, options, visit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listPages reads from etcd, not from the API server's cache, since no resourceVersion is given. All pages are of one state.
+func (c *Collector) listPages(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions,
+	visit func(*metav1.PartialObjectMetadata),
+) error {
+	for {
+		page, err := c.listPage(ctx, resource, namespace, options)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			visit(&page.Items[i])
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+func (c *Collector) listPage(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions,
+) (*metav1.PartialObjectMetadataList, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	page, err := c.Metadata.Resource(resource).Namespace(namespace).List(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	if page.ResourceVersion == "" {
+		// An answer of something else than an API server must not be taken for an empty list.
+		return nil, errors.New("the answer is no list: it has no resourceVersion")
+	}
+	return page, nil
+}

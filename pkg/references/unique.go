@@ -1,0 +1,83 @@
+package references
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+)
+
+// content is what the name of a ConfigMap or Secret is made unique by.
+type content struct {
+	Type string            `json:"type,omitempty"`
+	Data map[string][]byte `json:"data,omitempty"`
+	// Text is the data of a ConfigMap; that of a Secret's stringData goes to Data, as in the API server.
+	Text map[string]string `json:"text,omitempty"`
+}
+
+// MakeUnique makes a ConfigMap or Secret immutable and gives it the label of the garbage collector and the name
+// "<name>-<8 hexadecimal digits>". The digits are the first ones of a SHA-256 checksum over its data (and the type of a Secret),
+// so that equal data have equal names, in any process, and different data have different ones. It is to be called once for an
+// object, with all data in it, and before InjectAnnotations is called for those that use it.
+//
+// The form of the name is that of gardener-resource-manager's helpers, the digits are not: how those are computed is no
+// part of what they promise. A client that changes over creates its objects once more, and the old ones are collected.
+func MakeUnique(obj runtime.Object) error {
+	switch obj := obj.(type) {
+	case *corev1.ConfigMap:
+		if err := rename(obj, "ConfigMap", content{Data: obj.BinaryData, Text: obj.Data}); err != nil {
+			return err
+		}
+		obj.Immutable = ptr.To(true)
+	case *corev1.Secret:
+		unique := content{Type: string(obj.Type), Data: obj.Data}
+		if obj.Type == corev1.SecretTypeOpaque {
+			unique.Type = "" // which the API server makes Opaque
+		}
+		if len(obj.StringData) > 0 {
+			unique.Data = make(map[string][]byte, len(obj.Data)+len(obj.StringData))
+			maps.Copy(unique.Data, obj.Data)
+			for key, value := range obj.StringData {
+				unique.Data[key] = []byte(value)
+			}
+		}
+		if err := rename(obj, "Secret", unique); err != nil {
+			return err
+		}
+		obj.Immutable = ptr.To(true)
+	default:
+		return fmt.Errorf("cannot make a %T unique: must be a ConfigMap or a Secret", obj)
+	}
+	return nil
+}
+
+func rename(obj metav1.Object, kind string, unique content) error {
+	if obj.GetName() == "" {
+		return fmt.Errorf("cannot make a %s unique that has no name", kind)
+	}
+	encoded, err := json.Marshal(unique) // with sorted keys
+	if err != nil {
+		return fmt.Errorf("compute the checksum of %s %s/%s: %w", kind, obj.GetNamespace(), obj.GetName(), err)
+	}
+	hash := sha256.Sum256(encoded)
+	name := obj.GetName() + "-" + hex.EncodeToString(hash[:])[:hashLength]
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return fmt.Errorf("cannot make %s %s/%s unique: %q is no name: %s", kind, obj.GetNamespace(), obj.GetName(), name, strings.Join(problems, "; "))
+	}
+	labels := maps.Clone(obj.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[LabelKeyGarbageCollectable] = LabelValueGarbageCollectable
+	obj.SetLabels(labels)
+	obj.SetName(name)
+	return nil
+}
