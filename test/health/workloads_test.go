@@ -10,7 +10,6 @@ import (
 var (
 	deployment  = kindOf("apps/v1", "Deployment")
 	statefulSet = kindOf("apps/v1", "StatefulSet")
-	daemonSet   = kindOf("apps/v1", "DaemonSet")
 )
 
 // nowhere is a node that does not exist, as an addition to the spec of a Pod.
@@ -105,7 +104,7 @@ func (f *fixture) deleteDeployment() {
 
 func (f *fixture) wantReadyDeployment() {
 	f.Helper()
-	if status := f.get(deployment, "app").Object["status"].(map[string]any); status["readyReplicas"] != int64(2) {
+	if status := part(f.get(deployment, "app"), "status"); status["readyReplicas"] != int64(2) {
 		f.Errorf("the conditions are good, but the status of the Deployment is %v", status)
 	}
 }
@@ -152,10 +151,11 @@ func setStories() []story {
 			{state: "on no node", manifest: workload("DaemonSet", "", nowhere), healthy: isHealthy, progressing: isRolledOut},
 			daemonReady,
 			{
-				state: "update that takes a while", manifest: workload("DaemonSet", "minReadySeconds: 3", "hostname: new"),
-				healthy: isHealthy, progressing: progressing("DaemonSetProgressing", ""),
+				state: "update that a Pod holds up", before: func(f *fixture) { f.holdPod() },
+				manifest: workload("DaemonSet", "", "hostname: new"),
+				healthy:  isHealthy, progressing: progressing("DaemonSetProgressing", "of 3 replica(s) have been updated"),
 			},
-			{state: "updated", healthy: isHealthy, progressing: isRolledOut},
+			{state: "updated", act: (*fixture).releasePods, healthy: isHealthy, progressing: isRolledOut},
 		}},
 		{"DaemonSet", []step{{
 			state: "fresh, too large for any node", manifest: strings.Replace(workload("DaemonSet", "", ""), "name: main,",
@@ -168,7 +168,7 @@ func setStories() []story {
 func (f *fixture) wantOneUpdated() {
 	f.Helper()
 	f.eventually("the replicas above the partition are updated", func() string {
-		status := f.get(statefulSet, "app").Object["status"].(map[string]any)
+		status := part(f.get(statefulSet, "app"), "status")
 		if status["updatedReplicas"] == int64(1) && status["readyReplicas"] == int64(2) {
 			return ""
 		}
