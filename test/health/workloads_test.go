@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -116,6 +117,15 @@ func (f *fixture) allowNoPods() {
 	quota.Namespace, quota.Name = f.namespace, "none"
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: *quantity(0)}
 	must(f, f.client.Create(f.ctx, quota))
+	f.eventually("the quota is enforced", func() string { // the API server learns of it a moment later
+		probe := &corev1.Pod{}
+		probe.Namespace, probe.Name = f.namespace, "probe"
+		probe.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.org/image:1"}}
+		if err := f.client.Create(f.ctx, probe, client.DryRunAll); !apierrors.IsForbidden(err) {
+			return "the answer to a Pod is " + sprint(err)
+		}
+		return ""
+	})
 }
 
 func setStories() []story {
