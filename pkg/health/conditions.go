@@ -62,10 +62,12 @@ func missing(conditionType string) string {
 	return fmt.Sprintf("condition %q is missing", conditionType)
 }
 
+const outdatedPrefix = "observed generation outdated"
+
 // outdated says that a status is about an older generation; empty if it is not. The text is gardener-resource-manager's.
 func outdated(observed, generation int64) string {
 	if observed < generation {
-		return fmt.Sprintf("observed generation outdated (%d/%d)", observed, generation)
+		return fmt.Sprintf(outdatedPrefix+" (%d/%d)", observed, generation)
 	}
 	return ""
 }

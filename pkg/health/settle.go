@@ -2,6 +2,7 @@ package health
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -12,7 +13,8 @@ import (
 func PendingIfUnobserved(subjects []Subject) []Subject {
 	subjects = slices.Clone(subjects)
 	for i := range subjects {
-		if subjects[i].Verdict.Unobserved {
+		// Some kinds are judged by what does not depend on their last change.
+		if subjects[i].Verdict.Unobserved && strings.HasPrefix(subjects[i].Verdict.Unhealthy, outdatedPrefix) {
 			subjects[i].Pending, subjects[i].Verdict = true, Verdict{}
 		}
 	}
@@ -82,14 +84,18 @@ func patience(before resourcesv1alpha1.Condition, found resourcesv1alpha1.Condit
 	return 0
 }
 
-// Rolling tells whether objects are being rolled out, as found now, or were until a moment ago, as the condition
-// ResourcesProgressing tells.
-func Rolling(before resourcesv1alpha1.Condition, subjects []Subject, now time.Time) bool {
-	for i := range subjects {
-		if verdict := subjects[i].Verdict; verdict.Progressing != "" || verdict.Unobserved || subjects[i].Pending {
-			return true
-		}
+// Rollout remembers when objects were last rolled out. The zero value is ready for use.
+type Rollout struct {
+	last time.Time
+}
+
+// Rolling tells whether objects are being rolled out, as found now or as the condition ResourcesProgressing tells, or were until
+// a moment ago: the last Pods may not be ready yet.
+func (r *Rollout) Rolling(before resourcesv1alpha1.Condition, subjects []Subject, now time.Time) bool {
+	if before.Status == resourcesv1alpha1.ConditionTrue || slices.ContainsFunc(subjects, func(subject Subject) bool {
+		return subject.Verdict.Progressing != "" || subject.Verdict.Unobserved
+	}) {
+		r.last = now
 	}
-	return before.Status == resourcesv1alpha1.ConditionTrue ||
-		before.Reason == resourcesv1alpha1.ReasonResourcesRolledOut && now.Sub(before.LastTransitionTime.Time) < rolloutPatience
+	return !r.last.IsZero() && now.Sub(r.last) < rolloutPatience
 }

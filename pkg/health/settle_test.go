@@ -142,15 +142,21 @@ func TestRolling(t *testing.T) {
 		"missing":             {done, Subject{Missing: true}, false},
 		"progressing":         {done, Subject{Verdict: Verdict{Progressing: "1 of 2"}}, true},
 		"unobserved":          {done, Subject{Verdict: Verdict{Unobserved: true}}, true},
-		"pending":             {done, Subject{Pending: true}, true},
+		"pending":             {done, Subject{Pending: true}, false},
 		"said to be rolling":  {at(isTrue, "DeploymentProgressing", time.Hour), Subject{}, true},
-		"rolled out just now": {at(isFalse, "ResourcesRolledOut", 29*time.Second), Subject{}, true},
-		"rolled out before":   {at(isFalse, "ResourcesRolledOut", 30*time.Second), Subject{}, false},
+		"first checked now":   {at(isFalse, "ResourcesRolledOut", time.Second), Subject{}, false},
 		"ignored just now":    {at(isFalse, "ManagedResourceIgnored", time.Second), Subject{}, false},
 		"nothing said":        {at(unknown, "", time.Second), Subject{}, false},
 	} {
-		if got := Rolling(test.before, []Subject{{}, test.subject}, now); got != test.want {
+		rollout := Rollout{}
+		if got := rollout.Rolling(test.before, []Subject{{}, test.subject}, now); got != test.want {
 			t.Errorf("%s: rolling is %t", name, got)
+		}
+		if got := rollout.Rolling(done, nil, now.Add(29*time.Second)); got != test.want {
+			t.Errorf("%s: rolling is %t a moment after", name, got)
+		}
+		if rollout.Rolling(done, nil, now.Add(30*time.Second)) {
+			t.Errorf("%s: rolling for ever", name)
 		}
 	}
 }
@@ -160,6 +166,7 @@ type film struct {
 	now                  time.Time
 	healthy, progressing resourcesv1alpha1.Condition
 	settling             [2]Settling
+	rollout              Rollout
 	history              []string
 }
 
@@ -167,7 +174,7 @@ type film struct {
 func (f *film) show(verdict Verdict, kind string, lasting time.Duration) {
 	subjects := []Subject{{Kind: kind, Namespace: "a", Name: "x", Verdict: verdict}}
 	for end := f.now.Add(lasting); f.now.Before(end); f.now = f.now.Add(500 * time.Millisecond) {
-		rolling := Rolling(f.progressing, subjects, f.now)
+		rolling := f.rollout.Rolling(f.progressing, subjects, f.now)
 		progressing, _ := f.settling[0].Settle(f.progressing, Progressing(subjects), rolling, f.now)
 		healthy, _ := f.settling[1].Settle(f.healthy, Healthy(PendingIfUnobserved(subjects)), rolling, f.now)
 		f.take(&f.healthy, healthy)

@@ -3,6 +3,7 @@
 package live
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +11,9 @@ import (
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -112,7 +115,7 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 	}
 	if owned := fieldowner.Owned(meta.ManagedFields); owned != nil {
 		// Times are left out: an apply without effect may not move them.
-		observation.OwnedDigest = object.Digest([]byte(owned.APIVersion), owned.FieldsV1.GetRawBytes())
+		observation.OwnedDigest = object.Digest([]byte(owned.APIVersion), sortedFields(owned))
 		observation.Owned = fieldowner.FootprintOf(owned.FieldsV1.GetRawBytes())
 	}
 	observation.Unlabelled = fieldowner.HasTemplateWithout(meta.ManagedFields, resourcesv1alpha1.LabelManagedBy)
@@ -122,6 +125,25 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 		observation.Displaceable = displaceable
 	}
 	return observation
+}
+
+// sortedFields returns the fields of an entry in an order that does not depend on how the object was read: the API server
+// sorts them by value, and decoding an unstructured object, as those of versions that client-go does not know, by text.
+func sortedFields(entry *metav1.ManagedFieldsEntry) []byte {
+	raw := entry.FieldsV1.GetRawBytes()
+	gv, err := schema.ParseGroupVersion(entry.APIVersion)
+	if err != nil || scheme.Scheme.IsVersionRegistered(gv) {
+		return raw
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return raw
+	}
+	sorted, err := json.Marshal(fields)
+	if err != nil {
+		return raw
+	}
+	return sorted
 }
 
 // Agrees tells whether a decision about the object would be the same after another observation: it leaves out what changes

@@ -1,11 +1,13 @@
 package live
 
 import (
+	"encoding/json"
 	"reflect"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/trellis-k8s/trellis/pkg/directive"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
@@ -108,4 +110,30 @@ func ownedDigest(entries []metav1.ManagedFieldsEntry) string {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.ManagedFields = entries
 	return Observe(meta, fieldowner.Policy{}).OwnedDigest
+}
+
+// API servers other than kube-apiserver order the fields of their kinds by value, and unstructured objects are decoded to maps.
+func TestOwnedDigestIsTheSameOfUnstructuredObjects(t *testing.T) {
+	const fields = `{"f:spec":{".":{},"f:ports":{"k:{\"port\":9}":{"f:a<b":{}},"k:{\"port\":80}":{},"k:{\"port\":8080}":{}}}}`
+	entry := applied(func(e *metav1.ManagedFieldsEntry) {
+		e.APIVersion, e.FieldsV1 = "aggregated.example.org/v1", metav1.NewFieldsV1(fields)
+	})
+	typed := &metav1.PartialObjectMetadata{}
+	typed.ManagedFields = []metav1.ManagedFieldsEntry{entry}
+	content, err := json.Marshal(typed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	untyped := &unstructured.Unstructured{}
+	if err := json.Unmarshal(content, &untyped.Object); err != nil {
+		t.Fatal(err)
+	}
+	metadata, err := metadataOf(untyped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := Observe(typed, fieldowner.Policy{}), Observe(metadata, fieldowner.Policy{})
+	if a.OwnedDigest == "" || a.OwnedDigest != b.OwnedDigest || a.Owned != b.Owned {
+		t.Errorf("from metadata %q, from the whole object %q", a.OwnedDigest, b.OwnedDigest)
+	}
 }

@@ -12,18 +12,19 @@ import (
 const (
 	// examinedWithin is how long is waited for the watches to show how objects are that were just written; they take milliseconds.
 	examinedWithin = time.Second
+	// observedWithin is how long is waited for the controllers of objects to take in what was just written. Most take milliseconds,
+	// and then it need not be told that they have yet to.
+	observedWithin = 100 * time.Millisecond
 	// examinedInterval is how often is looked whether they do.
 	examinedInterval = 5 * time.Millisecond
 )
 
 // ReadExamined returns the state of objects like Read. It waits a moment for the watches to show how those are that were just
-// written: the answer to a write tells their metadata alone.
+// written, as the answer to a write tells their metadata alone, and for their controllers to notice.
 func (v *View) ReadExamined(ctx context.Context, refs []object.Ref) map[object.Key]State {
 	states := v.Read(ctx, refs)
-	pending := unexamined(refs, states)
-	if len(pending) == 0 {
-		return states
-	}
+	started := v.Clock.Now()
+	pending := unexamined(refs, states, true)
 	enough, cancel := context.WithTimeout(ctx, examinedWithin)
 	defer cancel()
 	for len(pending) > 0 {
@@ -35,16 +36,18 @@ func (v *View) ReadExamined(ctx context.Context, refs []object.Ref) map[object.K
 		for key, state := range v.Read(ctx, pending) {
 			states[key] = state
 		}
-		pending = unexamined(pending, states)
+		pending = unexamined(pending, states, v.Clock.Since(started) < observedWithin)
 	}
 	return states
 }
 
-// unexamined returns the objects that are there, but of which it is not known how they are.
-func unexamined(refs []object.Ref, states map[object.Key]State) []object.Ref {
+// unexamined returns the objects that are there, but of which it is not known how they are, and those of which their controllers
+// have not taken in the last change, if these are to be waited for.
+func unexamined(refs []object.Ref, states map[object.Key]State, unobserved bool) []object.Ref {
 	var pending []object.Ref
 	for _, ref := range refs {
-		if state := states[ref.Key()]; state.Presence == Present && !state.Observation.Examined {
+		state := states[ref.Key()]
+		if state.Presence == Present && (!state.Observation.Examined || unobserved && state.Observation.verdict().Unobserved) {
 			pending = append(pending, ref)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 var (
 	widget       = kindOf("example.org/v1", "Widget")
-	gadget       = kindOf("example.org/v1", "Gadget")
 	prometheus   = kindOf("monitoring.coreos.com/v1", "Prometheus")
 	alertmanager = kindOf("monitoring.coreos.com/v1", "Alertmanager")
 	autoscaler   = kindOf("autoscaling.k8s.io/v1", "VerticalPodAutoscaler")

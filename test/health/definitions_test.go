@@ -17,7 +17,6 @@ func definitions() []*apiextensionsv1.CustomResourceDefinition {
 		definition("cert.gardener.cloud", "v1alpha1", "Certificate", "certificates"),
 		definition("cert.gardener.cloud", "v1alpha1", "Issuer", "issuers"),
 		definition("example.org", "v1", "Widget", "widgets"),
-		definition("example.org", "v1", "Gadget", "gadgets"),
 	}
 }
 

@@ -29,7 +29,7 @@ const (
 	interval = 50 * time.Millisecond
 )
 
-// prepared are the control planes that have the test's CustomResourceDefinitions.
+// prepared says how control planes get the test's CustomResourceDefinitions.
 var prepared sync.Map
 
 // fixture is a namespace of its own, and a resource-manager that cares for ManagedResources of a class of its own.
@@ -57,13 +57,17 @@ func newFixtureOn(t *testing.T, cp *controlplane.ControlPlane, tune ...func(*set
 
 func fixtureWithoutManager(t *testing.T, cp *controlplane.ControlPlane) *fixture {
 	t.Helper()
-	once, _ := prepared.LoadOrStore(cp, &sync.Once{})
-	once.(*sync.Once).Do(func() {
+	once, _ := prepared.LoadOrStore(cp, sync.OnceValue(func() error {
 		_, err := envtest.InstallCRDs(cp.Config(), envtest.CRDInstallOptions{
 			Paths: []string{"../../config/crd"}, CRDs: definitions(), ErrorIfPathMissing: true,
 		})
-		must(t, err)
-	})
+		return err
+	}))
+	install, is := once.(func() error)
+	if !is {
+		t.Fatalf("%T", once)
+	}
+	must(t, install())
 	c, err := client.New(cp.Config(), client.Options{Scheme: scheme(t)})
 	must(t, err)
 	f := &fixture{T: t, ctx: t.Context(), client: c, controlPlane: cp}

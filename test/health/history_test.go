@@ -80,14 +80,6 @@ func (h *history) all() []version {
 	return h.versions[:len(h.versions):len(h.versions)]
 }
 
-// forget drops all versions but the last one.
-func (h *history) forget() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.versions = h.versions[max(len(h.versions)-1, 0):]
-	h.began = time.Now()
-}
-
 // changes returns the versions of one condition that differ from the one before.
 func (h *history) changes(conditionType resourcesv1alpha1.ConditionType) []resourcesv1alpha1.Condition {
 	var changes []resourcesv1alpha1.Condition

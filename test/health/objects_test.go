@@ -49,6 +49,12 @@ func (f *fixture) get(gvk schema.GroupVersionKind, name string) *unstructured.Un
 	return obj
 }
 
+// part returns a part of an object, nil if it has none.
+func part(obj *unstructured.Unstructured, field string) map[string]any {
+	content, _ := obj.Object[field].(map[string]any)
+	return content
+}
+
 // staysTrue looks for a while whether there is something to object to.
 func (f *fixture) staysTrue(duration time.Duration, reason string, objection func() string) {
 	f.Helper()

@@ -65,13 +65,13 @@ func TestOldPods(t *testing.T) {
 			h := f.follow(managed)
 			f.manage(managed, workload("Deployment", "replicas: 2", ""))
 			f.eventuallySays(managed, isHealthy, isRolledOut)
-			if _, tells := f.get(deployment, "app").Object["status"].(map[string]any)["terminatingReplicas"]; tells != test.tells {
+			if _, tells := part(f.get(deployment, "app"), "status")["terminatingReplicas"]; tells != test.tells {
 				t.Fatalf("the Deployment tells of terminating Pods: %t, want %t", tells, test.tells)
 			}
-			held := f.holdPod()
+			f.holdPod()
 			f.update(managed, workload("Deployment", "replicas: 2", "hostname: new"))
 			f.eventuallySays(managed, isHealthy, progressing("DeploymentProgressing", "there are still non-terminated old pods"))
-			f.patch(podKind, held, `{"metadata": {"finalizers": null}}`)
+			f.releasePods()
 			f.eventuallySays(managed, isHealthy, isRolledOut)
 			f.eventually("no Pods are watched", func() string {
 				if watches := f.manager.target.watching(f.namespace, "pods"); len(watches) > 0 {
@@ -89,15 +89,31 @@ func TestOldPods(t *testing.T) {
 
 var podKind = kindOf("v1", "Pod")
 
-// holdPod has a Pod stay when it is deleted, and returns its name.
-func (f *fixture) holdPod() string {
+const heldPod = `{"metadata": {"finalizers": %s}}`
+
+// holdPod has a Pod stay when it is deleted.
+func (f *fixture) holdPod() {
 	f.Helper()
-	pods := &corev1.PodList{}
-	must(f, f.client.List(f.ctx, pods, client.InNamespace(f.namespace)))
-	if len(pods.Items) == 0 {
+	pods := f.pods()
+	if len(pods) == 0 {
 		f.Fatal("there are no Pods")
 	}
-	name := pods.Items[0].Name
-	f.patch(podKind, name, `{"metadata": {"finalizers": ["example.org/held"]}}`)
-	return name
+	f.patch(podKind, pods[0].Name, fmt.Sprintf(heldPod, `["example.org/held"]`))
+}
+
+// releasePods lets them go.
+func (f *fixture) releasePods() {
+	f.Helper()
+	for _, pod := range f.pods() {
+		if len(pod.Finalizers) > 0 {
+			f.patch(podKind, pod.Name, fmt.Sprintf(heldPod, "null"))
+		}
+	}
+}
+
+func (f *fixture) pods() []corev1.Pod {
+	f.Helper()
+	list := &corev1.PodList{}
+	must(f, f.client.List(f.ctx, list, client.InNamespace(f.namespace)))
+	return list.Items
 }

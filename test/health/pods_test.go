@@ -76,7 +76,7 @@ func podStories() []story {
 func (f *fixture) wantCompleteJob() {
 	f.Helper()
 	f.eventually("the Job is complete", func() string {
-		status, _ := f.get(kindOf("batch/v1", "Job"), "app").Object["status"].(map[string]any)
+		status := part(f.get(kindOf("batch/v1", "Job"), "app"), "status")
 		if status["succeeded"] == int64(2) && status["completionTime"] != nil {
 			return ""
 		}

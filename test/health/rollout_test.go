@@ -86,8 +86,8 @@ func (f *fixture) eventuallyUpdated(kinds []string, version string) {
 		gvk := kindOf("apps/v1", kinds[i%len(kinds)])
 		f.eventuallyFor(5*time.Minute, fmt.Sprintf("%s %d has version %s", gvk.Kind, i, version), func() string {
 			obj := f.get(gvk, fleetName(i))
-			status, _ := obj.Object["status"].(map[string]any)
-			wanted, updated := obj.Object["spec"].(map[string]any)["replicas"], status["updatedReplicas"]
+			status := part(obj, "status")
+			wanted, updated := part(obj, "spec")["replicas"], status["updatedReplicas"]
 			if gvk.Kind == "DaemonSet" {
 				wanted, updated = status["desiredNumberScheduled"], status["updatedNumberScheduled"]
 			}

@@ -4,13 +4,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var (
 	deployment  = kindOf("apps/v1", "Deployment")
 	statefulSet = kindOf("apps/v1", "StatefulSet")
-	daemonSet   = kindOf("apps/v1", "DaemonSet")
 )
 
 // nowhere is a node that does not exist, as an addition to the spec of a Pod.
@@ -105,7 +105,7 @@ func (f *fixture) deleteDeployment() {
 
 func (f *fixture) wantReadyDeployment() {
 	f.Helper()
-	if status := f.get(deployment, "app").Object["status"].(map[string]any); status["readyReplicas"] != int64(2) {
+	if status := part(f.get(deployment, "app"), "status"); status["readyReplicas"] != int64(2) {
 		f.Errorf("the conditions are good, but the status of the Deployment is %v", status)
 	}
 }
@@ -117,6 +117,15 @@ func (f *fixture) allowNoPods() {
 	quota.Namespace, quota.Name = f.namespace, "none"
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: *quantity(0)}
 	must(f, f.client.Create(f.ctx, quota))
+	f.eventually("the quota is enforced", func() string { // the API server learns of it a moment later
+		probe := &corev1.Pod{}
+		probe.Namespace, probe.Name = f.namespace, "probe"
+		probe.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.org/image:1"}}
+		if err := f.client.Create(f.ctx, probe, client.DryRunAll); !apierrors.IsForbidden(err) {
+			return "the answer to a Pod is " + sprint(err)
+		}
+		return ""
+	})
 }
 
 func setStories() []story {
@@ -152,10 +161,11 @@ func setStories() []story {
 			{state: "on no node", manifest: workload("DaemonSet", "", nowhere), healthy: isHealthy, progressing: isRolledOut},
 			daemonReady,
 			{
-				state: "update that takes a while", manifest: workload("DaemonSet", "minReadySeconds: 3", "hostname: new"),
-				healthy: isHealthy, progressing: progressing("DaemonSetProgressing", ""),
+				state: "update that a Pod holds up", before: func(f *fixture) { f.holdPod() },
+				manifest: workload("DaemonSet", "", "hostname: new"),
+				healthy:  isHealthy, progressing: progressing("DaemonSetProgressing", "of 3 replica(s) have been updated"),
 			},
-			{state: "updated", healthy: isHealthy, progressing: isRolledOut},
+			{state: "updated", act: (*fixture).releasePods, healthy: isHealthy, progressing: isRolledOut},
 		}},
 		{"DaemonSet", []step{{
 			state: "fresh, too large for any node", manifest: strings.Replace(workload("DaemonSet", "", ""), "name: main,",
@@ -168,7 +178,7 @@ func setStories() []story {
 func (f *fixture) wantOneUpdated() {
 	f.Helper()
 	f.eventually("the replicas above the partition are updated", func() string {
-		status := f.get(statefulSet, "app").Object["status"].(map[string]any)
+		status := part(f.get(statefulSet, "app"), "status")
 		if status["updatedReplicas"] == int64(1) && status["readyReplicas"] == int64(2) {
 			return ""
 		}

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
@@ -19,6 +20,10 @@ import (
 
 // ControllerName names the controller in logs and metrics.
 const ControllerName = "health"
+
+// newsDelay is how long news of health are collected: controllers change a status several times in a row, and the cache of
+// ManagedResources has to show what was just applied.
+const newsDelay = 20 * time.Millisecond
 
 // AddToManager registers the controller: it watches ManagedResources, and listens to the live view, which the controller of
 // ManagedResources starts.
@@ -39,7 +44,7 @@ func (r *Reconciler) listen(_ context.Context, queue workqueue.TypedRateLimiting
 			return // another resource-manager's
 		}
 		r.memories.note(origin.Owner, r.Clock.Now())
-		queue.Add(reconcile.Request{NamespacedName: origin.Owner})
+		queue.AddAfter(reconcile.Request{NamespacedName: origin.Owner}, newsDelay)
 	})
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 // memory is what is remembered of one ManagedResource between two looks. One reconcile at a time uses it.
 type memory struct {
 	healthy, progressing health.Settling
+	rollout              health.Rollout
 	// unobserved is since when there are objects whose controllers have not taken in their last change; zero if there are none.
 	unobserved time.Time
 	// explanations are those of the unhealthy objects.

@@ -197,7 +197,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, memory *memory
 	now := r.Clock.Now()
 	wasHealthy := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
 	wasProgressing := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing)
-	rolling := health.Rolling(wasProgressing, subjects, now)
+	rolling := memory.rollout.Rolling(wasProgressing, subjects, now)
 
 	progressing, again = memory.progressing.Settle(wasProgressing, health.Progressing(subjects), rolling, now)
 	found, overdue := memory.observe(wasHealthy, subjects, now)
