@@ -137,16 +137,16 @@ func TestRolling(t *testing.T) {
 		subject Subject
 		want    bool
 	}{
-		"rest":                {done, Subject{}, false},
-		"sick":                {done, Subject{Verdict: Verdict{Unhealthy: "sick"}}, false},
-		"missing":             {done, Subject{Missing: true}, false},
-		"progressing":         {done, Subject{Verdict: Verdict{Progressing: "1 of 2"}}, true},
-		"unobserved":          {done, Subject{Verdict: Verdict{Unobserved: true}}, true},
-		"pending":             {done, Subject{Pending: true}, false},
-		"said to be rolling":  {at(isTrue, "DeploymentProgressing", time.Hour), Subject{}, true},
-		"first checked now":   {at(isFalse, "ResourcesRolledOut", time.Second), Subject{}, false},
-		"ignored just now":    {at(isFalse, "ManagedResourceIgnored", time.Second), Subject{}, false},
-		"nothing said":        {at(unknown, "", time.Second), Subject{}, false},
+		"rest":               {done, Subject{}, false},
+		"sick":               {done, Subject{Verdict: Verdict{Unhealthy: "sick"}}, false},
+		"missing":            {done, Subject{Missing: true}, false},
+		"progressing":        {done, Subject{Verdict: Verdict{Progressing: "1 of 2"}}, true},
+		"unobserved":         {done, Subject{Verdict: Verdict{Unobserved: true}}, true},
+		"pending":            {done, Subject{Pending: true}, false},
+		"said to be rolling": {at(isTrue, "DeploymentProgressing", time.Hour), Subject{}, true},
+		"first checked now":  {at(isFalse, "ResourcesRolledOut", time.Second), Subject{}, false},
+		"ignored just now":   {at(isFalse, "ManagedResourceIgnored", time.Second), Subject{}, false},
+		"nothing said":       {at(unknown, "", time.Second), Subject{}, false},
 	} {
 		rollout := Rollout{}
 		if got := rollout.Rolling(test.before, []Subject{{}, test.subject}, now); got != test.want {

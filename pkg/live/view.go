@@ -281,6 +281,18 @@ func (v *View) Watches(ref object.Ref) bool {
 	return w != nil && w.state() == stateWatching && w.store.get(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) != nil
 }
 
+// Watching tells whether all watches show the state of the cluster at once.
+func (v *View) Watching() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, w := range v.watches {
+		if w.state() != stateWatching {
+			return false
+		}
+	}
+	return true
+}
+
 // Note takes in what an object became by a write of ours, before the watch shows it. Then the watch may show nothing new of
 // its health, so that is told here.
 func (v *View) Note(ref object.Ref, observation Observation) {

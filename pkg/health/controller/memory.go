@@ -18,6 +18,9 @@ type memory struct {
 	unobserved time.Time
 	// explanations are those of the unhealthy objects.
 	explanations map[objectName]explanation
+	// rests is the resourceVersion of the ManagedResource at the last look, if nothing but an event can make another one find
+	// anything else; empty if that is not so.
+	rests string
 	// warned is set if an Event told that objects are unhealthy.
 	warned bool
 }

@@ -101,12 +101,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	checksErr := r.adoptChecks(mr)
-	subjects := r.subjectsOf(ctx, mr)
 	memory := r.memories.of(request.NamespacedName)
+	news := r.memories.news(request.NamespacedName) // before the look: what comes later asks for another one
+	if news.IsZero() && memory.rests == mr.ResourceVersion && r.Live.Watching() {
+		return reconcile.Result{RequeueAfter: r.Options.SyncPeriod}, nil
+	}
+	subjects, watched := r.subjectsOf(ctx, mr)
 	looked := r.explain(ctx, mr, memory, subjects)
 	healthy, progressing, settled := r.judge(mr, memory, subjects, checksErr)
 	result := reconcile.Result{RequeueAfter: soonest(r.Options.SyncPeriod, looked, settled, r.untilStuck(progressing, mr))}
-	err = r.store(ctx, mr, healthy, progressing)
+	written, err := r.store(ctx, mr, healthy, progressing, news)
+	memory.rests = ""
+	if err == nil && !written && watched && result.RequeueAfter == r.Options.SyncPeriod {
+		memory.rests = mr.ResourceVersion
+	}
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the next look is at the present state
 	}
@@ -169,9 +177,9 @@ func (r *Reconciler) adoptChecks(mr *resourcesv1alpha1.ManagedResource) error {
 	return err
 }
 
-// subjectsOf returns what the live view shows of the objects in the inventory. What it does not show is asked for: it may
-// have lost its label.
-func (r *Reconciler) subjectsOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) []health.Subject {
+// subjectsOf returns what the live view shows of the objects in the inventory, and whether it tells of every change of them.
+// What it does not show is asked for: it may have lost its label.
+func (r *Reconciler) subjectsOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (_ []health.Subject, watched bool) {
 	refs := make([]object.Ref, 0, len(mr.Status.Resources))
 	for _, entry := range mr.Status.Resources {
 		refs = append(refs, object.Ref{
@@ -188,7 +196,8 @@ func (r *Reconciler) subjectsOf(ctx context.Context, mr *resourcesv1alpha1.Manag
 	for key, state := range r.Live.Fetch(ctx, absent) {
 		states[key] = state
 	}
-	return live.Subjects(refs, states)
+	watched = !slices.ContainsFunc(refs, func(ref object.Ref) bool { return !r.Live.Watches(ref) })
+	return live.Subjects(refs, states), watched
 }
 
 // judge returns what the conditions say, and how soon they may have to say something else.
@@ -243,20 +252,22 @@ func (r *Reconciler) untilStuck(progressing resourcesv1alpha1.Statement, mr *res
 	return left + time.Second // conditions show whole seconds
 }
 
-// store writes the conditions, if they differ. It fails with a conflict if the ManagedResource is not the one that was read.
-func (r *Reconciler) store(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, healthy, progressing resourcesv1alpha1.Statement) error {
+// store writes the conditions, if they differ, and tells whether they did. It fails with a conflict if the ManagedResource is not the one that was read.
+func (r *Reconciler) store(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, healthy, progressing resourcesv1alpha1.Statement,
+	news time.Time,
+) (written bool, err error) {
 	now := r.Clock.Now()
 	conditions := resourcesv1alpha1.SetCondition(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy, healthy, now)
 	conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesProgressing, progressing, now)
 	conditions = resourcesv1alpha1.SetReady(conditions, now)
-	if !equality.Semantic.DeepEqual(conditions, mr.Status.Conditions) {
+	if written = !equality.Semantic.DeepEqual(conditions, mr.Status.Conditions); written {
 		if err := r.patch(ctx, mr, conditions); err != nil {
-			return err
+			return true, err
 		}
 		r.tell(mr, healthy)
 	}
-	r.Metrics.concluded(client.ObjectKeyFromObject(mr), healthy.Status, progressing.Status, r.memories.news(client.ObjectKeyFromObject(mr)), now)
-	return nil
+	r.Metrics.concluded(client.ObjectKeyFromObject(mr), healthy.Status, progressing.Status, news, now)
+	return written, nil
 }
 
 func (r *Reconciler) patch(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, conditions []resourcesv1alpha1.Condition) error {
