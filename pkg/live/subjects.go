@@ -12,15 +12,15 @@ import (
 const (
 	// examinedWithin is how long is waited for the watches to show how objects are that were just written; they take milliseconds.
 	examinedWithin = time.Second
-	// observedWithin is how long is waited for the controllers of objects to take in what was just written. Most take milliseconds,
-	// and then it need not be told that they have yet to.
-	observedWithin = 100 * time.Millisecond
+	// rolledOutWithin is how long is waited for the controllers of objects to roll out what was just written. Where no Pod has to
+	// be replaced they take milliseconds, and then it need not be told that it is under way.
+	rolledOutWithin = 100 * time.Millisecond
 	// examinedInterval is how often is looked whether they do.
 	examinedInterval = 5 * time.Millisecond
 )
 
 // ReadExamined returns the state of objects like Read. It waits a moment for the watches to show how those are that were just
-// written, as the answer to a write tells their metadata alone, and for their controllers to notice.
+// written, as the answer to a write tells their metadata alone, and a shorter one for their controllers.
 func (v *View) ReadExamined(ctx context.Context, refs []object.Ref) map[object.Key]State {
 	states := v.Read(ctx, refs)
 	started := v.Clock.Now()
@@ -36,18 +36,18 @@ func (v *View) ReadExamined(ctx context.Context, refs []object.Ref) map[object.K
 		for key, state := range v.Read(ctx, pending) {
 			states[key] = state
 		}
-		pending = unexamined(pending, states, v.Clock.Since(started) < observedWithin)
+		pending = unexamined(pending, states, v.Clock.Since(started) < rolledOutWithin)
 	}
 	return states
 }
 
-// unexamined returns the objects that are there, but of which it is not known how they are, and those of which their controllers
-// have not taken in the last change, if these are to be waited for.
-func unexamined(refs []object.Ref, states map[object.Key]State, unobserved bool) []object.Ref {
+// unexamined returns the objects that are there, but of which it is not known how they are, and those that are being rolled out,
+// if these are to be waited for.
+func unexamined(refs []object.Ref, states map[object.Key]State, progressing bool) []object.Ref {
 	var pending []object.Ref
 	for _, ref := range refs {
 		state := states[ref.Key()]
-		if state.Presence == Present && (!state.Observation.Examined || unobserved && state.Observation.verdict().Unobserved) {
+		if state.Presence == Present && (!state.Observation.Examined || progressing && state.Observation.verdict().Progressing != "") {
 			pending = append(pending, ref)
 		}
 	}

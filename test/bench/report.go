@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -117,7 +118,7 @@ func perObject(phases []phase, most float64) verdict {
 	}
 	sum := sumOf(phases)
 	objects := float64(sum.Objects)
-	result := atMost(float64(sum.Requests.total())/objects, most)
+	result := atMost(math.Round(100*float64(sum.Requests.total())/objects)/100, most) // as it is shown
 	if health := sum.Requests.health(); health > 0 {
 		result.value += fmt.Sprintf(", %.2f of it on health", float64(health)/objects)
 	}
