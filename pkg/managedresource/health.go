@@ -46,6 +46,9 @@ func firstWord(conditions []resourcesv1alpha1.Condition, healthy, progressing re
 ) []resourcesv1alpha1.Condition {
 	pending := healthy.Reason == resourcesv1alpha1.ReasonChecksPending && progressing.Reason == resourcesv1alpha1.ReasonChecksPending
 	if pending || !speaks(conditions, resourcesv1alpha1.ResourcesHealthy) {
+		if healthy.Status == resourcesv1alpha1.ConditionFalse && progressing.Status == resourcesv1alpha1.ConditionTrue {
+			healthy = healthPending() // what has just been created may only need a moment
+		}
 		conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesHealthy, healthy, now)
 	}
 	if pending || progressing.Status == resourcesv1alpha1.ConditionTrue || !speaks(conditions, resourcesv1alpha1.ResourcesProgressing) {
@@ -71,10 +74,14 @@ const (
 	messageIgnoredUnchecked   = messageIgnored + " Its objects are not checked."
 )
 
+func healthPending() resourcesv1alpha1.Statement {
+	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, messageHealthPending)
+}
+
 // checksPending returns the conditions of health for a changed set of objects that has not been checked.
 func (p *pass) checksPending(conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
 	const unknown, reason = resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending
-	return p.sayOfHealth(conditions, resourcesv1alpha1.Statement{Status: unknown, Reason: reason, Message: messageHealthPending},
+	return p.sayOfHealth(conditions, healthPending(),
 		resourcesv1alpha1.Statement{Status: unknown, Reason: reason, Message: messageProgressingPending})
 }
 

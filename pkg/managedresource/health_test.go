@@ -58,6 +58,7 @@ func TestFirstWord(t *testing.T) {
 		"sick from the start":         {none, sick, sick},
 		"looked at for the first":     {pending, rolling, rolling},
 		"no longer ignored":           {ignored, sick, sick},
+		"starting":                    {pending, pair{sick[0], rolling[1]}, pair{healthPending(), rolling[1]}},
 		"well as before":              {well, well, well},
 		"worse":                       {well, sick, well},
 		"better":                      {sick, well, sick},
