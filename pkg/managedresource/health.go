@@ -17,7 +17,8 @@ import (
 // controller, which knows whether a change for the worse is only passing.
 func (p *pass) announce(ctx context.Context, conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
 	refs := refsOfEntries(p.remaining())
-	states := p.Live.ReadExamined(ctx, refs)
+	p.Live.ReadExamined(ctx, p.written()) // others are as they were
+	states := p.Live.Read(ctx, refs)
 	first := !speaks(conditions, resourcesv1alpha1.ResourcesHealthy)
 	if first {
 		p.confirmAbsent(ctx, refs, states)
@@ -28,6 +29,17 @@ func (p *pass) announce(ctx context.Context, conditions []resourcesv1alpha1.Cond
 	}
 	healthy, progressing := health.Healthy(health.PendingIfUnobserved(subjects)), health.Progressing(subjects)
 	return firstWord(conditions, healthy, progressing, p.Clock.Now())
+}
+
+// written returns the objects that were changed.
+func (p *pass) written() []object.Ref {
+	var refs []object.Ref
+	for _, change := range p.changes {
+		if change.err == nil && (change.action == actionCreate || change.action == actionApply && !change.unchanged) {
+			refs = append(refs, change.Ref)
+		}
+	}
+	return refs
 }
 
 // confirmAbsent asks for the objects that no watch shows: some have no label.
