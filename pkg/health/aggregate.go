@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	pkgmessage "github.com/trellis-k8s/trellis/pkg/message"
 )
 
 // LabelCareConditionType on a ManagedResource names the condition of a garden, seed or shoot that it counts for (the "Care"
@@ -90,7 +91,7 @@ func Aggregate(now time.Time, previous []resourcesv1alpha1.Condition, managedRes
 		for _, mr := range sorted {
 			if selection[conditionType](mr) {
 				if reason, message := ailment(now, mr, thresholds.Progressing); reason != "" {
-					result = resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, reason, Truncate(message))
+					result = resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, reason, pkgmessage.ForCondition(message))
 					break
 				}
 			}

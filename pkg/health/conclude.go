@@ -7,13 +7,11 @@ import (
 	"strings"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/message"
 )
 
-// Bounds of a condition's message, which keep it readable and far below the API server's limits.
-const (
-	maxNamedObjects  = 10
-	maxMessageLength = 4096
-)
+// maxNamedObjects is how many objects a message spells out, which keeps it readable.
+const maxNamedObjects = 10
 
 // Messages of conditions while nothing is known, and when nothing is to be said (gardener-resource-manager).
 const (
@@ -89,7 +87,7 @@ func Healthy(subjects []Subject) resourcesv1alpha1.Statement {
 	case len(unread) > 0:
 		return summarize(resourcesv1alpha1.ConditionUnknown, unread)
 	case pending:
-		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, healthPending)
+		return HealthPending()
 	}
 	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonResourcesHealthy, allHealthy)
 }
@@ -122,9 +120,19 @@ func Progressing(subjects []Subject) resourcesv1alpha1.Statement {
 	case len(unread) > 0:
 		return summarize(resourcesv1alpha1.ConditionUnknown, unread)
 	case pending:
-		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, progressingPending)
+		return ProgressingPending()
 	}
 	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonResourcesRolledOut, allRolledOut)
+}
+
+// HealthPending is what ResourcesHealthy says while nothing is known of the current objects.
+func HealthPending() resourcesv1alpha1.Statement {
+	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, healthPending)
+}
+
+// ProgressingPending is what ResourcesProgressing says while nothing is known of the current objects.
+func ProgressingPending() resourcesv1alpha1.Statement {
+	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, progressingPending)
 }
 
 // String names the object as gardener-resource-manager does in messages.
@@ -171,13 +179,5 @@ func summarize(status resourcesv1alpha1.ConditionStatus, findings []finding) res
 	if unnamed := len(findings) - len(lines); unnamed > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", unnamed))
 	}
-	return resourcesv1alpha1.Statement{Status: status, Reason: findings[0].reason, Message: Truncate(strings.Join(lines, "\n"))}
-}
-
-// Truncate shortens a message to what a condition may have, between characters.
-func Truncate(message string) string {
-	if len(message) <= maxMessageLength {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessageLength-len(" …")], "") + " …"
+	return resourcesv1alpha1.Statement{Status: status, Reason: findings[0].reason, Message: message.ForCondition(strings.Join(lines, "\n"))}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/message"
 )
 
 // Reasons and action of the Events on ManagedResources. What a change of a manifest does has no Event: conditions tell,
@@ -68,7 +68,7 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	p.Metrics.concluded(p.self.Owner, p.changes, tally)
 	p.emitEvents(ctx)
 	if verdict.status == resourcesv1alpha1.ConditionFalse && before.Message != verdict.message {
-		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, verdict.reason, actionEvent, "%s", shorten(verdict.message))
+		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, verdict.reason, actionEvent, "%s", message.ForEvent(verdict.message))
 	}
 	result, err := p.result(ctx, tally, verdict)
 	if untold > 0 && err == nil {
@@ -157,7 +157,7 @@ func (p *pass) remaining() inventory {
 func (p *pass) result(ctx context.Context, tally tally, verdict verdict) (reconcile.Result, error) {
 	switch {
 	case tally.retryable(): // the error is logged by the caller
-		return reconcile.Result{}, fmt.Errorf("%s: %s", verdict.reason, shorten(verdict.message))
+		return reconcile.Result{}, fmt.Errorf("%s: %s", verdict.reason, message.ForEvent(verdict.message))
 	case len(tally.waiting) > 0 || len(tally.pending) > 0:
 		// Never more than half of the time: a pass over many objects takes long.
 		return reconcile.Result{RequeueAfter: max(p.untilNextLook(tally), p.Clock.Since(p.started))}, nil
@@ -209,11 +209,11 @@ func (p *pass) emitEvents(ctx context.Context) {
 		}
 		if change.opensContest {
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventContested, actionEvent, "%s",
-				shorten(change.contest.describe(change.Ref)+"; it is put back ever more slowly"))
+				message.ForEvent(change.contest.describe(change.Ref)+"; it is put back ever more slowly"))
 		}
 	}
 	for reason, changes := range done {
-		text := shorten(names(changes))
+		text := message.ForEvent(names(changes))
 		log.FromContext(ctx).Info("Changed objects in the target cluster", "what", reason, "objects", text)
 		if reason == eventCorrected || reason == eventPruned && p.mr.DeletionTimestamp == nil {
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, reason, actionEvent, "%s %s", reason, text)
@@ -237,13 +237,4 @@ func effectOf(change change) string {
 		return eventPruned
 	}
 	return ""
-}
-
-// shorten keeps a text within what the API server accepts as the note of an Event.
-func shorten(text string) string {
-	const limit = 900
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + " …"
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/message"
 )
 
 // lookup returns a ManagedResource, nil if there is none.
@@ -56,7 +57,7 @@ func checkDependencies(mr *resourcesv1alpha1.ManagedResource, get lookup) (*verd
 	}
 	slices.Sort(waits)
 	return &verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDependencyNotReady,
-		truncate("Waiting: " + strings.Join(waits, "; "))}, nil
+		message.ForCondition("Waiting: " + strings.Join(waits, "; "))}, nil
 }
 
 // notReady says why a dependency is not applied and healthy; empty if it is.

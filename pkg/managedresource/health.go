@@ -59,7 +59,7 @@ func firstWord(conditions []resourcesv1alpha1.Condition, healthy, progressing re
 	pending := healthy.Reason == resourcesv1alpha1.ReasonChecksPending && progressing.Reason == resourcesv1alpha1.ReasonChecksPending
 	if pending || !speaks(conditions, resourcesv1alpha1.ResourcesHealthy) {
 		if healthy.Status == resourcesv1alpha1.ConditionFalse && progressing.Status == resourcesv1alpha1.ConditionTrue {
-			healthy = healthPending() // what has just been created may only need a moment
+			healthy = health.HealthPending() // what has just been created may only need a moment
 		}
 		conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesHealthy, healthy, now)
 	}
@@ -79,22 +79,14 @@ func speaks(conditions []resourcesv1alpha1.Condition, conditionType resourcesv1a
 }
 
 const (
-	messageHealthPending      = "The health checks have not yet been executed for the current set of resources."
-	messageProgressingPending = "Checks have not yet been executed for the current set of resources."
-	messageBeingDeleted       = "The resources are currently being deleted."
-	messageIgnored            = "ManagedResource is marked to be ignored."
-	messageIgnoredUnchecked   = messageIgnored + " Its objects are not checked."
+	messageBeingDeleted     = "The resources are currently being deleted."
+	messageIgnored          = "ManagedResource is marked to be ignored."
+	messageIgnoredUnchecked = messageIgnored + " Its objects are not checked."
 )
-
-func healthPending() resourcesv1alpha1.Statement {
-	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, messageHealthPending)
-}
 
 // checksPending returns the conditions of health for a changed set of objects that has not been checked.
 func (p *pass) checksPending(conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
-	const unknown, reason = resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending
-	return p.sayOfHealth(conditions, healthPending(),
-		resourcesv1alpha1.Statement{Status: unknown, Reason: reason, Message: messageProgressingPending})
+	return p.sayOfHealth(conditions, health.HealthPending(), health.ProgressingPending())
 }
 
 // beingDeleted returns the conditions of health for objects that are deleted because their ManagedResource is, or because it

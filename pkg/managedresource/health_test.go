@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/health"
 )
 
 const (
@@ -58,7 +59,7 @@ func TestFirstWord(t *testing.T) {
 		"sick from the start":         {none, sick, sick},
 		"looked at for the first":     {pending, rolling, rolling},
 		"no longer ignored":           {ignored, sick, sick},
-		"starting":                    {pending, pair{sick[0], rolling[1]}, pair{healthPending(), rolling[1]}},
+		"starting":                    {pending, pair{sick[0], rolling[1]}, pair{health.HealthPending(), rolling[1]}},
 		"well as before":              {well, well, well},
 		"worse":                       {well, sick, well},
 		"better":                      {sick, well, sick},

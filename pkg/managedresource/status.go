@@ -14,9 +14,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/message"
 )
 
-// maxMessageLength keeps conditions readable and far below the API server's limits.
-const maxMessageLength = 4096
-
 // verdict is what a condition says.
 type verdict struct {
 	status  resourcesv1alpha1.ConditionStatus
@@ -116,7 +113,7 @@ func (t tally) message() string {
 		sections = append(sections, "Not pruned: "+t.guarded.Error())
 	}
 	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
-	return truncate(strings.Join(sections, "\n"))
+	return message.ForCondition(strings.Join(sections, "\n"))
 }
 
 // section returns "<title> (<count>): <item>; <item>" with the items sorted and without what is fleeting, so that messages
@@ -154,13 +151,6 @@ func contestsOf(changes []change) []string {
 		items = append(items, change.contest.describe(change.Ref))
 	}
 	return items
-}
-
-func truncate(message string) string {
-	if len(message) <= maxMessageLength {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessageLength-len(" …")], "") + " …"
 }
 
 // retryable tells whether trying again, with nothing changed by the user, may help.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/message"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -123,15 +124,15 @@ func TestRetryable(t *testing.T) {
 }
 
 func TestTruncateKeepsWholeCharacters(t *testing.T) {
-	exact := strings.Repeat("x", maxMessageLength)
-	if got := truncate(exact); got != exact {
+	exact := strings.Repeat("x", message.MaxCondition)
+	if got := message.ForCondition(exact); got != exact {
 		t.Errorf("a message of the greatest length was cut to %d bytes", len(got))
 	}
 	for _, character := range []string{"x", "é", "…", "😀"} {
 		for shift := range len(character) {
-			got := truncate(strings.Repeat("x", shift) + strings.Repeat(character, maxMessageLength+1))
-			if len(got) > maxMessageLength || len(got) < maxMessageLength-len("…")-len("😀") {
-				t.Errorf("%q shifted by %d: got %d bytes, want about %d", character, shift, len(got), maxMessageLength)
+			got := message.ForCondition(strings.Repeat("x", shift) + strings.Repeat(character, message.MaxCondition+1))
+			if len(got) > message.MaxCondition || len(got) < message.MaxCondition-len("…")-len("😀") {
+				t.Errorf("%q shifted by %d: got %d bytes, want about %d", character, shift, len(got), message.MaxCondition)
 			}
 			if !utf8.ValidString(got) || strings.ContainsRune(got, utf8.RuneError) || !strings.HasSuffix(got, " …") {
 				t.Errorf("%q shifted by %d: it ends in %q", character, shift, got[len(got)-8:])

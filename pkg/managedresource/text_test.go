@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/message"
 )
 
 func TestChecksum(t *testing.T) {
@@ -76,12 +78,12 @@ func TestNames(t *testing.T) {
 func TestShortenFitsAnEvent(t *testing.T) {
 	const greatestNote = 1024 // of an events.k8s.io/v1 Event
 	exact := strings.Repeat("x", 900)
-	if got := shorten(exact); got != exact {
+	if got := message.ForEvent(exact); got != exact {
 		t.Errorf("a text of 900 bytes was cut to %d", len(got))
 	}
 	for _, character := range []string{"x", "é", "…", "😀"} {
 		for shift := range len(character) {
-			got := shorten(strings.Repeat("x", shift) + strings.Repeat(character, 1000))
+			got := message.ForEvent(strings.Repeat("x", shift) + strings.Repeat(character, 1000))
 			if len("Created ")+len(got) > greatestNote || len(got) < 890 {
 				t.Errorf("%q shifted by %d: got %d bytes, want about 900", character, shift, len(got))
 			}

@@ -1,8 +1,20 @@
-// Package message keeps texts for people the same as long as what they tell is: a condition whose message differs at every
-// look is written at every look.
+// Package message keeps texts for people within bounds, and the same as long as what they tell is: a condition whose message
+// differs at every look is written at every look.
 package message
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
+
+const (
+	// MaxCondition is how long the message of a condition is at most, in bytes, which keeps it readable.
+	MaxCondition = 4096
+	// maxEvent is the same of an Event, of which the API server accepts 1024.
+	maxEvent = 900 + len(ellipsis)
+
+	ellipsis = " …"
+)
 
 // fleeting is what errors say that differs each time for the same cause: the address that a connection comes from, and the
 // numbers and times that Go's HTTP/2 and X.509 packages mention.
@@ -10,3 +22,17 @@ var fleeting = regexp.MustCompile(`\S+:\d+->| LastStreamID=\d+,|(current time) \
 
 // Stable returns the text of an error without what differs each time.
 func Stable(text string) string { return fleeting.ReplaceAllString(text, "$1") }
+
+// ForCondition shortens a text to what the message of a condition may have.
+func ForCondition(text string) string { return Shorten(text, MaxCondition) }
+
+// ForEvent shortens a text to what the note of an Event may have.
+func ForEvent(text string) string { return Shorten(text, maxEvent) }
+
+// Shorten returns a text of at most so many bytes, and cuts no character in two.
+func Shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
+}

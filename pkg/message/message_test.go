@@ -1,6 +1,10 @@
 package message
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
 
 func TestStable(t *testing.T) {
 	for text, want := range map[string]string{
@@ -15,5 +19,17 @@ func TestStable(t *testing.T) {
 		if got := Stable(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestShortenCutsNoCharacterInTwo(t *testing.T) {
+	for shift := range 4 {
+		got := Shorten(strings.Repeat("x", shift)+strings.Repeat("😀", 100), 50)
+		if len(got) > 50 || len(got) < 50-len("😀") || !utf8.ValidString(got) || !strings.HasSuffix(got, " …") {
+			t.Errorf("shifted by %d: %q", shift, got)
+		}
+	}
+	if got := Shorten("exact", 5); got != "exact" {
+		t.Errorf("got %q", got)
 	}
 }

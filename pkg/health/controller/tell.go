@@ -1,12 +1,11 @@
 package controller
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/message"
 )
 
 // actionEvent is the action of the Events on ManagedResources.
@@ -20,18 +19,9 @@ func (r *Reconciler) tell(mr *resourcesv1alpha1.ManagedResource, healthy resourc
 	switch {
 	case before.Status == resourcesv1alpha1.ConditionTrue && healthy.Status == resourcesv1alpha1.ConditionFalse:
 		memory.warned = true
-		r.Recorder.Eventf(mr, nil, corev1.EventTypeWarning, healthy.Reason, actionEvent, "%s", shorten(healthy.Message))
+		r.Recorder.Eventf(mr, nil, corev1.EventTypeWarning, healthy.Reason, actionEvent, "%s", message.ForEvent(healthy.Message))
 	case memory.warned && healthy.Status == resourcesv1alpha1.ConditionTrue:
 		memory.warned = false
 		r.Recorder.Eventf(mr, nil, corev1.EventTypeNormal, healthy.Reason, actionEvent, "%s", healthy.Message)
 	}
-}
-
-// shorten keeps a text within what the API server accepts as the note of an Event.
-func shorten(text string) string {
-	const limit = 900
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + " …"
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/trellis-k8s/trellis/pkg/message"
 )
 
 const (
@@ -160,10 +162,5 @@ func oneLine(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// shorten makes a text one line of at most so many bytes, and cuts no character in two.
-func shorten(text string, limit int) string {
-	if text = oneLine(text); len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len(" …")], "") + " …"
-}
+// shorten makes a text one line of at most so many bytes.
+func shorten(text string, limit int) string { return message.Shorten(oneLine(text), limit) }
