@@ -151,7 +151,7 @@ func essence(state live.State) live.Observation {
 // wantNoPatches reconciles everything once more, for whatever reason there may be, and wants nothing to be written.
 func (f *fixture) wantNoPatches() {
 	f.Helper()
-	f.manager.target.forget()
+	f.manager.target.Forget()
 	for round := range 3 {
 		// Each object changes where that concerns nobody, and so is looked at.
 		for gvk := range nasty {
@@ -163,8 +163,8 @@ func (f *fixture) wantNoPatches() {
 		})
 	}
 	f.staysTrue(2*time.Second, "nothing is written to the target cluster", func() string {
-		for _, sent := range f.manager.target.all() {
-			if sent.method != "GET" {
+		for _, sent := range f.manager.target.All() {
+			if sent.Method != "GET" {
 				return sent.String()
 			}
 		}

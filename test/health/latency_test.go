@@ -56,9 +56,9 @@ func (f *fixture) rest() {
 	// They are looked for twice within the first 10 seconds, and rollouts have been over for half a minute then.
 	quiet := time.Now()
 	f.eventually("nothing is sent for 12 seconds", func() string {
-		if sent := append(f.manager.source.single(), f.manager.target.single()...); len(sent) > 0 {
-			f.manager.source.forget()
-			f.manager.target.forget()
+		if sent := append(f.manager.source.Single(), f.manager.target.Single()...); len(sent) > 0 {
+			f.manager.source.Forget()
+			f.manager.target.Forget()
 			quiet = time.Now()
 			return sprint(sent)
 		}
@@ -68,7 +68,7 @@ func (f *fixture) rest() {
 		return ""
 	})
 	f.staysTrue(atRest, "at rest", func() string {
-		sent := append(f.manager.source.single(), f.manager.target.single()...)
+		sent := append(f.manager.source.Single(), f.manager.target.Single()...)
 		if len(sent) == 0 {
 			return ""
 		}

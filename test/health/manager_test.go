@@ -4,12 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +25,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 	"github.com/trellis-k8s/trellis/pkg/target"
+	"github.com/trellis-k8s/trellis/test/kit"
 )
 
 // settings are what tests have different from the defaults of the configuration.
@@ -46,7 +41,7 @@ type resourceManager struct {
 	live    *live.View
 	objects *target.Objects
 	// source and target are the requests to both clusters.
-	source, target *requests
+	source, target *kit.Requests
 }
 
 // managers counts them.
@@ -60,10 +55,10 @@ func (f *fixture) startManager(tune ...func(*settings)) *resourceManager {
 	for _, change := range tune {
 		change(&s)
 	}
-	m := &resourceManager{class: fmt.Sprintf("class-%d", managers.Add(1)), source: &requests{}, target: &requests{}}
+	m := &resourceManager{class: fmt.Sprintf("class-%d", managers.Add(1)), source: &kit.Requests{}, target: &kit.Requests{}}
 	sourceConfig, targetConfig := f.controlPlane.Config(), f.controlPlane.Config()
-	sourceConfig.Wrap(m.source.wrap)
-	targetConfig.Wrap(m.target.wrap)
+	sourceConfig.Wrap(m.source.Wrap)
+	targetConfig.Wrap(m.target.Wrap)
 
 	mgr, err := manager.New(sourceConfig, manager.Options{
 		Scheme: scheme(f), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
@@ -122,97 +117,3 @@ func (m *resourceManager) addControllers(ctx context.Context, mgr manager.Manage
 	})
 	return errors.Join(mgr.Add(targetCluster), applier.AddToManager(ctx, mgr, targetCluster.GetCache()), examining.AddToManager(mgr))
 }
-
-// requests are those that were sent to a cluster.
-type requests struct {
-	mu   sync.Mutex
-	sent []request
-	// open are the watches that have not ended, by path.
-	open map[string]int
-}
-
-type request struct {
-	method, path string
-	watch        bool
-}
-
-func (r request) String() string { return r.method + " " + r.path }
-
-func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(sent *http.Request) (*http.Response, error) {
-		watch, _ := strconv.ParseBool(sent.URL.Query().Get("watch"))
-		r.mu.Lock()
-		r.sent = append(r.sent, request{sent.Method, sent.URL.Path, watch})
-		r.mu.Unlock()
-		response, err := next.RoundTrip(sent)
-		if err == nil && watch {
-			path := sent.URL.Path + "?" + sent.URL.Query().Get("labelSelector")
-			r.note(path, 1)
-			response.Body = &body{ReadCloser: response.Body, closed: sync.OnceFunc(func() { r.note(path, -1) })}
-		}
-		return response, err
-	})
-}
-
-// body tells when nobody reads it any more.
-type body struct {
-	io.ReadCloser
-	closed func()
-}
-
-func (b *body) Close() error {
-	b.closed()
-	return b.ReadCloser.Close()
-}
-
-func (r *requests) note(path string, more int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.open == nil {
-		r.open = map[string]int{}
-	}
-	if r.open[path] += more; r.open[path] == 0 {
-		delete(r.open, path)
-	}
-}
-
-// watching returns the open watches of a resource in a namespace.
-func (r *requests) watching(namespace, resource string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var watches []string
-	for path := range r.open {
-		if strings.Contains(path, "/namespaces/"+namespace+"/"+resource+"?") {
-			watches = append(watches, path)
-		}
-	}
-	return watches
-}
-
-// watched tells whether what a path ends with was ever watched.
-func (r *requests) watched(suffix string) bool {
-	return slices.ContainsFunc(r.all(), func(sent request) bool { return sent.watch && strings.HasSuffix(sent.path, suffix) })
-}
-
-// forget drops what was sent so far.
-func (r *requests) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.sent = nil
-}
-
-// all returns what was sent since the last call of forget.
-func (r *requests) all() []request {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.sent)
-}
-
-// single returns what was sent and is no watch.
-func (r *requests) single() []request {
-	return slices.DeleteFunc(r.all(), func(sent request) bool { return sent.watch })
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }

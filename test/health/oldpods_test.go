@@ -74,12 +74,12 @@ func TestOldPods(t *testing.T) {
 			f.releasePods()
 			f.eventuallySays(managed, isHealthy, isRolledOut)
 			f.eventually("no Pods are watched", func() string {
-				if watches := f.manager.target.watching(f.namespace, "pods"); len(watches) > 0 {
+				if watches := f.manager.target.Watching(f.namespace, "pods"); len(watches) > 0 {
 					return sprint(watches)
 				}
 				return ""
 			})
-			if watched := f.manager.target.watched("/namespaces/" + f.namespace + "/pods"); watched == test.tells {
+			if watched := f.manager.target.Watched("/namespaces/" + f.namespace + "/pods"); watched == test.tells {
 				t.Errorf("Pods were watched: %t, want %t", watched, !test.tells)
 			}
 			t.Logf("the history:\n%s", h)

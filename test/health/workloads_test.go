@@ -103,11 +103,16 @@ func (f *fixture) deleteDeployment() {
 	})
 }
 
+// wantReadyDeployment waits for the status of the Deployment: the conditions may still be those from before it was deleted.
 func (f *fixture) wantReadyDeployment() {
 	f.Helper()
-	if status := part(f.get(deployment, "app"), "status"); status["readyReplicas"] != int64(2) {
-		f.Errorf("the conditions are good, but the status of the Deployment is %v", status)
-	}
+	f.eventually("the new Deployment is ready", func() string {
+		if status := part(f.get(deployment, "app"), "status"); status["readyReplicas"] != int64(2) {
+			return "its status is " + sprint(status)
+		}
+		return ""
+	})
+	f.eventuallySays(managed, isHealthy, isRolledOut)
 }
 
 // allowNoPods has every Pod of the namespace refused.

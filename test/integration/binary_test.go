@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,61 +19,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
 )
-
-// binary builds the resource-manager once and returns its path.
-var binary = sync.OnceValues(func() (string, error) {
-	root, err := controlplane.RepositoryRoot()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(os.TempDir(), fmt.Sprintf("resource-manager-%d", os.Getpid()))
-	output, err := exec.Command("go", "build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", path,
-		"./cmd/resource-manager").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build the resource-manager: %w\n%s", err, output)
-	}
-	return path, nil
-})
 
 // process is a running resource-manager.
 type process struct {
 	*testing.T
 	command *exec.Cmd
-	log     *lockedBuffer
+	log     *kit.Output
 	health  string
 	metrics string
 }
 
-type lockedBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(data []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(data)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
-}
-
-func (f *fixture) command(config string) (*exec.Cmd, *lockedBuffer) {
+func (f *fixture) command(config string) (*exec.Cmd, *kit.Output) {
 	f.Helper()
-	path, err := binary()
-	must(f, err)
-	file := filepath.Join(f.TempDir(), "config.yaml")
-	must(f, os.WriteFile(file, []byte(config), 0o600))
-	command := exec.Command(path, "--config", file)
-	log := &lockedBuffer{}
-	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return command, log
+	return kit.Command(f, config)
 }
 
 // start starts a resource-manager that cares for the fixture's namespace alone.
@@ -239,7 +197,7 @@ leaderElection: {leaderElect: false}
 }
 
 func TestBinaryPrintsItsVersion(t *testing.T) {
-	path, err := binary()
+	path, err := kit.Binary()
 	must(t, err)
 	output, err := exec.Command(path, "--version").CombinedOutput()
 	must(t, err)

@@ -1,0 +1,176 @@
+package kit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+)
+
+// stopPatience is how long a resource-manager may take to stop.
+const stopPatience = time.Minute
+
+// Binary builds the resource-manager once for the tests of a package and returns its path. Its version is v0.0.0-test. Packages are tested at once, so that
+// each builds its own and puts it in the common place in one step.
+var Binary = sync.OnceValues(func() (string, error) {
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(root, "bin", "test", "resource-manager")
+	own := fmt.Sprintf("%s-%d", path, os.Getpid())
+	output, err := exec.Command("go", "build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", own,
+		"./cmd/resource-manager").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build the resource-manager: %w\n%s", err, output)
+	}
+	return path, os.Rename(own, path)
+})
+
+// Process is a running resource-manager.
+type Process struct {
+	testing.TB
+	Command *exec.Cmd
+	// Written is its log.
+	Written *Output
+	// Health and Metrics are addresses, host and port, of its servers; WebhookPort is the one for webhooks.
+	Health, Metrics string
+	WebhookPort     int
+}
+
+// Command returns a resource-manager that is not started yet, and what it is going to write.
+func Command(tb testing.TB, config string) (*exec.Cmd, *Output) {
+	tb.Helper()
+	path, err := Binary()
+	Must(tb, err)
+	file := filepath.Join(tb.TempDir(), "config.yaml")
+	Must(tb, os.WriteFile(file, []byte(config), 0o600))
+	command := exec.Command(path, "--config", file)
+	log := &Output{}
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return command, log
+}
+
+// StartManager starts a resource-manager whose source and target are a control plane, restricted to namespaces (all without any),
+// and waits until it is ready. Extra are more lines of its configuration, for example "controllers: {…}"; leaders are not elected
+// unless it says so. The process is killed when the test ends, and its log shown if the test failed.
+func StartManager(tb testing.TB, kubeconfig []byte, namespaces []string, extra string) *Process {
+	tb.Helper()
+	if !strings.Contains(extra, "leaderElection:") {
+		extra = "leaderElection: {leaderElect: false}\n" + extra
+	}
+	connection := "{kubeconfig: $KUBECONFIG, namespaces: [" + strings.Join(namespaces, ", ") + "], qps: -1}"
+	return StartManagerWith(tb, kubeconfig, `apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
+kind: ResourceManagerConfiguration
+sourceClientConnection: `+connection+`
+targetClientConnection: `+connection+`
+server:
+  healthProbes: {bindAddress: 127.0.0.1, port: $HEALTH_PORT}
+  metrics: {bindAddress: 127.0.0.1, port: $METRICS_PORT}
+  webhooks: {bindAddress: 127.0.0.1, port: $WEBHOOK_PORT}
+`+extra)
+}
+
+// StartManagerWith is StartManager with a whole configuration, in which $KUBECONFIG, $HEALTH_PORT, $METRICS_PORT and $WEBHOOK_PORT
+// are replaced, and with changes of the command before it is started.
+func StartManagerWith(tb testing.TB, kubeconfig []byte, config string, tune ...func(*exec.Cmd)) *Process {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), "kubeconfig")
+	Must(tb, os.WriteFile(file, kubeconfig, 0o600))
+	health, metrics, webhook := freePort(tb), freePort(tb), freePort(tb)
+	config = strings.NewReplacer("$KUBECONFIG", file, "$HEALTH_PORT", strconv.Itoa(health), "$METRICS_PORT", strconv.Itoa(metrics),
+		"$WEBHOOK_PORT", strconv.Itoa(webhook)).Replace(config)
+	p := &Process{TB: tb, Health: local(health), Metrics: local(metrics), WebhookPort: webhook}
+	p.Command, p.Written = Command(tb, config)
+	for _, change := range tune {
+		change(p.Command)
+	}
+	Must(tb, p.Command.Start())
+	tb.Cleanup(func() {
+		_ = p.Command.Process.Kill()
+		_, _ = p.Command.Process.Wait()
+		if tb.Failed() {
+			tb.Logf("log of the resource-manager:\n%s", p.Written)
+		}
+	})
+	EventuallyTrue(tb, "the resource-manager is ready", func() bool {
+		status, _ := p.Get(p.Health, "/readyz")
+		return status == http.StatusOK
+	})
+	return p
+}
+
+func freePort(tb testing.TB) int {
+	tb.Helper()
+	port, err := controlplane.FreePort()
+	Must(tb, err)
+	return port
+}
+
+func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// Get asks one of the servers. The status is 0 if it does not answer.
+func (p *Process) Get(address, path string) (status int, body string) {
+	ctx, cancel := context.WithTimeout(p.Context(), 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	Must(p, err)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, ""
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, ""
+	}
+	return response.StatusCode, string(text)
+}
+
+// Stop asks the process to stop and checks that it does so without an error.
+func (p *Process) Stop() {
+	p.Helper()
+	Must(p, p.Command.Process.Signal(syscall.SIGTERM))
+	done := make(chan error, 1)
+	go func() { done <- p.Command.Wait() }()
+	select {
+	case err := <-done:
+		Must(p, err)
+	case <-time.After(stopPatience):
+		p.Fatal("the resource-manager does not stop")
+	}
+}
+
+// Output is what a process writes; several may write and read at once.
+type Output struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+// Write adds to the output.
+func (o *Output) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.Write(data)
+}
+
+// String returns all that was written.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.String()
+}

@@ -1,0 +1,113 @@
+package kit
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Request is one that was sent.
+type Request struct {
+	Method string
+	// Path is that of the URL, without the query.
+	Path string
+	// Watch tells whether it asked for a watch.
+	Watch bool
+}
+
+// String returns the method and the path.
+func (r Request) String() string { return r.Method + " " + r.Path }
+
+// Requests are those that were sent through a transport. The zero value is ready for use.
+type Requests struct {
+	mu   sync.Mutex
+	sent []Request
+	// open counts the watches that have not ended, by path and label selector.
+	open map[string]int
+}
+
+// Wrap returns a transport that notes what is sent through it, for rest.Config.Wrap.
+func (r *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(sent *http.Request) (*http.Response, error) {
+		watch, _ := strconv.ParseBool(sent.URL.Query().Get("watch"))
+		r.mu.Lock()
+		r.sent = append(r.sent, Request{sent.Method, sent.URL.Path, watch})
+		r.mu.Unlock()
+		response, err := next.RoundTrip(sent)
+		if err == nil && watch {
+			key := sent.URL.Path + "?" + sent.URL.Query().Get("labelSelector")
+			r.note(key, 1)
+			response.Body = &watchBody{ReadCloser: response.Body, closed: sync.OnceFunc(func() { r.note(key, -1) })}
+		}
+		return response, err
+	})
+}
+
+// watchBody tells when nobody reads it any more.
+type watchBody struct {
+	io.ReadCloser
+	closed func()
+}
+
+// Close closes what is read.
+func (b *watchBody) Close() error {
+	b.closed()
+	return b.ReadCloser.Close()
+}
+
+func (r *Requests) note(key string, more int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open == nil {
+		r.open = map[string]int{}
+	}
+	if r.open[key] += more; r.open[key] == 0 {
+		delete(r.open, key)
+	}
+}
+
+// Watching returns path and label selector, with a question mark between them, of each open watch of a resource in a namespace.
+func (r *Requests) Watching(namespace, resource string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var watches []string
+	for key := range r.open {
+		if strings.Contains(key, "/namespaces/"+namespace+"/"+resource+"?") {
+			watches = append(watches, key)
+		}
+	}
+	return watches
+}
+
+// Watched tells whether what a path ends with was ever watched.
+func (r *Requests) Watched(suffix string) bool {
+	return slices.ContainsFunc(r.All(), func(sent Request) bool { return sent.Watch && strings.HasSuffix(sent.Path, suffix) })
+}
+
+// Forget drops what was sent so far.
+func (r *Requests) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent = nil
+}
+
+// All returns what was sent since the last call of Forget, in order.
+func (r *Requests) All() []Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.sent)
+}
+
+// Single returns All without watches.
+func (r *Requests) Single() []Request {
+	return slices.DeleteFunc(r.All(), func(sent Request) bool { return sent.Watch })
+}
+
+// RoundTripper is a function as a transport.
+type RoundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (r RoundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
