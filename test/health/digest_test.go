@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -164,7 +165,7 @@ func (f *fixture) wantNoPatches() {
 	}
 	f.staysTrue(2*time.Second, "nothing is written to the target cluster", func() string {
 		for _, sent := range f.manager.target.All() {
-			if sent.Method != "GET" {
+			if sent.Method != http.MethodGet {
 				return sent.String()
 			}
 		}

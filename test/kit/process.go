@@ -51,14 +51,14 @@ type Process struct {
 	WebhookPort     int
 }
 
-// Command returns a resource-manager that is not started yet, and what it is going to write.
+// Command returns a resource-manager that is not started yet, and what it is going to write. It is killed when the test ends.
 func Command(tb testing.TB, config string) (*exec.Cmd, *Output) {
 	tb.Helper()
 	path, err := Binary()
 	Must(tb, err)
 	file := filepath.Join(tb.TempDir(), "config.yaml")
 	Must(tb, os.WriteFile(file, []byte(config), 0o600))
-	command := exec.Command(path, "--config", file)
+	command := exec.CommandContext(tb.Context(), path, "--config", file)
 	log := &Output{}
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -101,7 +101,6 @@ func StartManagerWith(tb testing.TB, kubeconfig []byte, config string, tune ...f
 	}
 	Must(tb, p.Command.Start())
 	tb.Cleanup(func() {
-		_ = p.Command.Process.Kill()
 		_, _ = p.Command.Process.Wait()
 		if tb.Failed() {
 			tb.Logf("log of the resource-manager:\n%s", p.Written)
@@ -133,7 +132,7 @@ func (p *Process) Get(address, path string) (status int, body string) {
 	if err != nil {
 		return 0, ""
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		return 0, ""

@@ -1,0 +1,118 @@
+// Package admit makes admission handlers of functions over objects. The functions decide; this package decodes, finds the smallest
+// patch, and words the answers.
+package admit
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// Mutation changes an object of a request in place, or leaves it as it is. An error of Refuse or Unavailable is told to the
+// client in its own words, any other one as an internal error.
+type Mutation[T client.Object] func(ctx context.Context, request *admission.Request, object T) error
+
+// Mutating returns a handler that answers with the patch of what a mutation changes. It acts on creations and updates of objects
+// and allows everything else as it is.
+//
+// The patch is the difference of the object before and after the mutation, both in the form of type T, so that fields that T does
+// not know stay as they are.
+func Mutating[T client.Object](newObject func() T, mutate Mutation[T]) admission.Handler {
+	return handler(func(ctx context.Context, request *admission.Request) admission.Response {
+		if !writesObject(request) {
+			return admission.Allowed("")
+		}
+		object := newObject()
+		if err := json.Unmarshal(request.Object.Raw, object); err != nil {
+			return malformed(request, err)
+		}
+		// Not the bytes of the request: those of T lack what T does not know, which a difference would remove.
+		before, err := json.Marshal(object)
+		if err != nil {
+			return answer(request, err)
+		}
+		if err := mutate(ctx, request, object); err != nil {
+			return answer(request, err)
+		}
+		patch, err := difference(before, object)
+		if err != nil {
+			return answer(request, err)
+		}
+		return patched(patch)
+	})
+}
+
+// Validation objects to a request, or returns nil. An error of Refuse or Unavailable is told to the client in its own words, any
+// other one as an internal error.
+type Validation func(ctx context.Context, request *admission.Request) error
+
+// Validating returns a handler that allows what a validation does not object to.
+func Validating(validate Validation) admission.Handler {
+	return handler(func(ctx context.Context, request *admission.Request) admission.Response {
+		if err := validate(ctx, request); err != nil {
+			return answer(request, err)
+		}
+		return admission.Allowed("")
+	})
+}
+
+// ByKind returns a handler that leaves each request to the handler of its kind (as the webhook's rules name it, of any version) and
+// allows other kinds as they are.
+func ByKind(handlers map[schema.GroupKind]admission.Handler) admission.Handler {
+	return handler(func(ctx context.Context, request *admission.Request) admission.Response {
+		responsible, found := handlers[schema.GroupKind{Group: request.Kind.Group, Kind: request.Kind.Kind}]
+		if !found {
+			return admission.Allowed("")
+		}
+		return responsible.Handle(ctx, *request)
+	})
+}
+
+// handler is a function as a handler.
+type handler func(ctx context.Context, request *admission.Request) admission.Response
+
+// Handle calls the function.
+func (h handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	return h(ctx, &request)
+}
+
+// writesObject tells whether a request creates or updates an object itself, not one of its subresources.
+func writesObject(request *admission.Request) bool {
+	return request.SubResource == "" &&
+		slices.Contains([]admissionv1.Operation{admissionv1.Create, admissionv1.Update}, request.Operation)
+}
+
+func difference(before []byte, object runtime.Object) ([]jsonpatch.Operation, error) {
+	after, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encode the changed object: %w", err)
+	}
+	patch, err := jsonpatch.CreatePatch(before, after)
+	if err != nil {
+		return nil, fmt.Errorf("find what has changed: %w", err)
+	}
+	return patch, nil
+}
+
+// patched allows a request with a patch, or as it is if the patch is empty.
+func patched(patch []jsonpatch.Operation) admission.Response {
+	if len(patch) == 0 {
+		return admission.Allowed("")
+	}
+	return admission.Response{Patches: patch, AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
+}
+
+// malformed refuses a request whose object cannot be read. The error may repeat the object, so it is not told.
+func malformed(request *admission.Request, _ error) admission.Response {
+	return answer(request, Refuse(http.StatusBadRequest, "the object is no valid %s of version %s: its fields do not have the types of the API",
+		request.Kind.Kind, schema.GroupVersion{Group: request.Kind.Group, Version: request.Kind.Version}))
+}

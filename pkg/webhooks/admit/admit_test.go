@@ -1,0 +1,142 @@
+package admit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","fromTheFuture":1},
+  "spec":{"future":{"a":1},"containers":[{"name":"one","image":"x","future":true,"env":[{"name":"A","value":"1","future":2}]},{"name":"two","image":"y","future":true}]}}`
+
+func request(object string) admission.Request {
+	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		UID: "1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Name: "a", Namespace: "b",
+		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(object)},
+	}}
+}
+
+func newPod() *corev1.Pod { return &corev1.Pod{} }
+
+// TestMinimalPatch: only what the mutation changes is in the patch, and fields that the type does not know stay.
+func TestMinimalPatch(t *testing.T) {
+	handler := Mutating(newPod, func(_ context.Context, _ *admission.Request, pod *corev1.Pod) error {
+		pod.Labels = map[string]string{"a/b": "c"}
+		pod.Spec.SchedulerName = "bin-packing"
+		for i := range pod.Spec.Containers {
+			pod.Spec.Containers[i].Env = append(pod.Spec.Containers[i].Env, corev1.EnvVar{Name: "B", Value: "2"})
+		}
+		return nil
+	})
+	response := handler.Handle(t.Context(), request(pod))
+	if !response.Allowed || len(response.Patches) != 4 {
+		t.Fatalf("the response is %+v", response)
+	}
+	encoded, err := json.Marshal(response.Patches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatch.DecodePatch(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := patch.Apply([]byte(pod))
+	if err != nil {
+		t.Fatalf("%v: %s", err, encoded)
+	}
+	const want = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","fromTheFuture":1,"labels":{"a/b":"c"}},
+  "spec":{"future":{"a":1},"schedulerName":"bin-packing","containers":[
+    {"name":"one","image":"x","future":true,"env":[{"name":"A","value":"1","future":2},{"name":"B","value":"2"}]},
+    {"name":"two","image":"y","future":true,"env":[{"name":"B","value":"2"}]}]}}`
+	if !jsonpatch.Equal(got, []byte(want)) {
+		t.Errorf("the patch %s makes %s", encoded, got)
+	}
+}
+
+func TestWhatIsLeftAlone(t *testing.T) {
+	changes := Mutating(newPod, func(_ context.Context, _ *admission.Request, pod *corev1.Pod) error {
+		pod.Spec.SchedulerName = "other"
+		return nil
+	})
+	unchanged := Mutating(newPod, func(context.Context, *admission.Request, *corev1.Pod) error { return nil })
+	deletion, status := request(""), request(pod)
+	deletion.Operation, status.SubResource = admissionv1.Delete, "status"
+	byKind := ByKind(map[schema.GroupKind]admission.Handler{{Group: "apps", Kind: "Deployment"}: changes})
+	for name, test := range map[string]struct {
+		handler admission.Handler
+		request admission.Request
+	}{
+		"nothing to change": {unchanged, request(pod)}, "a deletion": {changes, deletion}, "a status": {changes, status},
+		"another kind": {byKind, request(pod)},
+	} {
+		if response := test.handler.Handle(t.Context(), test.request); !response.Allowed || len(response.Patches) > 0 {
+			t.Errorf("%s: the response is %+v", name, response)
+		}
+	}
+	if response := ByKind(map[schema.GroupKind]admission.Handler{{Kind: "Pod"}: changes}).Handle(t.Context(), request(pod)); len(response.Patches) != 1 {
+		t.Errorf("the handler of the kind is not asked: %+v", response)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil).Status()
+	cause := errors.New("the cause")
+	for name, test := range map[string]struct {
+		err     error
+		code    int32
+		reason  metav1.StatusReason
+		message string
+		retry   bool
+	}{
+		"own words":   {Refuse(http.StatusForbidden, "annotation %q: %w", "x", cause), 403, metav1.StatusReasonForbidden, `annotation "x": the cause`, false},
+		"wrapped":     {fmt.Errorf("more: %w", Refuse(400, "bad")), 400, metav1.StatusReasonBadRequest, "bad", false},
+		"status":      {RefuseWith(invalid), 422, metav1.StatusReasonInvalid, invalid.Message, false},
+		"unavailable": {Unavailable("no nodes yet: %w", cause), 503, metav1.StatusReasonServiceUnavailable, "no nodes yet: the cause", true},
+		"late": {
+			context.DeadlineExceeded, 503, metav1.StatusReasonServiceUnavailable,
+			`Pod "a" in namespace "b" could not be checked in time: context deadline exceeded`, true,
+		},
+		"any other": {cause, 500, metav1.StatusReasonInternalError, `Pod "a" in namespace "b" could not be checked: the cause`, false},
+	} {
+		mutating := Mutating(newPod, func(context.Context, *admission.Request, *corev1.Pod) error { return test.err })
+		validating := Validating(func(context.Context, *admission.Request) error { return test.err })
+		for _, handler := range []admission.Handler{mutating, validating} {
+			response := handler.Handle(t.Context(), request(pod))
+			got := response.Result
+			if response.Allowed || got.Code != test.code || got.Reason != test.reason || got.Message != test.message ||
+				(got.Details != nil && got.Details.RetryAfterSeconds > 0) != test.retry {
+				t.Errorf("%s: the response is %+v", name, response)
+			}
+		}
+	}
+	if !IsRefusal(fmt.Errorf("x: %w", Refuse(400, "bad"))) || IsRefusal(cause) || !errors.Is(Refuse(400, "x: %w", cause), cause) {
+		t.Error("errors are not told apart")
+	}
+}
+
+// TestMalformedObject: what cannot be read is refused, without its content.
+func TestMalformedObject(t *testing.T) {
+	handler := Mutating(newPod, func(context.Context, *admission.Request, *corev1.Pod) error { return nil })
+	for _, object := range []string{"", "null", "[]", `"text"`, `{"spec":{"containers":"top-secret"}}`, `{"metadata":{"labels":{"a":1}}}`, `{`} {
+		response := handler.Handle(t.Context(), request(object))
+		if object == "null" {
+			continue // an empty object, which is none of this package's business
+		}
+		const want = "the object is no valid Pod of version v1: its fields do not have the types of the API"
+		if response.Allowed || response.Result.Code != http.StatusBadRequest || response.Result.Message != want {
+			t.Errorf("%s: the response is %+v", object, response)
+		}
+	}
+}
