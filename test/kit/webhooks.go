@@ -34,8 +34,11 @@ func ServeWebhooks(tb testing.TB, handlers map[string]http.Handler) *Webhooks {
 		mux.Handle(path, handler)
 	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // which ends with the error that it was closed
+	}()
 	tb.Cleanup(func() {
 		Must(tb, server.Close())
 		<-served
