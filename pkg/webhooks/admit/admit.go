@@ -4,13 +4,11 @@ package admit
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,8 +22,8 @@ type Mutation[T client.Object] func(ctx context.Context, request *admission.Requ
 // Mutating returns a handler that answers with the patch of what a mutation changes. It acts on creations and updates of objects
 // and allows everything else as it is.
 //
-// The patch is the difference of the object before and after the mutation, both in the form of type T, so that fields that T does
-// not know stay as they are.
+// The patch has what the mutation changes and nothing else: fields that T does not know, or writes in another form, stay as they were
+// sent.
 func Mutating[T client.Object](newObject func() T, mutate Mutation[T]) admission.Handler {
 	return handler(func(ctx context.Context, request *admission.Request) admission.Response {
 		if !writesObject(request) {
@@ -35,7 +33,6 @@ func Mutating[T client.Object](newObject func() T, mutate Mutation[T]) admission
 		if err := json.Unmarshal(request.Object.Raw, object); err != nil {
 			return malformed(request, err)
 		}
-		// Not the bytes of the request: those of T lack what T does not know, which a difference would remove.
 		before, err := json.Marshal(object)
 		if err != nil {
 			return answer(request, err)
@@ -43,7 +40,11 @@ func Mutating[T client.Object](newObject func() T, mutate Mutation[T]) admission
 		if err := mutate(ctx, request, object); err != nil {
 			return answer(request, err)
 		}
-		patch, err := difference(before, object)
+		after, err := json.Marshal(object)
+		if err != nil {
+			return answer(request, err)
+		}
+		patch, err := difference(request.Object.Raw, before, after)
 		if err != nil {
 			return answer(request, err)
 		}
@@ -89,18 +90,6 @@ func (h handler) Handle(ctx context.Context, request admission.Request) admissio
 func writesObject(request *admission.Request) bool {
 	return request.SubResource == "" &&
 		slices.Contains([]admissionv1.Operation{admissionv1.Create, admissionv1.Update}, request.Operation)
-}
-
-func difference(before []byte, object runtime.Object) ([]jsonpatch.Operation, error) {
-	after, err := json.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("encode the changed object: %w", err)
-	}
-	patch, err := jsonpatch.CreatePatch(before, after)
-	if err != nil {
-		return nil, fmt.Errorf("find what has changed: %w", err)
-	}
-	return patch, nil
 }
 
 // patched allows a request with a patch, or as it is if the patch is empty.

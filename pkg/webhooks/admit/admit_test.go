@@ -9,6 +9,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -137,6 +138,38 @@ func TestMalformedObject(t *testing.T) {
 		const want = "the object is no valid Pod of version v1: its fields do not have the types of the API"
 		if response.Allowed || response.Result.Code != http.StatusBadRequest || response.Result.Message != want {
 			t.Errorf("%s: the response is %+v", object, response)
+		}
+	}
+}
+
+// TestPatchOfWhatWasNotSent: the type has fields where the request has none, and writes values in forms of its own.
+func TestPatchOfWhatWasNotSent(t *testing.T) {
+	handler := Mutating(func() *appsv1.Deployment { return &appsv1.Deployment{} }, func(_ context.Context, _ *admission.Request, deployment *appsv1.Deployment) error {
+		deployment.Spec.Template.Spec.SchedulerName = "other"
+		deployment.Spec.Template.Spec.Tolerations = nil
+		return nil
+	})
+	for sent, want := range map[string]string{
+		`{}`:                       `{"spec":{"template":{"spec":{"schedulerName":"other"}}}}`,
+		`{"spec":null}`:            `{"spec":{"template":{"spec":{"schedulerName":"other"}}}}`,
+		`{"spec":{"template":{}}}`: `{"spec":{"template":{"spec":{"schedulerName":"other"}}}}`,
+		`{"spec":{"template":{"spec":{"tolerations":[{"key":"a"}],"containers":[{"resources":{"limits":{"cpu":"1000m"}}}]}}}}`: `{"spec":{"template":{"spec":{"schedulerName":"other","containers":[{"resources":{"limits":{"cpu":"1000m"}}}]}}}}`,
+	} {
+		response := handler.Handle(t.Context(), request(sent))
+		encoded, err := json.Marshal(response.Patches)
+		if err != nil {
+			t.Fatal(err)
+		}
+		patch, err := jsonpatch.DecodePatch(encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := patch.Apply([]byte(sent))
+		if err != nil {
+			t.Fatalf("%s: %v: %s", sent, err, encoded)
+		}
+		if !jsonpatch.Equal(got, []byte(want)) {
+			t.Errorf("%s becomes %s, want %s", sent, got, want)
 		}
 	}
 }

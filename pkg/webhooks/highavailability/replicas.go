@@ -1,0 +1,55 @@
+package highavailability
+
+import (
+	"net/http"
+	"strconv"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+)
+
+// wantedReplicas returns how many replicas an object is to have; nil if that is not set for it.
+func wantedReplicas(object metav1.Object, failureTolerance *string) (*int32, error) {
+	component := object.GetLabels()[LabelType]
+	if component == "" {
+		return nil, nil //nolint:nilnil // nothing to set is no error
+	}
+	if text, found := object.GetAnnotations()[AnnotationReplicas]; found {
+		replicas, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || replicas < 0 {
+			return nil, admit.Refuse(http.StatusBadRequest, "the annotation %s is %q, but must be a whole number from 0 to 2147483647", AnnotationReplicas, text)
+		}
+		return ptr.To(int32(replicas)), nil
+	}
+	if component == typeController && failureTolerance != nil && *failureTolerance == "" {
+		return ptr.To[int32](1), nil
+	}
+	return ptr.To[int32](2), nil
+}
+
+// setReplicas sets replicas to what is wanted. Zero stays, since it means hibernation, as does more than is wanted if an autoscaler
+// sees to it.
+func setReplicas(replicas *int32, wanted *int32, autoscaled bool) *int32 {
+	switch {
+	case wanted == nil, replicas == nil, *replicas == 0, autoscaled && *replicas >= *wanted:
+		return replicas
+	default:
+		return wanted
+	}
+}
+
+// setBounds raises the bounds of an autoscaler to the wanted replicas.
+func setBounds(spec *autoscalingv2.HorizontalPodAutoscalerSpec, wanted *int32) {
+	if wanted == nil || spec.MinReplicas == nil || *spec.MinReplicas == 0 {
+		return
+	}
+	if *spec.MinReplicas < *wanted {
+		spec.MinReplicas = wanted
+	}
+	if spec.MaxReplicas < *spec.MinReplicas {
+		spec.MaxReplicas = *wanted
+	}
+}

@@ -1,0 +1,66 @@
+package webhooks
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// Decisions of admission webhooks, as values of a label.
+const (
+	decisionAllowed     = "allowed"
+	decisionPatched     = "patched"
+	decisionDenied      = "denied"
+	decisionUnavailable = "unavailable"
+	decisionError       = "error"
+)
+
+// Metrics count what admission webhooks decide. How long they take, and panics, are counted by controller-runtime's server.
+type Metrics struct {
+	decisions *prometheus.CounterVec
+}
+
+// NewMetrics returns metrics that are registered with a registry.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	metrics := &Metrics{decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "resource_manager", Name: "webhook_decisions_total",
+		Help: "Requests that admission webhooks allowed as they were, patched, denied, put off as facts were missing, or failed on.",
+	}, []string{"webhook", "decision"})}
+	registry.MustRegister(metrics.decisions)
+	return metrics
+}
+
+// observe returns a handler that counts what an admission webhook decides.
+func (m *Metrics) observe(row Webhook, handler http.Handler) http.Handler {
+	served, is := handler.(*admission.Webhook)
+	if !is {
+		return handler
+	}
+	for _, decision := range []string{decisionAllowed, decisionPatched, decisionDenied, decisionUnavailable, decisionError} {
+		m.decisions.WithLabelValues(row.Name, decision)
+	}
+	decide := served.Handler
+	served.Handler = admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+		response := decide.Handle(ctx, request)
+		m.decisions.WithLabelValues(row.Name, decisionOf(response)).Inc()
+		return response
+	})
+	return served
+}
+
+func decisionOf(response admission.Response) string {
+	switch {
+	case response.Allowed && len(response.Patches) > 0:
+		return decisionPatched
+	case response.Allowed:
+		return decisionAllowed
+	case response.Result != nil && response.Result.Code == http.StatusServiceUnavailable:
+		return decisionUnavailable
+	case response.Result != nil && response.Result.Code == http.StatusInternalServerError:
+		return decisionError
+	default:
+		return decisionDenied
+	}
+}

@@ -1,0 +1,92 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+)
+
+// Informers are caches that are filled on demand.
+type Informers interface {
+	cache.Informers
+}
+
+// Register has a server serve webhooks, and the caches that they read filled. The check that it returns fails until these are; an
+// error says which webhook cannot be served.
+func Register(ctx context.Context, server webhook.Server, webhooks []Webhook, facts Facts, informers Informers, metrics *Metrics,
+) (ready func() error, err error) {
+	var all []waiting
+	for _, row := range webhooks {
+		handler, err := row.New(facts)
+		if err != nil {
+			return nil, fmt.Errorf("webhook %s: %w", row.Name, err)
+		}
+		caches := waiting{webhook: row.Name}
+		for _, object := range row.Reads {
+			informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+			if err != nil {
+				return nil, fmt.Errorf("webhook %s: cache of %T: %w", row.Name, object, err)
+			}
+			caches.synced = append(caches.synced, informer.HasSynced)
+		}
+		all = append(all, caches)
+		server.Register(row.Path, caches.before(row, metrics.observe(row, handler)))
+	}
+	return func() error {
+		for _, caches := range all {
+			if err := caches.check(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// waiting is a webhook that waits for caches.
+type waiting struct {
+	webhook string
+	synced  []func() bool
+}
+
+func (w waiting) check() error {
+	for _, synced := range w.synced {
+		if !synced() {
+			return fmt.Errorf("the caches of the webhook %s are not filled yet", w.webhook)
+		}
+	}
+	return nil
+}
+
+// before returns a handler that has another one asked only when the caches are filled. Until then, a request that must not go on
+// without an answer is refused with a status that has clients try again; any other one is not answered, which lets it go on.
+func (w waiting) before(row Webhook, handler http.Handler) http.Handler {
+	if len(w.synced) == 0 {
+		return handler
+	}
+	var refuse http.Handler = http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
+		http.Error(writer, w.check().Error(), http.StatusServiceUnavailable)
+	})
+	if row.Calls != nil && row.Calls.FailurePolicy == admissionregistrationv1.Fail {
+		refuse = &admission.Webhook{Handler: admit.Validating(func(context.Context, *admission.Request) error {
+			if err := w.check(); err != nil {
+				return admit.Unavailable("%w", err)
+			}
+			return admit.Unavailable("the caches of the webhook %s have just been filled", w.webhook)
+		})}
+	}
+	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		if w.check() == nil {
+			handler.ServeHTTP(writer, request)
+			return
+		}
+		refuse.ServeHTTP(writer, request)
+	})
+}
