@@ -110,8 +110,8 @@ func TestStuckRollout(t *testing.T) {
 	mr := f.eventuallySays(managed, unhealthy(resourcesv1alpha1.ReasonRolloutStuck, "The rollout takes longer than 3s: Deployment"),
 		progressing("DeploymentProgressing", ""))
 	rolling, stuck := conditionOf(mr, resourcesv1alpha1.ResourcesProgressing), conditionOf(mr, resourcesv1alpha1.ResourcesHealthy)
-	if took := stuck.LastTransitionTime.Sub(rolling.LastTransitionTime.Time); took < 3*time.Second || took > 8*time.Second {
-		t.Errorf("a rollout counted as stuck after %s, want about 3s", took)
+	if took := stuck.LastTransitionTime.Sub(rolling.LastTransitionTime.Time); took < 3*time.Second {
+		t.Errorf("a rollout counted as stuck after %s, want at least 3s", took)
 	}
 	f.update(managed, workload("Deployment", "replicas: 1", "hostname: new"))
 	f.eventuallySays(managed, isHealthy, isRolledOut)
