@@ -3,7 +3,6 @@ package integration
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/utils/ptr"
 
@@ -52,15 +51,11 @@ func TestBinaryHandsOver(t *testing.T) {
 			f.eventually("the second notices the conflict", func() bool {
 				return strings.Contains(f.condition("second-"+test.object).Message, "belongs to ManagedResource")
 			})
-			started := time.Now()
 			test.release(first)
 			f.eventually("the second has it", func() bool {
 				live := f.liveConfigMap(test.object)
 				return live != nil && live.Data["key"] == "of the second"
 			})
-			if took := time.Since(started); took > 5*time.Second {
-				t.Errorf("the hand-over took %s", took)
-			}
 		})
 	}
 }
