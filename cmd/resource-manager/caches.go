@@ -11,6 +11,7 @@ import (
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
 // cacheOptions restricts the cache to the configured namespaces and keeps nothing of Secrets but their names and
@@ -30,13 +31,13 @@ func cacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Opt
 	return inNamespaces(options, config.SourceClientConnection.Namespaces)
 }
 
-// targetCacheOptions restricts the cache to the configured namespaces and keeps of HorizontalPodAutoscalers what they
-// scale.
+// targetCacheOptions restricts the cache to the configured namespaces and keeps of objects what the parts need that read them.
 func targetCacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Options {
 	options := cache.Options{
 		SyncPeriod: ptr.To(config.TargetClientConnection.CacheResyncPeriod.Duration),
 		ByObject: map[client.Object]cache.ByObject{
-			&autoscalingv2.HorizontalPodAutoscaler{}: {Transform: keepScaleTarget},
+			&autoscalingv2.HorizontalPodAutoscaler{}: {Transform: keepScale},
+			&corev1.Namespace{}:                      {Transform: keepMarks},
 		},
 	}
 	return inNamespaces(options, config.TargetClientConnection.Namespaces)
@@ -54,18 +55,36 @@ func inNamespaces(options cache.Options, namespaces []string) cache.Options {
 	return options
 }
 
-func keepScaleTarget(obj any) (any, error) {
+// keepScale keeps what a HorizontalPodAutoscaler scales, for ManagedResources, and its upper bound, for the webhook for highly available
+// workloads.
+func keepScale(obj any) (any, error) {
 	autoscaler, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
 	if !ok {
 		return obj, nil
 	}
 	return &autoscalingv2.HorizontalPodAutoscaler{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: autoscaler.Namespace, Name: autoscaler.Name,
-			UID: autoscaler.UID, ResourceVersion: autoscaler.ResourceVersion,
+		ObjectMeta: identityOf(autoscaler.ObjectMeta),
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscaler.Spec.ScaleTargetRef, MaxReplicas: autoscaler.Spec.MaxReplicas,
 		},
-		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: autoscaler.Spec.ScaleTargetRef},
 	}, nil
+}
+
+// keepMarks keeps the annotations of a Namespace that the webhook for highly available workloads reads.
+func keepMarks(obj any) (any, error) {
+	namespace, ok := obj.(*corev1.Namespace)
+	if !ok {
+		return obj, nil
+	}
+	kept := &corev1.Namespace{ObjectMeta: identityOf(namespace.ObjectMeta)}
+	kept.Annotations = only(namespace.Annotations, highavailability.AnnotationFailureTolerance, highavailability.AnnotationZones,
+		highavailability.AnnotationZonePinning)
+	return kept, nil
+}
+
+// identityOf keeps what tells objects and their versions apart.
+func identityOf(meta metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion}
 }
 
 func keepNameAndVersion(obj any) (any, error) {

@@ -64,7 +64,6 @@ func warnOfMissingParts(log logr.Logger, config *configv1alpha1.ResourceManagerC
 		"controllers.tokenInvalidator":             controllers.TokenInvalidator.Enabled,
 		"webhooks.crdDeletionProtection":           webhooks.CRDDeletionProtection.Enabled,
 		"webhooks.extensionValidation":             webhooks.ExtensionValidation.Enabled,
-		"webhooks.highAvailabilityConfig":          webhooks.HighAvailabilityConfig.Enabled,
 		"webhooks.kubernetesServiceHost":           webhooks.KubernetesServiceHost.Enabled,
 		"webhooks.systemComponentsConfig":          webhooks.SystemComponentsConfig.Enabled,
 		"webhooks.podKubeAPIServerLoadBalancing":   webhooks.PodKubeAPIServerLoadBalancing.Enabled,

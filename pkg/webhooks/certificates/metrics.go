@@ -1,0 +1,40 @@
+package certificates
+
+import (
+	"crypto/tls"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+)
+
+// Metrics tell how long the certificate of the webhooks is valid.
+type Metrics struct {
+	expiry prometheus.Gauge
+}
+
+// NewMetrics returns metrics that are registered with a registry.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	metrics := &Metrics{expiry: prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: "resource_manager", Name: "webhook_certificate_expiry_timestamp_seconds",
+		Help: "When the certificate that webhooks are served with expires; 0 while there is none.",
+	})}
+	registry.MustRegister(metrics.expiry)
+	return metrics
+}
+
+// serve notes that a certificate is served from now on.
+func (m *Metrics) serve(certificate *tls.Certificate, log logr.Logger, now clock.PassiveClock) {
+	leaf := leafOf(certificate)
+	if leaf == nil {
+		return
+	}
+	m.expiry.Set(float64(leaf.NotAfter.Unix()))
+	log = log.WithValues("serial", leaf.SerialNumber.String(), "dnsNames", leaf.DNSNames, "expires", leaf.NotAfter.UTC().Format(time.RFC3339))
+	if now.Now().After(leaf.NotAfter) {
+		log.Error(nil, "The certificate of the webhooks has expired, API servers refuse it: renew it")
+		return
+	}
+	log.Info("Serving webhooks with a certificate", "validFor", remaining(leaf, now.Now()))
+}
