@@ -49,6 +49,9 @@ type Process struct {
 	// Health and Metrics are addresses, host and port, of its servers; WebhookPort is the one for webhooks.
 	Health, Metrics string
 	WebhookPort     int
+	// Certificates is the directory of the certificate for webhooks, which Authority has issued.
+	Certificates string
+	Authority    *Authority
 }
 
 // Command returns a resource-manager that is not started yet, and what it is going to write. It is killed when the test ends.
@@ -81,20 +84,24 @@ targetClientConnection: `+connection+`
 server:
   healthProbes: {bindAddress: 127.0.0.1, port: $HEALTH_PORT}
   metrics: {bindAddress: 127.0.0.1, port: $METRICS_PORT}
-  webhooks: {bindAddress: 127.0.0.1, port: $WEBHOOK_PORT}
+  webhooks: {bindAddress: 127.0.0.1, port: $WEBHOOK_PORT, tls: {serverCertDir: $CERTIFICATES}}
 `+extra)
 }
 
-// StartManagerWith is StartManager with a whole configuration, in which $KUBECONFIG, $HEALTH_PORT, $METRICS_PORT and $WEBHOOK_PORT
-// are replaced, and with changes of the command before it is started.
+// StartManagerWith is StartManager with a whole configuration, in which $KUBECONFIG, $HEALTH_PORT, $METRICS_PORT, $WEBHOOK_PORT and
+// $CERTIFICATES are replaced, and with changes of the command before it is started.
 func StartManagerWith(tb testing.TB, kubeconfig []byte, config string, tune ...func(*exec.Cmd)) *Process {
 	tb.Helper()
 	file := filepath.Join(tb.TempDir(), "kubeconfig")
 	Must(tb, os.WriteFile(file, kubeconfig, 0o600))
-	health, metrics, webhook := freePort(tb), freePort(tb), freePort(tb)
+	health, metrics := freePort(tb), freePort(tb)
+	p := &Process{
+		TB: tb, Health: local(health), Metrics: local(metrics), WebhookPort: freePort(tb),
+		Certificates: tb.TempDir(), Authority: NewAuthority(tb),
+	}
+	p.Authority.Issue(tb, p.Certificates, time.Now().Add(time.Hour))
 	config = strings.NewReplacer("$KUBECONFIG", file, "$HEALTH_PORT", strconv.Itoa(health), "$METRICS_PORT", strconv.Itoa(metrics),
-		"$WEBHOOK_PORT", strconv.Itoa(webhook)).Replace(config)
-	p := &Process{TB: tb, Health: local(health), Metrics: local(metrics), WebhookPort: webhook}
+		"$WEBHOOK_PORT", strconv.Itoa(p.WebhookPort), "$CERTIFICATES", p.Certificates).Replace(config)
 	p.Command, p.Written = Command(tb, config)
 	for _, change := range tune {
 		change(p.Command)
@@ -138,6 +145,15 @@ func (p *Process) Get(address, path string) (status int, body string) {
 		return 0, ""
 	}
 	return response.StatusCode, string(text)
+}
+
+// ReadAll reads the body of a response and closes it.
+func ReadAll(tb testing.TB, body io.ReadCloser) string {
+	tb.Helper()
+	text, err := io.ReadAll(body)
+	Must(tb, err)
+	Must(tb, body.Close())
+	return string(text)
 }
 
 // Stop asks the process to stop and checks that it does so without an error.

@@ -81,8 +81,11 @@ func ByKind(handlers map[schema.GroupKind]admission.Handler) admission.Handler {
 // handler is a function as a handler.
 type handler func(ctx context.Context, request *admission.Request) admission.Response
 
-// Handle calls the function.
+// Handle calls the function. What has no operation comes from no API server, and is refused.
 func (h handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	if request.Operation == "" {
+		return answer(&request, Refuse(http.StatusBadRequest, "this is no AdmissionReview with a request"))
+	}
 	return h(ctx, &request)
 }
 

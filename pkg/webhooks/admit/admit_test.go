@@ -127,6 +127,13 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+func TestNoRequest(t *testing.T) {
+	handler := Validating(func(context.Context, *admission.Request) error { return nil })
+	if response := handler.Handle(t.Context(), admission.Request{}); response.Allowed || response.Result.Code != http.StatusBadRequest {
+		t.Errorf("the response is %+v", response)
+	}
+}
+
 // TestMalformedObject: what cannot be read is refused, without its content.
 func TestMalformedObject(t *testing.T) {
 	handler := Mutating(newPod, func(context.Context, *admission.Request, *corev1.Pod) error { return nil })

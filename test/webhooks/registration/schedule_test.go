@@ -1,0 +1,182 @@
+package registration
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+func deployment(namespace, name string, replicas int32) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{highavailability.LabelType: "server"}},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: selectorOf(name), Template: templateOf(name)},
+	}
+}
+
+func statefulSet(namespace, name string, replicas int32) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{highavailability.LabelType: "server"}},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &replicas, Selector: selectorOf(name), Template: templateOf(name), PodManagementPolicy: appsv1.ParallelPodManagement,
+		},
+	}
+}
+
+func selectorOf(name string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+}
+
+func templateOf(name string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "main", Image: "example.org/image:1"}}, TerminationGracePeriodSeconds: new(int64),
+	}}
+}
+
+// placed waits until a number of Pods have nodes, and returns how many Pods each zone and each node has.
+func (f *fixture) placed(namespace, app string, count int) (zoned, hosted map[string]int) {
+	f.Helper()
+	kit.Eventually(f, fmt.Sprintf("%d Pods of %s run", count, app), func() string {
+		pods := &corev1.PodList{}
+		kit.Must(f, f.client.List(f.Context(), pods, client.InNamespace(namespace), client.MatchingLabels{"app": app}))
+		zoned, hosted = map[string]int{}, map[string]int{}
+		for _, pod := range pods.Items {
+			if pod.Spec.NodeName == "" || pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
+				continue
+			}
+			node := &corev1.Node{}
+			kit.Must(f, f.client.Get(f.Context(), client.ObjectKey{Name: pod.Spec.NodeName}, node))
+			zoned[node.Labels[corev1.LabelTopologyZone]]++
+			hosted[node.Name]++
+		}
+		if running := sum(hosted); running != count || len(pods.Items) != count {
+			return fmt.Sprintf("%d of %d Pods run, on nodes %v", running, len(pods.Items), hosted)
+		}
+		return ""
+	})
+	return zoned, hosted
+}
+
+func sum(counts map[string]int) int {
+	total := 0
+	for _, count := range counts {
+		total += count
+	}
+	return total
+}
+
+// uneven tells whether some zone or node has two Pods more than another one, of a number of them that should have some.
+func uneven(counts map[string]int, domains int) bool {
+	least, most := 1<<30, 0
+	for _, count := range counts {
+		least, most = min(least, count), max(most, count)
+	}
+	if len(counts) < domains {
+		least = 0
+	}
+	return most-least > 1
+}
+
+// TestPodsAreSpread: what the webhook makes of workloads has the scheduler put their Pods into the zones of the namespace, spread over
+// zones and nodes, when they are created, scaled and updated.
+func TestPodsAreSpread(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	namespace := f.namespace(map[string]string{
+		highavailability.AnnotationZones: "zone-0,zone-1,zone-2", highavailability.AnnotationFailureTolerance: "zone",
+	})
+	for name, workload := range map[string]client.Object{"deployed": deployment(namespace, "deployed", 1), "stateful": statefulSet(namespace, "stateful", 1)} {
+		kit.Must(t, f.client.Create(t.Context(), workload))
+		zoned, hosted := f.placed(namespace, name, 2)
+		t.Logf("%s, created with one replica: zones %v, nodes %v", name, zoned, hosted)
+		if len(zoned) != 2 || len(hosted) != 2 {
+			t.Errorf("%s: zones %v, nodes %v", name, zoned, hosted)
+		}
+		// Six replicas, by the annotation; with them one on each node.
+		patch := []byte(`{"metadata":{"annotations":{"` + highavailability.AnnotationReplicas + `":"6"}}}`)
+		kit.Must(t, f.client.Patch(t.Context(), workload, client.RawPatch("application/merge-patch+json", patch)))
+		zoned, hosted = f.placed(namespace, name, 6)
+		t.Logf("%s, six replicas: zones %v, nodes %v", name, zoned, hosted)
+		if uneven(zoned, zones) || uneven(hosted, nodes) {
+			t.Errorf("%s: zones %v, nodes %v", name, zoned, hosted)
+		}
+	}
+	update := []byte(`{"spec":{"template":{"metadata":{"labels":{"version":"2"}}}}}`)
+	kit.Must(t, f.client.Patch(t.Context(), deployment(namespace, "deployed", 1), client.RawPatch("application/merge-patch+json", update)))
+	kit.Eventually(t, "the Deployment is updated", func() string {
+		live := &appsv1.Deployment{}
+		kit.Must(t, f.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "deployed"}, live))
+		if live.Status.ObservedGeneration == live.Generation && live.Status.UpdatedReplicas == 6 && live.Status.Replicas == 6 && live.Status.ReadyReplicas == 6 {
+			return ""
+		}
+		return fmt.Sprintf("%+v", live.Status)
+	})
+	zoned, hosted := f.placed(namespace, "deployed", 6)
+	t.Logf("deployed, updated: zones %v, nodes %v", zoned, hosted)
+	if uneven(zoned, zones) {
+		t.Errorf("after a rolling update: zones %v, nodes %v", zoned, hosted)
+	}
+}
+
+// TestPodsStayInZones: pinned Pods run in the zones of the namespace only.
+func TestPodsStayInZones(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	namespace := f.namespace(map[string]string{highavailability.AnnotationZones: "zone-1", highavailability.AnnotationZonePinning: "true"})
+	workload := deployment(namespace, "pinned", 1)
+	workload.Annotations = map[string]string{highavailability.AnnotationReplicas: "4"}
+	kit.Must(t, f.client.Create(t.Context(), workload))
+	if zoned, hosted := f.placed(namespace, "pinned", 4); len(zoned) != 1 || zoned["zone-1"] != 4 || uneven(hosted, nodes/zones) {
+		t.Errorf("zones %v, nodes %v", zoned, hosted)
+	}
+}
+
+// TestWhatIsCalledFor: objects and namespaces that the webhook is not called for stay as they are, autoscalers are changed, and bad
+// annotations are refused with words that the client sees.
+func TestWhatIsCalledFor(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	namespace := f.namespace(nil)
+	skipped := deployment(namespace, "skipped", 1)
+	skipped.Labels[highavailability.LabelSkip] = "whatever"
+	kit.Must(t, f.client.Create(t.Context(), skipped))
+	elsewhere := deployment(kit.NewNamespace(t, f.client, "elsewhere", map[string]string{labelTest: t.Name()}), "elsewhere", 1)
+	kit.Must(t, f.client.Create(t.Context(), elsewhere))
+	for _, untouched := range []*appsv1.Deployment{skipped, elsewhere} {
+		if *untouched.Spec.Replicas != 1 {
+			t.Errorf("%s has %d replicas", untouched.Name, *untouched.Spec.Replicas)
+		}
+	}
+	autoscaler := &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "app", Labels: map[string]string{highavailability.LabelType: "server"}},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "scaled"},
+			MinReplicas:    ptr.To[int32](1), MaxReplicas: 5,
+		},
+	}
+	kit.Must(t, f.client.Create(t.Context(), autoscaler))
+	if *autoscaler.Spec.MinReplicas != 2 {
+		t.Errorf("the autoscaler keeps at least %d replicas", *autoscaler.Spec.MinReplicas)
+	}
+	kit.EventuallyTrue(t, "the webhook knows of the autoscaler", func() bool {
+		scaled := deployment(namespace, "scaled", 4)
+		kit.Must(t, f.client.Create(t.Context(), scaled, client.DryRunAll))
+		constraints := scaled.Spec.Template.Spec.TopologySpreadConstraints
+		return *scaled.Spec.Replicas == 4 && len(constraints) == 1
+	})
+	bad := deployment(namespace, "bad", 1)
+	bad.Annotations = map[string]string{highavailability.AnnotationReplicas: "many"}
+	const want = `admission webhook "high-availability-config.resources.gardener.cloud" denied the request: the annotation ` +
+		highavailability.AnnotationReplicas + ` is "many", but must be a whole number from 0 to 2147483647`
+	if err := f.client.Create(t.Context(), bad); kit.TextOf(err) != want {
+		t.Errorf("a bad annotation: %v", err)
+	}
+}
