@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net/http"
 
-	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -21,13 +21,13 @@ import (
 
 // addWebhooks serves the webhooks that are enabled, in every replica.
 func addWebhooks(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
-	targetCluster cluster.Cluster,
+	targetCluster cluster.Cluster, targetConfig *rest.Config,
 ) error {
 	enabled := webhooks.Enabled(webhooks.Table(), &config.Webhooks)
 	if len(enabled) == 0 {
 		return nil
 	}
-	server, err := webhookServer(mgr, config.Server.Webhooks, mgr.GetLogger().WithName("webhooks"))
+	server, err := webhookServer(ctx, mgr, config.Server.Webhooks, targetConfig)
 	if err != nil {
 		return err
 	}
@@ -46,21 +46,39 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, config *configv1alpha
 	)
 }
 
-// webhookServer returns a server with a certificate that is read again when it changes.
-func webhookServer(mgr manager.Manager, settings configv1alpha1.HTTPSServer, log logr.Logger) (webhook.Server, error) {
-	if settings.TLS.ServerCertDir == "" {
-		return nil, errors.New("webhooks are enabled, but there is no certificate to serve them with: " +
-			"name a directory with tls.crt and tls.key in server.webhooks.tls.serverCertDir")
-	}
-	certificate, err := certificates.FromDirectory(settings.TLS.ServerCertDir, certificates.NewMetrics(metrics.Registry), log, clock.RealClock{})
+// webhookServer returns a server with a certificate that is replaced while it runs.
+func webhookServer(ctx context.Context, mgr manager.Manager, settings configv1alpha1.HTTPSServer, targetConfig *rest.Config) (webhook.Server, error) {
+	certificate, err := webhookCertificate(ctx, mgr, settings.TLS, targetConfig)
 	if err != nil {
 		return nil, err
 	}
-	if err := mgr.Add(certificate); err != nil {
-		return nil, fmt.Errorf("watch the certificate of the webhooks: %w", err)
-	}
 	return webhook.NewServer(webhook.Options{
-		Host: settings.BindAddress, Port: settings.Port,
-		TLSOpts: []func(*tls.Config){certificates.Options(certificate.GetCertificate)},
+		Host: settings.BindAddress, Port: settings.Port, TLSOpts: []func(*tls.Config){certificates.Show(certificate)},
 	}), nil
+}
+
+// webhookCertificate returns what has the certificate: a directory, or the resource-manager itself.
+func webhookCertificate(ctx context.Context, mgr manager.Manager, settings configv1alpha1.TLSServer, targetConfig *rest.Config,
+) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	log, served := mgr.GetLogger().WithName("webhooks"), certificates.NewMetrics(metrics.Registry)
+	switch own := settings.SelfManaged; {
+	case own != nil:
+		managed, err := certificates.AddSelfManaged(ctx, mgr, targetConfig, certificates.Options{
+			Secret:   types.NamespacedName{Namespace: own.SecretNamespace, Name: own.SecretName},
+			DNSNames: own.DNSNames, Configurations: own.WebhookConfigurations,
+		}, served, log)
+		if err != nil {
+			return nil, err
+		}
+		return managed.Get, nil
+	case settings.ServerCertDir != "":
+		directory, err := certificates.FromDirectory(settings.ServerCertDir, served, log, clock.RealClock{})
+		if err != nil {
+			return nil, err
+		}
+		return directory.GetCertificate, mgr.Add(directory)
+	default:
+		return nil, errors.New("webhooks are enabled, but there is no certificate to serve them with: name a directory with tls.crt " +
+			"and tls.key in server.webhooks.tls.serverCertDir, or have one made by server.webhooks.tls.selfManaged")
+	}
 }

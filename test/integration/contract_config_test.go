@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/controlplane"
 )
 
 const (
@@ -177,6 +178,13 @@ func TestContractConfigurationTypes(t *testing.T) {
 	}
 }
 
+func freePort(tb testing.TB) int {
+	tb.Helper()
+	port, err := controlplane.FreePort()
+	must(tb, err)
+	return port
+}
+
 // TestContractCompleteConfiguration runs the binary with the complete example, and looks at what can be seen of it.
 func TestContractCompleteConfiguration(t *testing.T) {
 	f := newFixture(t)
@@ -187,7 +195,9 @@ func TestContractCompleteConfiguration(t *testing.T) {
 			"leaderElection.resourceNamespace": f.namespace, "leaderElection.resourceName": "my-lease", "leaderElection.leaseDuration": "12s",
 			"server.healthProbes.bindAddress": "127.0.0.1", "server.healthProbes.port": healthPort,
 			"server.metrics.bindAddress": "127.0.0.1", "server.metrics.port": metricsPort,
-			"controllers.clusterID": "identity", "controllers.resourceClass": "seed",
+			"server.webhooks.bindAddress": "127.0.0.1", "server.webhooks.port": int64(freePort(f)),
+			"server.webhooks.tls.selfManaged.secretNamespace": f.namespace,
+			"controllers.clusterID":                           "identity", "controllers.resourceClass": "seed",
 			// Under the name that the documents of gardener-resource-manager give it.
 			"controllers.managedResources": map[string]any{
 				"managedByLabelValue": "somebody", "maxSecretSize": "2Ki", "concurrentSyncs": int64(3),

@@ -50,8 +50,8 @@ func leafOf(certificate *tls.Certificate) *x509.Certificate {
 	return leaf
 }
 
-// Options returns what has a TLS server show the certificate of a function.
-func Options(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func(*tls.Config) {
+// Show has a TLS server show the certificate of a function.
+func Show(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func(*tls.Config) {
 	return func(config *tls.Config) {
 		config.MinVersion = tls.VersionTLS12
 		config.GetCertificate = get

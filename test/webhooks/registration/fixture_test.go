@@ -78,10 +78,15 @@ func (f *fixture) prepare() {
 // register has the API server call the webhooks, for namespaces of the test.
 func (f *fixture) register() {
 	f.Helper()
+	f.registerAt(fmt.Sprintf("https://127.0.0.1:%d", f.process.WebhookPort), f.process.Authority.Bundle())
+}
+
+// registerAt is register for a URL, with a bundle of certificates to trust, or none.
+func (f *fixture) registerAt(url string, bundle []byte) {
+	f.Helper()
 	config := &configv1alpha1.WebhooksConfiguration{}
 	config.HighAvailabilityConfig.Enabled = true
-	reach := webhooks.AtURL(fmt.Sprintf("https://127.0.0.1:%d", f.process.WebhookPort), f.process.Authority.Bundle())
-	configuration := webhooks.MutatingConfiguration(webhooks.Enabled(webhooks.Table(), config), webhooks.Placement{}, reach)
+	configuration := webhooks.MutatingConfiguration(webhooks.Enabled(webhooks.Table(), config), webhooks.Placement{}, webhooks.AtURL(url, bundle))
 	configuration.Name = strings.ToLower(f.Name())
 	for i := range configuration.Webhooks {
 		configuration.Webhooks[i].NamespaceSelector.MatchLabels = map[string]string{labelTest: f.Name()}
@@ -92,8 +97,7 @@ func (f *fixture) register() {
 	namespace := f.namespace(nil)
 	kit.EventuallyTrue(f, "the API server calls the webhook", func() bool {
 		probe := deployment(namespace, "probe", 2)
-		kit.Must(f, f.client.Create(f.Context(), probe, client.DryRunAll))
-		return len(probe.Spec.Template.Spec.TopologySpreadConstraints) > 0
+		return f.client.Create(f.Context(), probe, client.DryRunAll) == nil && len(probe.Spec.Template.Spec.TopologySpreadConstraints) > 0
 	})
 }
 

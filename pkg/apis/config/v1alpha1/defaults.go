@@ -41,6 +41,9 @@ func defaultLeaderElection(c *componentbaseconfigv1alpha1.LeaderElectionConfigur
 
 func defaultServer(c *ServerConfiguration) {
 	setIfZero(&c.Webhooks.Port, 9449)
+	if managed := c.Webhooks.TLS.SelfManaged; managed != nil && len(managed.WebhookConfigurations) == 0 {
+		managed.WebhookConfigurations = []string{"gardener-resource-manager"}
+	}
 	setIfNil(&c.HealthProbes, Server{})
 	setIfZero(&c.HealthProbes.Port, 8081)
 	setIfNil(&c.Metrics, Server{})

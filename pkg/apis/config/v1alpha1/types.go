@@ -99,4 +99,22 @@ type HTTPSServer struct {
 type TLSServer struct {
 	// ServerCertDir is the directory that holds tls.crt and tls.key. Default: empty.
 	ServerCertDir string `json:"serverCertDir"`
+	// SelfManaged has the resource-manager make its certificate and renew it. Default: nil. Rule: not together with
+	// serverCertDir. Trellis adds this field.
+	// +optional
+	SelfManaged *SelfManagedCertificate `json:"selfManaged,omitempty"`
+}
+
+// SelfManagedCertificate says where a certificate is kept that the resource-manager makes, and who has to trust it.
+type SelfManagedCertificate struct {
+	// SecretNamespace and SecretName name the Secret of the source cluster that holds certificates and keys.
+	// Rule: not empty.
+	SecretNamespace string `json:"secretNamespace"`
+	SecretName      string `json:"secretName"`
+	// DNSNames are those by which API servers reach the webhooks. Rule: at least one; DNS names (RFC 1123), "*." may be first.
+	DNSNames []string `json:"dnsNames"`
+	// WebhookConfigurations are the names of the MutatingWebhookConfigurations and ValidatingWebhookConfigurations of the
+	// target cluster that are told what to trust. Default: gardener-resource-manager.
+	// +optional
+	WebhookConfigurations []string `json:"webhookConfigurations,omitempty"`
 }

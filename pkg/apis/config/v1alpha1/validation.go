@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	componentbaseconfig "k8s.io/component-base/config"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
@@ -79,8 +80,34 @@ func explainLeaderElection(errs field.ErrorList, c *componentbaseconfigv1alpha1.
 
 func validateServers(c *ServerConfiguration, path *field.Path) field.ErrorList {
 	errs := validateServer(&c.Webhooks.Server, path.Child("webhooks"))
+	errs = append(errs, validateTLS(&c.Webhooks.TLS, path.Child("webhooks", "tls"))...)
 	errs = append(errs, validateServer(c.HealthProbes, path.Child("healthProbes"))...)
 	return append(errs, validateServer(c.Metrics, path.Child("metrics"))...)
+}
+
+func validateTLS(c *TLSServer, path *field.Path) field.ErrorList {
+	if c.SelfManaged == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	path = path.Child("selfManaged")
+	if c.ServerCertDir != "" {
+		errs = append(errs, field.Forbidden(path, "remove it, or serverCertDir: the certificate comes from one of them"))
+	}
+	for name, value := range map[string]string{"secretNamespace": c.SelfManaged.SecretNamespace, "secretName": c.SelfManaged.SecretName} {
+		if value == "" {
+			errs = append(errs, field.Required(path.Child(name), "must be set"))
+		}
+	}
+	if len(c.SelfManaged.DNSNames) == 0 {
+		errs = append(errs, field.Required(path.Child("dnsNames"), "must have the names by which API servers reach the webhooks"))
+	}
+	for i, name := range c.SelfManaged.DNSNames {
+		for _, message := range validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*.")) {
+			errs = append(errs, field.Invalid(path.Child("dnsNames").Index(i), name, message))
+		}
+	}
+	return errs
 }
 
 func validateServer(c *Server, path *field.Path) field.ErrorList {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -70,6 +71,13 @@ var invalidFiles = map[string]struct {
 		`controllers.nodeAgentReconciliationDelay.minDelay: Invalid value: "6m0s": must be at most maxDelay, which is 5m0s`}},
 	"token requestor": {"controllers: {tokenRequestor: {enabled: true, concurrentSyncs: 0}}", []string{
 		"controllers.tokenRequestor.concurrentSyncs: Invalid value: 0: must be at least 1"}},
+	"self-managed certificates": {"server: {webhooks: {tls: {serverCertDir: /tls, selfManaged: {dnsNames: [a_b, '*.example.org']}}}}", []string{
+		"server.webhooks.tls.selfManaged: Forbidden: remove it, or serverCertDir: the certificate comes from one of them",
+		`server.webhooks.tls.selfManaged.dnsNames[0]: Invalid value: "a_b": ` + strings.Join(validation.IsDNS1123Subdomain("a_b"), ""),
+		"server.webhooks.tls.selfManaged.secretName: Required value: must be set",
+		"server.webhooks.tls.selfManaged.secretNamespace: Required value: must be set"}},
+	"self-managed certificates without names": {"server: {webhooks: {tls: {selfManaged: {secretNamespace: a, secretName: b}}}}", []string{
+		"server.webhooks.tls.selfManaged.dnsNames: Required value: must have the names by which API servers reach the webhooks"}},
 	"tolerations of highly available pods": {"webhooks: {highAvailabilityConfig: {defaultNotReadyTolerationSeconds: -1, defaultUnreachableTolerationSeconds: -2}}", []string{
 		"webhooks.highAvailabilityConfig.defaultNotReadyTolerationSeconds: Invalid value: -1: must be at least 0",
 		"webhooks.highAvailabilityConfig.defaultUnreachableTolerationSeconds: Invalid value: -2: must be at least 0"}},

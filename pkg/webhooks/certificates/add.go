@@ -1,0 +1,156 @@
+package certificates
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// controllerName names the controller in logs and metrics.
+const controllerName = "webhook-certificates"
+
+// SelfManaged serves the certificate that a Keeper makes. The Keeper runs in the leader, every replica serves.
+type SelfManaged struct {
+	current atomic.Pointer[tls.Certificate]
+	metrics *Metrics
+	log     logr.Logger
+	clock   clock.PassiveClock
+}
+
+// Get returns the certificate; an error until there is one.
+func (s *SelfManaged) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if certificate := s.current.Load(); certificate != nil {
+		return certificate, nil
+	}
+	return nil, errors.New("there is no certificate for the webhooks yet")
+}
+
+// take serves the certificate of a Secret from now on, if it has another one.
+func (s *SelfManaged) take(secret *corev1.Secret) {
+	certificate, err := tls.X509KeyPair(secret.Data[certificateFile], secret.Data[keyFile])
+	if err != nil {
+		s.log.Error(nil, "The Secret of the webhooks has no certificate that fits its key; the one before is served on", "secret", client.ObjectKeyFromObject(secret).String())
+		return
+	}
+	if before := s.current.Swap(&certificate); before == nil || !slices.Equal(before.Certificate[0], certificate.Certificate[0]) {
+		s.metrics.serve(&certificate, s.log, s.clock)
+	}
+}
+
+// AddSelfManaged adds a Keeper to a manager, and returns what serves its certificate. It watches the one Secret in the source
+// cluster, and the metadata of the configurations in the target cluster.
+func AddSelfManaged(ctx context.Context, mgr manager.Manager, target *rest.Config, options Options, metrics *Metrics, log logr.Logger) (*SelfManaged, error) {
+	served := &SelfManaged{metrics: metrics, log: log, clock: clock.RealClock{}}
+	writes, err := newClients(mgr, target)
+	if err != nil {
+		return nil, err
+	}
+	secrets, configurations, err := newCaches(mgr, target, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(mgr.Add(secrets), mgr.Add(configurations)); err != nil {
+		return nil, err
+	}
+	informer, err := secrets.GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watch Secret %s: %w", options.Secret, err)
+	}
+	take := func(obj any) {
+		if secret, is := obj.(*corev1.Secret); is {
+			served.take(secret)
+		}
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) },
+	}); err != nil {
+		return nil, fmt.Errorf("watch Secret %s: %w", options.Secret, err)
+	}
+	keeper := &Keeper{Source: writes.source, Target: writes.target, Clock: clock.RealClock{}, Options: options}
+	return served, addController(mgr, keeper, secrets, configurations)
+}
+
+type clients struct{ source, target client.Client }
+
+// newClients returns clients without caches, so that no Secret but the one is ever kept.
+func newClients(mgr manager.Manager, target *rest.Config) (clients, error) {
+	source, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
+	if err != nil {
+		return clients{}, fmt.Errorf("create a client for the certificates of webhooks in the source cluster: %w", err)
+	}
+	other, err := client.New(target, client.Options{Scheme: mgr.GetScheme()})
+	if err != nil {
+		return clients{}, fmt.Errorf("create a client for the certificates of webhooks in the target cluster: %w", err)
+	}
+	return clients{source, other}, nil
+}
+
+// newCaches returns a cache of the Secret, and one of the metadata of the configurations.
+func newCaches(mgr manager.Manager, target *rest.Config, options Options) (secrets, configurations cache.Cache, err error) {
+	secrets, err = cache.New(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), ByObject: map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {Namespaces: map[string]cache.Config{options.Secret.Namespace: {
+			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, options.Secret.Name),
+		}}},
+	}})
+	if err != nil {
+		return nil, nil, fmt.Errorf("create a cache of Secret %s: %w", options.Secret, err)
+	}
+	configurations, err = cache.New(target, cache.Options{Scheme: mgr.GetScheme(), DefaultTransform: cache.TransformStripManagedFields()})
+	if err != nil {
+		return nil, nil, fmt.Errorf("create a cache of configurations of webhooks: %w", err)
+	}
+	return secrets, configurations, nil
+}
+
+func addController(mgr manager.Manager, keeper *Keeper, secrets, configurations cache.Cache) error {
+	c, err := controller.New(controllerName, mgr, controller.Options{Reconciler: keeper, MaxConcurrentReconciles: 1})
+	if err != nil {
+		return fmt.Errorf("create the controller of the certificates of webhooks: %w", err)
+	}
+	// There is one thing to reconcile, whatever has happened, and even if nothing has: the Secret may not be there yet.
+	enqueue := func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: keeper.Options.Secret}}
+	}
+	named := predicate.NewPredicateFuncs(func(object client.Object) bool {
+		return slices.Contains(keeper.Options.Configurations, object.GetName())
+	})
+	watches := []source.Source{
+		source.Kind[client.Object](secrets, &corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(enqueue)),
+		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			queue.Add(reconcile.Request{NamespacedName: keeper.Options.Secret})
+			return nil
+		}),
+	}
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+		metadata := &metav1.PartialObjectMetadata{}
+		metadata.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
+		watches = append(watches, source.Kind[client.Object](configurations, metadata, handler.EnqueueRequestsFromMapFunc(enqueue), named))
+	}
+	for _, watch := range watches {
+		if err := c.Watch(watch); err != nil {
+			return fmt.Errorf("watch what concerns the certificates of webhooks: %w", err)
+		}
+	}
+	return nil
+}

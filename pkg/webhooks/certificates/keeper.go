@@ -1,0 +1,162 @@
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// FieldManager owns what is written into configurations of webhooks.
+const FieldManager = "resource-manager-certificates"
+
+// checkPeriod is how often is looked whether a certificate is due, which costs one request.
+const checkPeriod = 12 * time.Hour
+
+// Options say where certificates are kept and who has to trust them.
+type Options struct {
+	// Secret is where certificates and keys are, in the source cluster. It is created if it is missing.
+	Secret types.NamespacedName
+	// DNSNames are those by which API servers reach the webhooks.
+	DNSNames []string
+	// Configurations are the names of the configurations of webhooks in the target cluster; those that are not there get what they
+	// need when they come.
+	Configurations []string
+}
+
+// Keeper makes certificates, renews them, and writes into configurations of webhooks what API servers have to trust.
+type Keeper struct {
+	// Source and Target write to the clusters and read from their API servers, without caches.
+	Source, Target client.Client
+	Clock          clock.PassiveClock
+	Options        Options
+}
+
+// Reconcile makes what is due. Everything is in the Secret, so that it can go on after any failure.
+func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	secret, err := k.secret(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	kept := parse(secret.Data)
+	told, err := k.tell(ctx, kept.bundle())
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	wanted, err := kept.renewed(k.Options.DNSNames, k.Clock.Now(), told)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	changed, err := k.keep(ctx, secret, wanted)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if changed {
+		if _, err := k.tell(ctx, wanted.bundle()); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if wanted.next != nil {
+		return reconcile.Result{RequeueAfter: spread}, nil
+	}
+	return reconcile.Result{RequeueAfter: checkPeriod}, nil
+}
+
+func (k *Keeper) secret(ctx context.Context) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := k.Source.Get(ctx, k.Options.Secret, secret)
+	if apierrors.IsNotFound(err) {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.Options.Secret.Namespace, Name: k.Options.Secret.Name}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Secret %s with the certificates of the webhooks: %w", k.Options.Secret, err)
+	}
+	return secret, nil
+}
+
+// keep writes a state, unless the Secret has it. It fails if the Secret has changed since it was read.
+func (k *Keeper) keep(ctx context.Context, secret *corev1.Secret, wanted state) (changed bool, err error) {
+	data, err := wanted.encode()
+	if err != nil || equal(data, secret.Data) {
+		return false, err
+	}
+	secret.Data = data
+	write := func() error { return k.Source.Update(ctx, secret, client.FieldOwner(FieldManager)) }
+	if secret.ResourceVersion == "" {
+		write = func() error { return k.Source.Create(ctx, secret, client.FieldOwner(FieldManager)) }
+	}
+	if err := write(); err != nil {
+		return false, fmt.Errorf("write Secret %s with the certificates of the webhooks: %w", k.Options.Secret, err)
+	}
+	log.FromContext(ctx).Info("Renewed certificates of the webhooks", "secret", k.Options.Secret.String(), "dnsNames", k.Options.DNSNames,
+		"expires", wanted.server.certificate.NotAfter.UTC().Format(time.RFC3339))
+	return true, nil
+}
+
+// tell has all configurations trust a bundle, and tells whether they did before.
+func (k *Keeper) tell(ctx context.Context, bundle []byte) (told bool, err error) {
+	if len(bundle) == 0 {
+		return false, nil
+	}
+	told = true
+	var failures []error
+	for _, name := range k.Options.Configurations {
+		for _, configuration := range []client.Object{
+			&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
+		} {
+			knew, err := k.tellOne(ctx, name, configuration, bundle)
+			told = told && knew
+			failures = append(failures, err)
+		}
+	}
+	return told, errors.Join(failures...)
+}
+
+func (k *Keeper) tellOne(ctx context.Context, name string, configuration client.Object, bundle []byte) (knew bool, err error) {
+	switch err := k.Target.Get(ctx, client.ObjectKey{Name: name}, configuration); {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("read the configuration of webhooks %s: %w", name, err)
+	}
+	// By this kind of patch the list of webhooks is merged by their names, so that nothing else is owned.
+	patch := client.StrategicMergeFrom(configuration.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
+	if !trust(configuration, bundle) {
+		return true, nil
+	}
+	if err := k.Target.Patch(ctx, configuration, patch, client.FieldOwner(FieldManager)); err != nil {
+		return false, fmt.Errorf("write the certificates to trust into the configuration of webhooks %s: %w", name, err)
+	}
+	return false, nil
+}
+
+// trust has all webhooks of a configuration trust a bundle, and tells whether that changed one.
+func trust(configuration client.Object, bundle []byte) (changed bool) {
+	set := func(config *admissionregistrationv1.WebhookClientConfig) {
+		if !bytes.Equal(config.CABundle, bundle) {
+			config.CABundle, changed = bundle, true
+		}
+	}
+	switch configuration := configuration.(type) {
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		for i := range configuration.Webhooks {
+			set(&configuration.Webhooks[i].ClientConfig)
+		}
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		for i := range configuration.Webhooks {
+			set(&configuration.Webhooks[i].ClientConfig)
+		}
+	}
+	return changed
+}

@@ -1,0 +1,117 @@
+package certificates
+
+import (
+	"bytes"
+	"crypto/x509"
+	"slices"
+	"time"
+)
+
+// The keys of the Secret that holds everything. Those of the authority and the server are named as elsewhere in Kubernetes.
+const (
+	keyAuthority, keyAuthorityKey = "ca.crt", "ca.key"
+	keyNext, keyNextKey           = "ca-next.crt", "ca-next.key"
+	keyPrevious                   = "ca-previous.crt"
+)
+
+// state is what the Secret holds.
+type state struct {
+	// authority has signed server, and next will sign the one after it: API servers get to know it before that.
+	authority, next, server *pair
+	// previous are authorities whose keys are gone, but whose certificates an API server may still be shown by a slow replica.
+	previous []*x509.Certificate
+}
+
+func parse(data map[string][]byte) state {
+	return state{
+		authority: parsePair(data[keyAuthority], data[keyAuthorityKey]), next: parsePair(data[keyNext], data[keyNextKey]),
+		server: parsePair(data[certificateFile], data[keyFile]), previous: parseCertificates(data[keyPrevious]),
+	}
+}
+
+func (s state) encode() (map[string][]byte, error) {
+	data := map[string][]byte{}
+	for _, one := range []struct {
+		pair             *pair
+		certificate, key string
+	}{{s.authority, keyAuthority, keyAuthorityKey}, {s.next, keyNext, keyNextKey}, {s.server, certificateFile, keyFile}} {
+		if one.pair == nil {
+			continue
+		}
+		certificate, key, err := one.pair.encode()
+		if err != nil {
+			return nil, err
+		}
+		data[one.certificate], data[one.key] = certificate, key
+	}
+	if len(s.previous) > 0 {
+		data[keyPrevious] = encodeCertificates(s.previous...)
+	}
+	return data, nil
+}
+
+// bundle is what API servers have to trust, in PEM.
+func (s state) bundle() []byte {
+	var trusted []*x509.Certificate
+	for _, one := range []*pair{s.authority, s.next} {
+		if one != nil {
+			trusted = append(trusted, one.certificate)
+		}
+	}
+	return encodeCertificates(append(trusted, s.previous...)...)
+}
+
+// renewed returns the state that is due now. Told tells that all API servers know the bundle of s.
+//
+// An authority is replaced in two steps, so that whoever trusts the old bundle or the new one trusts what the server shows: the next
+// authority is in the bundle first, and signs only when that is known.
+func (s state) renewed(names []string, now time.Time, told bool) (state, error) {
+	var err error
+	s.previous = slices.DeleteFunc(slices.Clone(s.previous), func(one *x509.Certificate) bool { return now.After(one.NotAfter) })
+	switch {
+	case s.authority == nil || now.After(s.authority.certificate.NotAfter):
+		// Nothing that anybody trusts is left to go on with.
+		s.next, s.server = nil, nil
+		s.authority, err = newAuthority(now)
+	case s.next == nil && due(s.authority.certificate, authorityRenewal, now):
+		s.next, err = newAuthority(now)
+	case s.next != nil && told && now.After(s.next.certificate.NotBefore.Add(clockSkew+spread)):
+		s.previous = append(s.previous, s.authority.certificate)
+		s.authority, s.next = s.next, nil
+	}
+	if err != nil || s.serves(names, now) {
+		return s, err
+	}
+	s.server, err = s.authority.issue(names, now)
+	return s, err
+}
+
+// serves tells whether the server's certificate is good for a while.
+func (s state) serves(names []string, now time.Time) bool {
+	if s.server == nil || !slices.Equal(s.server.certificate.DNSNames, names) {
+		return false
+	}
+	// One that ends with its authority cannot be had for longer.
+	if due(s.server.certificate, serverRenewal, now) && s.server.certificate.NotAfter.Before(s.authority.certificate.NotAfter) {
+		return false
+	}
+	return s.server.certificate.CheckSignatureFrom(s.authority.certificate) == nil
+}
+
+// due tells whether a certificate that ends soon has to be replaced.
+func due(certificate *x509.Certificate, before time.Duration, now time.Time) bool {
+	return now.Add(before).After(certificate.NotAfter)
+}
+
+// equal tells whether two Secrets hold the same.
+func equal(a, b map[string][]byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, value := range a {
+		if other, found := b[key]; !found || !bytes.Equal(value, other) {
+			return false
+		}
+	}
+	return true
+}
