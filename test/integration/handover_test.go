@@ -38,7 +38,7 @@ func TestBinaryHandsOver(t *testing.T) {
 			release: func(first *resourcesv1alpha1.ManagedResource) { f.secret(first.Name, "objects.yaml", "") },
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(*testing.T) {
 			if test.first == "" {
 				test.first = f.configMap(test.object, "of the first")
 			}

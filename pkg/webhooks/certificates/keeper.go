@@ -131,7 +131,11 @@ func (k *Keeper) tellOne(ctx context.Context, name string, configuration client.
 		return false, fmt.Errorf("read the configuration of webhooks %s: %w", name, err)
 	}
 	// By this kind of patch the list of webhooks is merged by their names, so that nothing else is owned.
-	patch := client.StrategicMergeFrom(configuration.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
+	before, is := configuration.DeepCopyObject().(client.Object)
+	if !is {
+		return false, fmt.Errorf("the configuration of webhooks %s is a %T", name, configuration)
+	}
+	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if !trust(configuration, bundle) {
 		return true, nil
 	}

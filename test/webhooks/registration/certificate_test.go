@@ -29,7 +29,11 @@ func (f *fixture) shown() *big.Int {
 		return nil
 	}
 	defer connection.Close()
-	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber
+	encrypted, is := connection.(*tls.Conn)
+	if !is {
+		f.Fatalf("the connection is a %T", connection)
+	}
+	return encrypted.ConnectionState().PeerCertificates[0].SerialNumber
 }
 
 // TestCertificateIsReplaced: a new certificate is served without a restart, and no request fails meanwhile. One that has expired is told,
