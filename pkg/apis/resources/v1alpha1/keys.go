@@ -71,6 +71,16 @@ const (
 	AnnotationTokenRenewTimestamp = "serviceaccount.resources.gardener.cloud/token-renew-timestamp"
 )
 
+// Keys of the token invalidator, in the target cluster.
+const (
+	// PurposeTokenInvalidator is the value of LabelPurpose on Secrets of which the webhook of the token invalidator is told.
+	PurposeTokenInvalidator = "token-invalidator"
+	// LabelTokenInvalidatorSkip (with any value) on a ServiceAccount keeps its static tokens valid.
+	LabelTokenInvalidatorSkip = "token-invalidator.resources.gardener.cloud/skip"
+	// LabelTokenInvalidatorConsider (with any value) on a Secret has the webhook invalidate its token.
+	LabelTokenInvalidatorConsider = "token-invalidator.resources.gardener.cloud/consider"
+)
+
 // Values of AnnotationOperation.
 const (
 	// OperationReconcile triggers a reconcile; the annotation is removed before it runs.

@@ -1,0 +1,125 @@
+package tokeninvalidator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// ControllerName names the controller in logs and metrics.
+const ControllerName = "token-invalidator"
+
+// Requests that failed are sent again after firstRetry, and twice as late each time up to lastRetry.
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// AddToManager registers the controller. The cache is one of the target cluster, with the options of Cached; the manager runs it in
+// the leader alone, together with the controller.
+func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, target cache.Cache) error {
+	if err := target.IndexField(ctx, newSecret(), accountIndex, accountOf); err != nil {
+		return fmt.Errorf("index Secrets of the target cluster by ServiceAccount: %w", err)
+	}
+	if err := target.IndexField(ctx, &corev1.Pod{}, usedIndex, usedBy); err != nil {
+		return fmt.Errorf("index Pods of the target cluster by Secret: %w", err)
+	}
+	r.cache = target
+	if err := mgr.Add(leaderCache{target}); err != nil {
+		return fmt.Errorf("add the cache of the token invalidator: %w", err)
+	}
+	return builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		WatchesRawSource(source.Kind(target, newSecret(),
+			&handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}, labelsChanged())).
+		WatchesRawSource(source.Kind(target, &corev1.ServiceAccount{},
+			handler.TypedEnqueueRequestsFromMapFunc(r.tokensOf), wishChanged())).
+		WatchesRawSource(source.Kind(target, &corev1.Pod{},
+			handler.TypedEnqueueRequestsFromMapFunc(r.releasedBy), podGone())).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: r.Options.ConcurrentSyncs,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}).
+		Complete(r)
+}
+
+// leaderCache is a cache that runs in the leader alone.
+type leaderCache struct{ cache.Cache }
+
+// NeedLeaderElection has the manager wait until it leads.
+func (leaderCache) NeedLeaderElection() bool { return true }
+
+// tokensOf returns the Secrets with static tokens of a ServiceAccount.
+func (r *Reconciler) tokensOf(ctx context.Context, account *corev1.ServiceAccount) []reconcile.Request {
+	list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}
+	err := r.cache.List(ctx, list, client.InNamespace(account.Namespace), client.MatchingFields{accountIndex: account.Name},
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not list the Secrets of a ServiceAccount", "serviceAccount", client.ObjectKeyFromObject(account))
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+// releasedBy returns the Secrets with static tokens that a Pod used.
+func (r *Reconciler) releasedBy(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range usedBy(pod) {
+		key := types.NamespacedName{Namespace: pod.Namespace, Name: name}
+		if r.cache.Get(ctx, key, newSecret()) == nil {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return requests
+}
+
+// labelsChanged lets through what may change the decision about a Secret: what the cache keeps of it.
+func labelsChanged() predicate.TypedPredicate[*metav1.PartialObjectMetadata] {
+	return predicate.Or[*metav1.PartialObjectMetadata](
+		predicate.TypedLabelChangedPredicate[*metav1.PartialObjectMetadata]{},
+		predicate.TypedAnnotationChangedPredicate[*metav1.PartialObjectMetadata]{},
+		anew[*metav1.PartialObjectMetadata](),
+	)
+}
+
+// wishChanged lets through ServiceAccounts that are new or whose tokens became wanted or unwanted.
+func wishChanged() predicate.TypedPredicate[*corev1.ServiceAccount] {
+	return predicate.TypedFuncs[*corev1.ServiceAccount]{
+		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.ServiceAccount]) bool { return unwanted(e.ObjectOld) != unwanted(e.ObjectNew) },
+		DeleteFunc: func(event.TypedDeleteEvent[*corev1.ServiceAccount]) bool { return false }, // Kubernetes deletes its Secrets
+	}
+}
+
+// anew lets through updates that are a deletion and a creation that a watch did not tell apart.
+func anew[T client.Object]() predicate.TypedPredicate[T] {
+	return predicate.TypedFuncs[T]{
+		UpdateFunc: func(e event.TypedUpdateEvent[T]) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() },
+	}
+}
+
+// podGone lets through Pods that are gone or have ended, which to this watch is the same.
+func podGone() predicate.TypedPredicate[*corev1.Pod] {
+	return predicate.And(anew[*corev1.Pod](), predicate.TypedFuncs[*corev1.Pod]{
+		CreateFunc: func(event.TypedCreateEvent[*corev1.Pod]) bool { return false },
+	})
+}

@@ -1,0 +1,75 @@
+package tokeninvalidator
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/message"
+)
+
+// Reasons of Warning Events, and of the metric of tokens that cannot be changed.
+const (
+	reasonInUse        = "TokenInUse"
+	reasonOtherPurpose = "SecretHasOtherPurpose"
+	reasonRefused      = "SecretChangeRefused"
+)
+
+// block is why the token of a Secret could not be changed.
+type block struct {
+	uid    types.UID
+	reason string
+}
+
+// blocked are the Secrets whose token is to be changed and cannot be, so that each is told once.
+type blocked struct {
+	metrics *Metrics
+
+	mu     sync.Mutex
+	tokens map[types.NamespacedName]block
+}
+
+// begin notes that a token cannot be changed, and tells whether that is news.
+func (b *blocked) begin(secret *metav1.PartialObjectMetadata, reason string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key, now := client.ObjectKeyFromObject(secret), block{secret.UID, reason}
+	before, found := b.tokens[key]
+	if found && before == now {
+		return false
+	}
+	if found {
+		b.metrics.blocked(before.reason, -1)
+	}
+	b.metrics.blocked(reason, 1)
+	b.tokens[key] = now
+	return true
+}
+
+// end notes that nothing is in the way of a token any more.
+func (b *blocked) end(key types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if before, found := b.tokens[key]; found {
+		b.metrics.blocked(before.reason, -1)
+		delete(b.tokens, key)
+	}
+}
+
+// action is that of all Events.
+const action = "InvalidateToken"
+
+func (r *Reconciler) warn(secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, reason, text string) {
+	r.Recorder.Eventf(secret, referenceTo(account), corev1.EventTypeWarning, reason, action, "%s", message.ForEvent(text))
+}
+
+func (r *Reconciler) inform(secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, reason, text string) {
+	r.Recorder.Eventf(secret, referenceTo(account), corev1.EventTypeNormal, reason, action, "%s", message.ForEvent(text))
+}
+
+func referenceTo(account *corev1.ServiceAccount) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: account.Namespace, Name: account.Name, UID: account.UID}
+}

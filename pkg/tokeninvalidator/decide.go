@@ -1,0 +1,67 @@
+package tokeninvalidator
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// considered is the value of LabelTokenInvalidatorConsider that the controller sets.
+const considered = "true"
+
+// verdict is what is to become of the token of a Secret.
+type verdict int
+
+const (
+	// rest: the token is as it is to be.
+	rest verdict = iota
+	// invalidate: the token is to become invalid.
+	invalidate
+	// restore: the token is to become valid again.
+	restore
+	// inUse: the token is to become invalid, but not before the Pods are gone that use it.
+	inUse
+	// foreign: the token would have to be changed, but the label for the purpose says that the Secret is for something else.
+	foreign
+)
+
+// decision is a verdict and the labels that make it so: their values, nil for those to be removed.
+type decision struct {
+	verdict verdict
+	labels  map[string]*string
+}
+
+// unwanted tells whether the static tokens of a ServiceAccount are to be invalid.
+func unwanted(account *corev1.ServiceAccount) bool {
+	_, skipped := account.Labels[resourcesv1alpha1.LabelTokenInvalidatorSkip]
+	return !skipped && !ptr.Deref(account.AutomountServiceAccountToken, true)
+}
+
+// decide says what to do about a Secret, by its labels, whether its token is unwanted, and whether Pods use it. What is invalid
+// already stays so although Pods use it.
+func decide(labels map[string]string, unwanted, used bool) decision {
+	purpose, hasPurpose := labels[resourcesv1alpha1.LabelPurpose]
+	_, isConsidered := labels[resourcesv1alpha1.LabelTokenInvalidatorConsider]
+	if hasPurpose && purpose != resourcesv1alpha1.PurposeTokenInvalidator {
+		if unwanted == isConsidered {
+			return decision{verdict: rest}
+		}
+		return decision{verdict: foreign}
+	}
+	change := map[string]*string{}
+	if !hasPurpose {
+		change[resourcesv1alpha1.LabelPurpose] = ptr.To(resourcesv1alpha1.PurposeTokenInvalidator)
+	}
+	switch {
+	case unwanted == isConsidered:
+		return decision{rest, change}
+	case !unwanted:
+		change[resourcesv1alpha1.LabelTokenInvalidatorConsider] = nil
+		return decision{restore, change}
+	case used:
+		return decision{inUse, change}
+	}
+	change[resourcesv1alpha1.LabelTokenInvalidatorConsider] = ptr.To(considered)
+	return decision{invalidate, change}
+}

@@ -1,0 +1,192 @@
+// Package tokeninvalidator finds the Secrets with static tokens of ServiceAccounts whose Pods are not to get any, and labels them,
+// so that the webhook of the same name (pkg/webhooks/tokeninvalidator) makes the tokens invalid. It reads and writes metadata alone:
+// it never has a token.
+package tokeninvalidator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+const (
+	// fieldManager owns the labels. It is not that of ManagedResources, which would take them for a part of their manifests.
+	fieldManager = resourcesv1alpha1.FieldManager + "-token-invalidator"
+	// requestTimeout bounds every request.
+	requestTimeout = 30 * time.Second
+)
+
+// Options are the settings of the controller.
+type Options struct {
+	// ConcurrentSyncs is how many Secrets are worked on at a time.
+	ConcurrentSyncs int
+}
+
+// Reconciler labels Secrets.
+type Reconciler struct {
+	// Target changes objects of the target cluster.
+	Target client.Writer
+	// Recorder writes Events there.
+	Recorder events.EventRecorder
+	// Metrics count what is done; nil for none.
+	Metrics *Metrics
+	Options Options
+
+	cache   cache.Cache // set by AddToManager
+	blocked *blocked
+}
+
+// NewReconciler completes a reconciler whose exported fields are set.
+func NewReconciler(r Reconciler) *Reconciler {
+	r.blocked = &blocked{metrics: r.Metrics, tokens: map[types.NamespacedName]block{}}
+	return &r
+}
+
+// Reconcile decides about one Secret.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	secret := newSecret()
+	if err := r.cache.Get(ctx, request.NamespacedName, secret); err != nil {
+		r.blocked.end(request.NamespacedName)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	account := &corev1.ServiceAccount{}
+	key := types.NamespacedName{Namespace: secret.Namespace, Name: secret.Annotations[corev1.ServiceAccountNameKey]}
+	if err := r.cache.Get(ctx, key, account); err != nil {
+		// Without its ServiceAccount, Kubernetes refuses the token and deletes the Secret.
+		r.blocked.end(request.NamespacedName)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	pods, err := r.podsUsing(ctx, secret)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	decision := decide(secret.Labels, unwanted(account), len(pods) > 0)
+	if err := r.label(ctx, secret, decision.labels); err != nil {
+		return reconcile.Result{}, r.explain(secret, account, err)
+	}
+	r.tell(ctx, secret, account, decision.verdict, pods)
+	return reconcile.Result{}, nil
+}
+
+// podsUsing returns the names of the Pods that use a token, in order.
+func (r *Reconciler) podsUsing(ctx context.Context, secret *metav1.PartialObjectMetadata) ([]string, error) {
+	pods := &corev1.PodList{}
+	err := r.cache.List(ctx, pods, client.InNamespace(secret.Namespace), client.MatchingFields{usedIndex: secret.Name},
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list the Pods that use Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	names := make([]string, 0, len(pods.Items))
+	for i := range pods.Items {
+		names = append(names, pods.Items[i].Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// label changes the labels of a Secret, if it still is the one that the decision is about.
+func (r *Reconciler) label(ctx context.Context, secret *metav1.PartialObjectMetadata, labels map[string]*string) error {
+	if len(labels) == 0 {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": secret.UID, "labels": labels}})
+	if err != nil {
+		return fmt.Errorf("write a patch of labels: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err = r.Target.Patch(ctx, secret.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
+	if apierrors.IsNotFound(err) || isOther(err) {
+		return errGone
+	}
+	return err
+}
+
+// errGone says that a Secret is not there any more. Its events will show that, and another one of its name.
+var errGone = errors.New("gone")
+
+// isOther tells whether an object was not changed because it is another one of the same name.
+func isOther(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
+}
+
+// explain returns the error of a change. One that is not worth another try is told in an Event.
+func (r *Reconciler) explain(secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, err error) error {
+	if errors.Is(err, errGone) {
+		return nil
+	}
+	err = fmt.Errorf("change the labels of Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	if !apierrors.IsInvalid(err) {
+		return err
+	}
+	if r.blocked.begin(secret, reasonRefused) {
+		r.warn(secret, account, reasonRefused, "The API server refuses to change the static token of ServiceAccount "+account.Name+
+			". If this Secret is immutable, delete it, and create another one if a token is needed: "+err.Error())
+	}
+	return reconcile.TerminalError(err)
+}
+
+// tell says what became of a token, and who is in the way if it could not be changed, the latter once.
+func (r *Reconciler) tell(ctx context.Context, secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, verdict verdict, pods []string) {
+	logger := log.FromContext(ctx).WithValues("serviceAccount", account.Name)
+	switch verdict {
+	case inUse:
+		if r.blocked.begin(secret, reasonInUse) {
+			logger.Info("A static token is not invalidated, since Pods use it", "pods", len(pods))
+			r.warn(secret, account, reasonInUse, "The static token of ServiceAccount "+account.Name+
+				" is to become invalid, but not before these Pods are gone that use it: "+some(pods)+
+				". Have them use a projected token (TokenRequest), or label the ServiceAccount "+resourcesv1alpha1.LabelTokenInvalidatorSkip+"=true")
+		}
+		return
+	case foreign:
+		if r.blocked.begin(secret, reasonOtherPurpose) {
+			logger.Info("A static token is left alone, since its Secret has another purpose")
+			r.warn(secret, account, reasonOtherPurpose, "The static token of ServiceAccount "+account.Name+" is left as it is, since the label "+
+				resourcesv1alpha1.LabelPurpose+" says that this Secret is for something else. Remove the label to have the token changed")
+		}
+		return
+	case invalidate:
+		logger.Info("Had a static token invalidated")
+		r.Metrics.invalidated()
+		r.inform(secret, account, "TokenInvalidated", "Labelled, so that the webhook makes the static token invalid, since ServiceAccount "+account.Name+
+			" has automountServiceAccountToken: false")
+	case restore:
+		logger.Info("Had a static token restored")
+		r.Metrics.restored()
+		r.inform(secret, account, "TokenRestored", "Not labelled any more, so that the static token becomes valid again, since ServiceAccount "+account.Name+
+			" has no automountServiceAccountToken: false any more, or is labelled "+resourcesv1alpha1.LabelTokenInvalidatorSkip)
+	case rest:
+	}
+	r.blocked.end(client.ObjectKeyFromObject(secret))
+}
+
+// someNames is how many names a text has.
+const someNames = 5
+
+// some returns the first names of a list, and how many more there are.
+func some(names []string) string {
+	if len(names) <= someNames {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:someNames], ", "), len(names)-someNames)
+}
