@@ -1,0 +1,167 @@
+package tokeninvalidator
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/trellis-k8s/trellis/pkg/tokeninvalidator"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// received is what the API server answered.
+type received struct {
+	mu    sync.Mutex
+	bytes bytes.Buffer
+}
+
+func (r *received) Write(data []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bytes.Write(data)
+}
+
+func (r *received) has(text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bytes.Contains(r.bytes.Bytes(), []byte(text))
+}
+
+// wrap notes the bytes of all answers, those of watches too.
+func (r *received) wrap(next http.RoundTripper) http.RoundTripper {
+	return kit.RoundTripper(func(request *http.Request) (*http.Response, error) {
+		request = request.Clone(request.Context())
+		request.Header.Set("Accept-Encoding", "identity")
+		response, err := next.RoundTrip(request)
+		if err == nil {
+			response.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.TeeReader(response.Body, r), response.Body}
+		}
+		return response, err
+	})
+}
+
+// run runs the controller in this process, and returns its requests and what it got.
+func (f *fixture) run(options manager.Options) (*kit.Requests, *received) {
+	f.Helper()
+	requests, answers := &kit.Requests{}, &received{}
+	config := rest.CopyConfig(f.config)
+	config.Wrap(requests.Wrap)
+	config.Wrap(answers.wrap)
+	options.Scheme, options.Metrics = f.client.Scheme(), metricsserver.Options{BindAddress: "0"}
+	options.Controller = ctrlconfig.Controller{SkipNameValidation: ptr.To(true)}
+	mgr, err := manager.New(config, options)
+	kit.Must(f, err)
+	tokens, err := cache.New(config, cache.Options{
+		Scheme: mgr.GetScheme(), ByObject: tokeninvalidator.Cached(), DefaultNamespaces: map[string]cache.Config{f.namespace: {}},
+	})
+	kit.Must(f, err)
+	kit.Must(f, tokeninvalidator.NewReconciler(tokeninvalidator.Reconciler{
+		Target: mgr.GetClient(), Recorder: mgr.GetEventRecorder("resource-manager"), Options: tokeninvalidator.Options{ConcurrentSyncs: 1},
+	}).AddToManager(f.ctx, mgr, tokens))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	f.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			f.Error(err)
+		}
+	})
+	return requests, answers
+}
+
+// TestMetadataAlone: no token ever reaches the controller, and what it asks for is no more than it needs.
+func TestMetadataAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account("a", ptr.To(false), nil)
+	f.token("a-1", "a")
+	token := f.generated("a-1")
+	kit.Must(t, f.client.Create(f.ctx, &corev1.Secret{ObjectMeta: f.meta("other-secret")}))
+	ended := f.pod("ended-pod", mounting("a-1"))
+	ended.Status.Phase = corev1.PodSucceeded
+	kit.Must(t, f.client.Status().Update(f.ctx, ended))
+	f.pod("other-pod", mounting("other-secret"))
+
+	requests, answers := f.run(manager.Options{})
+	f.eventuallyInvalid("a-1")
+	f.change(account, func() { account.AutomountServiceAccountToken = nil })
+	again := f.eventuallyRestored("a-1")
+	f.change(account, func() { account.AutomountServiceAccountToken = ptr.To(false) })
+	f.eventuallyInvalid("a-1")
+	for what, text := range map[string]string{
+		"a token": token, "a token in base64": base64.StdEncoding.EncodeToString([]byte(token)), "the restored token": again,
+		"the restored token in base64": base64.StdEncoding.EncodeToString([]byte(again)), "a Pod that has ended": "ended-pod",
+	} {
+		if answers.has(text) {
+			t.Errorf("it got %s", what)
+		}
+	}
+	for _, text := range []string{"a-1", "other-pod", string(account.UID)} {
+		if !answers.has(text) {
+			t.Errorf("it has not got %q, so that this test looks at something else", text)
+		}
+	}
+	writes := slices.DeleteFunc(requests.All(), func(request kit.Request) bool { return request.Method == http.MethodGet })
+	if patches := slices.DeleteFunc(slices.Clone(writes), func(request kit.Request) bool { return request.Method != http.MethodPatch }); len(patches) < 3 ||
+		slices.ContainsFunc(patches, func(request kit.Request) bool { return !strings.HasSuffix(request.Path, "/secrets/a-1") && !strings.Contains(request.Path, "/events") }) {
+		t.Errorf("it writes %v", writes)
+	}
+	if slices.ContainsFunc(requests.All(), func(request kit.Request) bool {
+		return request.Method == http.MethodGet && strings.Contains(request.Path, "/secrets/")
+	}) {
+		t.Error("it reads single Secrets")
+	}
+}
+
+// TestLeaderAlone: a replica that does not lead neither lists nor watches anything for the controller.
+func TestLeaderAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.account("a", ptr.To(false), nil)
+	f.token("a-1", "a")
+	f.generated("a-1")
+	lease := &coordinationv1.Lease{ObjectMeta: f.meta("lease"), Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: ptr.To("somebody-else"), LeaseDurationSeconds: ptr.To[int32](3600),
+		AcquireTime: ptr.To(metav1.NowMicro()), RenewTime: ptr.To(metav1.NowMicro()),
+	}}
+	kit.Must(t, f.client.Create(f.ctx, lease))
+	requests, _ := f.run(manager.Options{
+		LeaderElection: true, LeaderElectionID: "lease", LeaderElectionNamespace: f.namespace,
+		RetryPeriod: ptr.To(200 * time.Millisecond),
+	})
+	kit.EventuallyTrue(t, "it has tried several times to lead", func() bool {
+		tries := slices.DeleteFunc(requests.All(), func(request kit.Request) bool { return !strings.HasSuffix(request.Path, "/leases/lease") })
+		return len(tries) > 3
+	})
+	for _, kind := range []string{"secrets", "serviceaccounts", "pods"} {
+		if requests.Watched("/" + kind) {
+			t.Errorf("it watches %s although it does not lead", kind)
+		}
+	}
+	kit.Must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(lease), lease))
+	lease.Spec.HolderIdentity = ptr.To("")
+	kit.Must(t, f.client.Update(f.ctx, lease))
+	f.eventuallyInvalid("a-1")
+}
