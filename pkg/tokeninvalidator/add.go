@@ -105,7 +105,9 @@ func labelsChanged() predicate.TypedPredicate[*metav1.PartialObjectMetadata] {
 // wishChanged lets through ServiceAccounts that are new or whose tokens became wanted or unwanted.
 func wishChanged() predicate.TypedPredicate[*corev1.ServiceAccount] {
 	return predicate.TypedFuncs[*corev1.ServiceAccount]{
-		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.ServiceAccount]) bool { return unwanted(e.ObjectOld) != unwanted(e.ObjectNew) },
+		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.ServiceAccount]) bool {
+			return unwanted(e.ObjectOld) != unwanted(e.ObjectNew)
+		},
 		DeleteFunc: func(event.TypedDeleteEvent[*corev1.ServiceAccount]) bool { return false }, // Kubernetes deletes its Secrets
 	}
 }

@@ -29,8 +29,12 @@ import (
 
 // received is what the API server answered.
 type received struct {
-	mu    sync.Mutex
-	bytes bytes.Buffer
+	// before is called before each request; nil for nothing.
+	before func(*http.Request)
+
+	mu      sync.Mutex
+	bytes   bytes.Buffer
+	patched []int // status codes
 }
 
 func (r *received) Write(data []byte) (int, error) {
@@ -50,8 +54,12 @@ func (r *received) wrap(next http.RoundTripper) http.RoundTripper {
 	return kit.RoundTripper(func(request *http.Request) (*http.Response, error) {
 		request = request.Clone(request.Context())
 		request.Header.Set("Accept-Encoding", "identity")
+		if r.before != nil {
+			r.before(request)
+		}
 		response, err := next.RoundTrip(request)
 		if err == nil {
+			r.note(request, response.StatusCode)
 			response.Body = struct {
 				io.Reader
 				io.Closer
@@ -61,10 +69,24 @@ func (r *received) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+func (r *received) note(request *http.Request, status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if request.Method == http.MethodPatch {
+		r.patched = append(r.patched, status)
+	}
+}
+
+func (r *received) statuses() []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.patched)
+}
+
 // run runs the controller in this process, and returns its requests and what it got.
-func (f *fixture) run(options manager.Options) (*kit.Requests, *received) {
+func (f *fixture) run(options manager.Options, before func(*http.Request)) (*kit.Requests, *received) {
 	f.Helper()
-	requests, answers := &kit.Requests{}, &received{}
+	requests, answers := &kit.Requests{}, &received{before: before}
 	config := rest.CopyConfig(f.config)
 	config.Wrap(requests.Wrap)
 	config.Wrap(answers.wrap)
@@ -104,7 +126,7 @@ func TestMetadataAlone(t *testing.T) {
 	kit.Must(t, f.client.Status().Update(f.ctx, ended))
 	f.pod("other-pod", mounting("other-secret"))
 
-	requests, answers := f.run(manager.Options{})
+	requests, answers := f.run(manager.Options{}, nil)
 	f.eventuallyInvalid("a-1")
 	f.change(account, func() { account.AutomountServiceAccountToken = nil })
 	again := f.eventuallyRestored("a-1")
@@ -125,7 +147,9 @@ func TestMetadataAlone(t *testing.T) {
 	}
 	writes := slices.DeleteFunc(requests.All(), func(request kit.Request) bool { return request.Method == http.MethodGet })
 	if patches := slices.DeleteFunc(slices.Clone(writes), func(request kit.Request) bool { return request.Method != http.MethodPatch }); len(patches) < 3 ||
-		slices.ContainsFunc(patches, func(request kit.Request) bool { return !strings.HasSuffix(request.Path, "/secrets/a-1") && !strings.Contains(request.Path, "/events") }) {
+		slices.ContainsFunc(patches, func(request kit.Request) bool {
+			return !strings.HasSuffix(request.Path, "/secrets/a-1") && !strings.Contains(request.Path, "/events")
+		}) {
 		t.Errorf("it writes %v", writes)
 	}
 	if slices.ContainsFunc(requests.All(), func(request kit.Request) bool {
@@ -150,7 +174,7 @@ func TestLeaderAlone(t *testing.T) {
 	requests, _ := f.run(manager.Options{
 		LeaderElection: true, LeaderElectionID: "lease", LeaderElectionNamespace: f.namespace,
 		RetryPeriod: ptr.To(200 * time.Millisecond),
-	})
+	}, nil)
 	kit.EventuallyTrue(t, "it has tried several times to lead", func() bool {
 		tries := slices.DeleteFunc(requests.All(), func(request kit.Request) bool { return !strings.HasSuffix(request.Path, "/leases/lease") })
 		return len(tries) > 3
@@ -164,4 +188,36 @@ func TestLeaderAlone(t *testing.T) {
 	lease.Spec.HolderIdentity = ptr.To("")
 	kit.Must(t, f.client.Update(f.ctx, lease))
 	f.eventuallyInvalid("a-1")
+}
+
+// TestSecretCreatedAnewMeanwhile: what was decided about a Secret does not happen to another one of its name.
+func TestSecretCreatedAnewMeanwhile(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.account("unwanted", ptr.To(false), nil)
+	f.account("wanted", nil, nil)
+	f.token("s", "unwanted")
+	f.generated("s")
+	var once sync.Once
+	_, answers := f.run(manager.Options{}, func(request *http.Request) {
+		if request.Method == http.MethodPatch {
+			once.Do(func() {
+				kit.Must(t, f.client.Delete(f.ctx, f.secret("s")))
+				f.token("s", "wanted")
+			})
+		}
+	})
+	f.eventuallyMarked("s")
+	kit.EventuallyTrue(t, "it has tried twice", func() bool { return len(answers.statuses()) > 1 })
+	statuses := answers.statuses()
+	if statuses[0] != http.StatusUnprocessableEntity || slices.Max(statuses[1:]) >= 300 {
+		t.Errorf("the patches end with %v", statuses)
+	}
+	if _, found := f.secret("s").Labels[consider]; found {
+		t.Error("the other Secret is labelled")
+	}
+	f.eventuallyAccepted(f.generated("s"))
+	if events := f.events(f.secret("s"), "SecretChangeRefused"); len(events) > 0 {
+		t.Errorf("there are the Events %v", events)
+	}
 }

@@ -99,7 +99,7 @@ func TestNotEnabled(t *testing.T) {
 	watches := func(since time.Time) []string {
 		return slices.DeleteFunc(f.sent(since), func(request string) bool {
 			return !strings.HasPrefix(request, "watch ") || !strings.Contains(request, "/pods?") && !strings.Contains(request, "/serviceaccounts?") &&
-				!strings.Contains(request, "serviceaccount-token")
+				!strings.Contains(request, "service-account-token")
 		})
 	}
 	started := time.Now()
