@@ -128,7 +128,8 @@ func TestRegeneratedTokens(t *testing.T) {
 	f.eventuallyRefused(token)
 }
 
-// TestRestored: a valid token is generated as soon as Pods may have it, or the ServiceAccount is labelled.
+// TestRestored: a valid token is generated as soon as Pods may have it, or the ServiceAccount is labelled. It is the former one. The
+// token of another Secret is another one, and the former one ends with its Secret.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -145,7 +146,9 @@ func TestRestored(t *testing.T) {
 		f.eventuallyInvalid("a-1")
 		f.eventuallyRefused(first)
 		f.change(account, change)
-		f.eventuallyRestored("a-1")
+		if token := f.eventuallyRestored("a-1"); token != first {
+			t.Error("the token is another one")
+		}
 		if got := f.secret("a-1").Labels[purpose]; got != "token-invalidator" {
 			t.Errorf("the purpose is %q", got)
 		}
@@ -156,6 +159,16 @@ func TestRestored(t *testing.T) {
 	f.eventuallyInvalid("a-1")
 	secret := f.secret("a-1")
 	kit.EventuallyTrue(t, "there is an Event", func() bool { return len(f.events(secret, "TokenRestored")) > 0 })
+
+	kit.Must(t, f.client.Delete(f.ctx, secret))
+	f.change(account, func() { account.AutomountServiceAccountToken = nil })
+	f.token("a-2", "a")
+	second := f.generated("a-2")
+	if second == first {
+		t.Error("the token of another Secret is the same")
+	}
+	f.eventuallyAccepted(second)
+	f.eventuallyRefused(first)
 }
 
 // TestSkip: the label keeps tokens valid with any value; without it they become invalid.

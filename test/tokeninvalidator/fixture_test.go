@@ -4,6 +4,8 @@ package tokeninvalidator
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"errors"
 	"fmt"
 	"os"
@@ -23,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/keyutil"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -63,11 +66,30 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(directory)
 	shared.Options.AuditLog = filepath.Join(directory, "audit.log")
+	if err := useKeyOfClusters(); err != nil {
+		panic(err)
+	}
 	code := shared.Run(m)
 	if webhooks != nil {
 		_ = webhooks.Cleanup()
 	}
 	return code
+}
+
+// useKeyOfClusters has tokens signed with an RSA key, as in most clusters. That of envtest is of another kind.
+func useKeyOfClusters() error {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return err
+	}
+	private, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(directory, "service-account.key")
+	shared.Options.APIServerArgs = map[string][]string{"service-account-signing-key-file": {file}, "service-account-key-file": {file}}
+	shared.Options.ControllerManagerArgs = []string{"--service-account-private-key-file=" + file}
+	return os.WriteFile(file, private, 0o600)
 }
 
 // serve installs the definitions of ManagedResources, and serves and registers the webhook, as gardener-resource-manager does.

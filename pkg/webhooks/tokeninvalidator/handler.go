@@ -2,7 +2,6 @@ package tokeninvalidator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -11,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/json"
 )
 
 // Path is where gardener-resource-manager serves the webhook.
@@ -34,7 +34,7 @@ func (Handler) Handle(_ context.Context, request admission.Request) admission.Re
 		return admission.Allowed("")
 	}
 	secret := &corev1.Secret{}
-	if err := json.Unmarshal(request.Object.Raw, secret); err != nil {
+	if err := json.UnmarshalCaseSensitivePreserveInts(request.Object.Raw, secret); err != nil {
 		return admission.Errored(http.StatusBadRequest, errNotASecret)
 	}
 	changed := Invalidate(secret)

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	k8sjson "sigs.k8s.io/json"
 )
 
 const considerLabel = "token-invalidator.resources.gardener.cloud/consider"
@@ -79,6 +80,7 @@ func TestHandle(t *testing.T) {
 		"invalid":  {`{` + labels + `,"data":{"token":"AAAA"}}`, ``},
 		"no data":  {`{` + labels + `}`, ``},
 		"restored": {`{"metadata":{"name":"s"},"data":{"token":"AAAA","a":"Yg=="}}`, `[{"op":"remove","path":"/data/token"}]`},
+		"case":     {`{` + labels + `,"Data":{"token":"eA=="}}`, ``},
 		"wanted":   {`{"metadata":{"name":"s"},"data":{"token":"eA=="}}`, ``},
 	} {
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
@@ -150,7 +152,7 @@ func FuzzHandle(f *testing.F) {
 			return
 		}
 		secret := &corev1.Secret{}
-		if err := json.Unmarshal(raw, secret); err != nil {
+		if err := k8sjson.UnmarshalCaseSensitivePreserveInts(raw, secret); err != nil {
 			t.Fatalf("allowed although it cannot be read: %s", raw)
 		}
 		if len(response.Patches) == 0 {
