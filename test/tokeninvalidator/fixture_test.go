@@ -110,7 +110,7 @@ func serve(t *testing.T, config *rest.Config, c client.Client) {
 	server := webhook.NewServer(webhook.Options{
 		Host: webhooks.LocalServingHost, Port: webhooks.LocalServingPort, CertDir: webhooks.LocalServingCertDir,
 	})
-	server.Register(path, &webhook.Admission{Handler: tokenwebhook.Handler{}})
+	server.Register(path, &webhook.Admission{Handler: tokenwebhook.NewHandler()})
 	go func() {
 		if err := server.Start(context.Background()); err != nil {
 			panic(err)
