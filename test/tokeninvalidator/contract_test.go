@@ -144,7 +144,9 @@ func TestRestored(t *testing.T) {
 		func() { account.Labels = map[string]string{skip: "true"} },
 	} {
 		f.eventuallyInvalid("a-1")
-		f.eventuallyRefused(first)
+		if restored == 0 { // once is enough, since API servers remember for a while what they accepted
+			f.eventuallyRefused(first)
+		}
 		f.change(account, change)
 		if token := f.eventuallyRestored("a-1"); token != first {
 			t.Error("the token is another one")

@@ -64,7 +64,7 @@ func run(m *testing.M) int {
 	if directory, err = os.MkdirTemp("", "tokeninvalidator-"); err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(directory)
+	defer func() { _ = os.RemoveAll(directory) }()
 	shared.Options.AuditLog = filepath.Join(directory, "audit.log")
 	if err := useKeyOfClusters(); err != nil {
 		panic(err)
