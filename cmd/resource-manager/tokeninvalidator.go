@@ -37,10 +37,7 @@ func addTokenInvalidator(ctx context.Context, mgr manager.Manager, config *confi
 	if err != nil {
 		return fmt.Errorf("create the cache of the token invalidator: %w", err)
 	}
-	return tokeninvalidator.NewReconciler(tokeninvalidator.Reconciler{
-		Target:   targetCluster.GetClient(),
-		Recorder: targetCluster.GetEventRecorder("resource-manager"),
-		Metrics:  tokeninvalidator.NewMetrics(metrics.Registry),
-		Options:  tokeninvalidator.Options{ConcurrentSyncs: *settings.ConcurrentSyncs},
-	}).AddToManager(ctx, mgr, tokens)
+	return tokeninvalidator.NewReconciler(targetCluster.GetClient(), targetCluster.GetEventRecorder("resource-manager"),
+		tokeninvalidator.NewMetrics(metrics.Registry), tokeninvalidator.Options{ConcurrentSyncs: *settings.ConcurrentSyncs},
+	).AddToManager(ctx, mgr, tokens)
 }

@@ -53,7 +53,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 		WatchesRawSource(source.Kind(target, &corev1.Pod{},
 			handler.TypedEnqueueRequestsFromMapFunc(r.releasedBy), podGone())).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: r.Options.ConcurrentSyncs,
+			MaxConcurrentReconciles: r.options.ConcurrentSyncs,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
 		Complete(r)

@@ -63,11 +63,11 @@ func (b *blocked) end(key types.NamespacedName) {
 const action = "InvalidateToken"
 
 func (r *Reconciler) warn(secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, reason, text string) {
-	r.Recorder.Eventf(secret, referenceTo(account), corev1.EventTypeWarning, reason, action, "%s", message.ForEvent(text))
+	r.recorder.Eventf(secret, referenceTo(account), corev1.EventTypeWarning, reason, action, "%s", message.ForEvent(text))
 }
 
 func (r *Reconciler) inform(secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, reason, text string) {
-	r.Recorder.Eventf(secret, referenceTo(account), corev1.EventTypeNormal, reason, action, "%s", message.ForEvent(text))
+	r.recorder.Eventf(secret, referenceTo(account), corev1.EventTypeNormal, reason, action, "%s", message.ForEvent(text))
 }
 
 func referenceTo(account *corev1.ServiceAccount) *corev1.ObjectReference {

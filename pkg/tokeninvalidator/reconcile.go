@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,22 +41,24 @@ type Options struct {
 
 // Reconciler labels Secrets.
 type Reconciler struct {
-	// Target changes objects of the target cluster.
-	Target client.Writer
-	// Recorder writes Events there.
-	Recorder events.EventRecorder
-	// Metrics count what is done; nil for none.
-	Metrics *Metrics
-	Options Options
+	target   client.Writer
+	recorder events.EventRecorder
+	metrics  *Metrics
+	options  Options
 
 	cache   cache.Cache // set by AddToManager
 	blocked *blocked
+	// written has the resourceVersions after the last changes, by name, until the cache shows them: what is decided anew before
+	// that changes nothing, and is not told.
+	written sync.Map
 }
 
-// NewReconciler completes a reconciler whose exported fields are set.
-func NewReconciler(r Reconciler) *Reconciler {
-	r.blocked = &blocked{metrics: r.Metrics, tokens: map[types.NamespacedName]block{}}
-	return &r
+// NewReconciler returns a reconciler that changes Secrets of the target cluster and writes Events there. Metrics may be nil.
+func NewReconciler(target client.Writer, recorder events.EventRecorder, metrics *Metrics, options Options) *Reconciler {
+	return &Reconciler{
+		target: target, recorder: recorder, metrics: metrics, options: options,
+		blocked: &blocked{metrics: metrics, tokens: map[types.NamespacedName]block{}},
+	}
 }
 
 // Reconcile decides about one Secret.
@@ -63,6 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	secret := newSecret()
 	if err := r.cache.Get(ctx, request.NamespacedName, secret); err != nil {
 		r.blocked.end(request.NamespacedName)
+		r.written.Delete(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	account := &corev1.ServiceAccount{}
@@ -77,7 +81,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	decision := decide(secret.Labels, unwanted(account), len(pods) > 0)
-	if err := r.label(ctx, secret, decision.labels); err != nil {
+	if len(decision.labels) == 0 {
+		r.written.Delete(request.NamespacedName)
+	} else if changed, err := r.label(ctx, secret, decision.labels); err != nil || !changed {
 		return reconcile.Result{}, r.explain(secret, account, err)
 	}
 	r.tell(ctx, secret, account, decision.verdict, pods)
@@ -100,26 +106,25 @@ func (r *Reconciler) podsUsing(ctx context.Context, secret *metav1.PartialObject
 	return names, nil
 }
 
-// label changes the labels of a Secret, if it still is the one that the decision is about.
-func (r *Reconciler) label(ctx context.Context, secret *metav1.PartialObjectMetadata, labels map[string]*string) error {
-	if len(labels) == 0 {
-		return nil
-	}
+// label changes the labels of a Secret, if it still is the one that the decision is about, and tells whether they were different.
+func (r *Reconciler) label(ctx context.Context, secret *metav1.PartialObjectMetadata, labels map[string]*string) (bool, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": secret.UID, "labels": labels}})
 	if err != nil {
-		return fmt.Errorf("write a patch of labels: %w", err)
+		return false, fmt.Errorf("write a patch of labels: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err = r.Target.Patch(ctx, secret.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
-	if apierrors.IsNotFound(err) || isOther(err) {
-		return errGone
+	after := secret.DeepCopy()
+	err = r.target.Patch(ctx, after, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
+	switch {
+	case apierrors.IsNotFound(err), isOther(err):
+		return false, nil // its events will show that, and another one of its name
+	case err != nil:
+		return false, err
 	}
-	return err
+	before, _ := r.written.Swap(client.ObjectKeyFromObject(secret), after.ResourceVersion)
+	return before != after.ResourceVersion, nil
 }
-
-// errGone says that a Secret is not there any more. Its events will show that, and another one of its name.
-var errGone = errors.New("gone")
 
 // isOther tells whether an object was not changed because it is another one of the same name.
 func isOther(err error) bool {
@@ -130,9 +135,9 @@ func isOther(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
 }
 
-// explain returns the error of a change. One that is not worth another try is told in an Event.
+// explain returns the error of a change, if there is one. One that is not worth another try is told in an Event.
 func (r *Reconciler) explain(secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, err error) error {
-	if errors.Is(err, errGone) {
+	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("change the labels of Secret %s: %w", client.ObjectKeyFromObject(secret), err)
@@ -167,12 +172,12 @@ func (r *Reconciler) tell(ctx context.Context, secret *metav1.PartialObjectMetad
 		return
 	case invalidate:
 		logger.Info("Had a static token invalidated")
-		r.Metrics.invalidated()
+		r.metrics.invalidated()
 		r.inform(secret, account, "TokenInvalidated", "Labelled, so that the webhook makes the static token invalid, since ServiceAccount "+account.Name+
 			" has automountServiceAccountToken: false")
 	case restore:
 		logger.Info("Had a static token restored")
-		r.Metrics.restored()
+		r.metrics.restored()
 		r.inform(secret, account, "TokenRestored", "Not labelled any more, so that the static token becomes valid again, since ServiceAccount "+account.Name+
 			" has no automountServiceAccountToken: false any more, or is labelled "+resourcesv1alpha1.LabelTokenInvalidatorSkip)
 	case rest:

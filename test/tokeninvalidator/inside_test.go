@@ -98,9 +98,8 @@ func (f *fixture) run(options manager.Options, before func(*http.Request)) (*kit
 		Scheme: mgr.GetScheme(), ByObject: tokeninvalidator.Cached(), DefaultNamespaces: map[string]cache.Config{f.namespace: {}},
 	})
 	kit.Must(f, err)
-	kit.Must(f, tokeninvalidator.NewReconciler(tokeninvalidator.Reconciler{
-		Target: mgr.GetClient(), Recorder: mgr.GetEventRecorder("resource-manager"), Options: tokeninvalidator.Options{ConcurrentSyncs: 1},
-	}).AddToManager(f.ctx, mgr, tokens))
+	kit.Must(f, tokeninvalidator.NewReconciler(mgr.GetClient(), mgr.GetEventRecorder("resource-manager"), nil,
+		tokeninvalidator.Options{ConcurrentSyncs: 1}).AddToManager(f.ctx, mgr, tokens))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
