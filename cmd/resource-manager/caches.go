@@ -2,6 +2,7 @@ package main
 
 import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -10,6 +11,7 @@ import (
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/csrapprover"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
@@ -36,8 +38,9 @@ func targetCacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cac
 	options := cache.Options{
 		SyncPeriod: ptr.To(config.TargetClientConnection.CacheResyncPeriod.Duration),
 		ByObject: map[client.Object]cache.ByObject{
-			&autoscalingv2.HorizontalPodAutoscaler{}: {Transform: keepScale},
-			&corev1.Namespace{}:                      {Transform: keepMarks},
+			&autoscalingv2.HorizontalPodAutoscaler{}:    {Transform: keepScale},
+			&corev1.Namespace{}:                         {Transform: keepMarks},
+			&certificatesv1.CertificateSigningRequest{}: {Transform: csrapprover.Reduce},
 		},
 	}
 	return inNamespaces(options, config.TargetClientConnection.Namespaces)

@@ -55,7 +55,6 @@ func addProfiles(mgr manager.Manager, config *configv1alpha1.ResourceManagerConf
 func warnOfMissingParts(log logr.Logger, config *configv1alpha1.ResourceManagerConfiguration) {
 	controllers, webhooks := config.Controllers, config.Webhooks
 	for path, enabled := range map[string]bool{
-		"controllers.csrApprover":                  controllers.CSRApprover.Enabled,
 		"controllers.istioClusterConfiguration":    controllers.IstioClusterConfiguration.Enabled,
 		"controllers.networkPolicy":                controllers.NetworkPolicy.Enabled,
 		"controllers.nodeCriticalComponents":       controllers.NodeCriticalComponents.Enabled,

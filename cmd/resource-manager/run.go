@@ -145,6 +145,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *configv1al
 		addGarbageCollector(mgr, config, targetConfig, targetCluster.GetHTTPClient(), objects),
 		addWebhooks(ctx, mgr, config, targetCluster, targetConfig),
 		addTokenInvalidator(ctx, mgr, config, targetConfig, targetCluster),
+		addCSRApprover(mgr, config, targetCluster),
 	)
 }
 

@@ -229,7 +229,7 @@ func TestContractCompleteConfiguration(t *testing.T) {
 	}
 	wantContains(t, p.log.String(), `"worker count":3`)
 	for _, part := range []string{
-		"controllers.csrApprover", "controllers.networkPolicy", "controllers.nodeCriticalComponents",
+		"controllers.networkPolicy", "controllers.nodeCriticalComponents",
 		"controllers.nodeAgentReconciliationDelay", "controllers.tokenRequestor", "webhooks.crdDeletionProtection", "webhooks.extensionValidation",
 	} {
 		wantContains(t, p.log.String(), fmt.Sprintf("%q:%q", "part", part))

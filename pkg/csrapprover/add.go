@@ -1,0 +1,57 @@
+package csrapprover
+
+import (
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// A request that cannot be decided about is tried again after firstRetry, and later each time, up to lastRetry.
+const (
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+// AddToManager has the manager run the controller for the requests in a cache of the target cluster, which should use Reduce.
+func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache) error {
+	if r.Machines != nil {
+		if err := mgr.Add(r.Machines); err != nil {
+			return err
+		}
+	}
+	return builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		WatchesRawSource(source.Kind(target, &certificatesv1.CertificateSigningRequest{},
+			&handler.TypedEnqueueRequestForObject[*certificatesv1.CertificateSigningRequest]{},
+			predicate.NewTypedPredicateFuncs(undecided))).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: r.ConcurrentSyncs,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}).
+		Complete(r)
+}
+
+// Reduce drops from a cached request what no decision needs. A request that is decided, or of another signer, keeps its name alone.
+func Reduce(obj any) (any, error) {
+	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return obj, nil
+	}
+	if undecided(csr) {
+		csr.ManagedFields = nil
+		return csr, nil
+	}
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: csr.Name, UID: csr.UID, ResourceVersion: csr.ResourceVersion},
+	}, nil
+}

@@ -1,0 +1,184 @@
+// Package csrapprover approves or denies the CertificateSigningRequests of kubelets for serving certificates, and those of
+// gardener-node-agents and gardenadm for client certificates, in the target cluster. What it decides follows from the request, the
+// Nodes of the target cluster and the Machines of the source cluster.
+//
+// A decision is final, so it is made on what the API servers say at that moment. No cache has the last word.
+package csrapprover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trellis-k8s/trellis/pkg/message"
+)
+
+// ControllerName names the controller in logs and metrics.
+const ControllerName = "csr-approver"
+
+// Texts of conditions and Events. Those of conditions are the ones of gardener-resource-manager.
+const (
+	reasonApproved = "RequestApproved"
+	reasonDenied   = "RequestDenied"
+
+	textServing = "kubelet server certificate CSR"
+	textClient  = "gardener-node-agent certificate CSR"
+
+	eventReason = "ServingCertificateDenied"
+	eventAction = "Deny"
+)
+
+const (
+	// requestTimeout bounds every request.
+	requestTimeout = 30 * time.Second
+	// outdatedInterval is how soon a request is looked at again that was changed meanwhile.
+	outdatedInterval = time.Second
+)
+
+// Reconciler decides about CertificateSigningRequests.
+type Reconciler struct {
+	// Target reads CertificateSigningRequests from a cache, and writes their approval.
+	Target client.Client
+	// Direct reads Nodes of the target cluster past any cache.
+	Direct client.Reader
+	// Machines are those against which requests are checked; nil for none.
+	Machines *Machines
+	// Recorder writes Events in the target cluster.
+	Recorder events.EventRecorder
+	// Metrics count decisions; nil for none.
+	Metrics *Metrics
+	Clock   clock.PassiveClock
+	// ConcurrentSyncs is how many requests are worked on at a time.
+	ConcurrentSyncs int
+}
+
+// Reconcile decides about one request, if nobody has done so. It returns an error if a fact could not be found out, or the decision
+// could not be written; then nothing is decided, and trying again may help.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if err := r.Target.Get(ctx, request.NamespacedName, csr); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !undecided(csr) {
+		return reconcile.Result{}, nil
+	}
+	decision, err := r.decide(ctx, csr)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("nothing is decided about CertificateSigningRequest %s yet: %w", csr.Name, err)
+	}
+	if decision.verdict == noOpinion {
+		return reconcile.Result{}, nil
+	}
+	err = r.write(ctx, csr, decision)
+	switch {
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // somebody else has changed it: perhaps decided
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("write the decision about CertificateSigningRequest %s: %w", csr.Name, err)
+	}
+	r.tell(ctx, csr, decision)
+	return reconcile.Result{}, nil
+}
+
+// decide finds out as many facts as are needed for a decision.
+func (r *Reconciler) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (decision, error) {
+	content, facts := parse(csr.Spec.Request), newFacts(r.Machines != nil)
+	for {
+		decision := decide(&csr.Spec, content, facts)
+		if decision.verdict != ask {
+			return decision, nil
+		}
+		if err := r.answer(ctx, decision.question, facts); err != nil {
+			return decision, err
+		}
+	}
+}
+
+// answer adds a fact to the facts.
+func (r *Reconciler) answer(ctx context.Context, question question, facts *facts) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	switch question.topic {
+	case aboutNode:
+		facts.nodes[question.name], err = r.node(ctx, question.name)
+	case aboutMachine:
+		facts.machines[question.name], err = r.Machines.get(ctx, question.name)
+	case aboutMachinesOf:
+		facts.machinesOf[question.name], err = r.Machines.ofNode(ctx, question.name)
+	}
+	return err
+}
+
+func (r *Reconciler) node(ctx context.Context, name string) (node, error) {
+	object := &corev1.Node{}
+	err := r.Direct.Get(ctx, client.ObjectKey{Name: name}, object)
+	switch {
+	case isAbsent(err):
+		return node{}, nil
+	case err != nil:
+		return node{}, fmt.Errorf("read Node %q of the target cluster: %w", name, err)
+	}
+	return node{found: true, addresses: object.Status.Addresses}, nil
+}
+
+// isAbsent tells whether the API server says that there is no such object. It says something else if it does not serve the kind.
+func isAbsent(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// write writes the decision, unless the request has changed.
+func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision decision) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	decided := csr.DeepCopy()
+	decided.Status.Conditions = append(decided.Status.Conditions, conditionOf(csr.Spec.SignerName, decision))
+	return r.Target.SubResource("approval").Update(ctx, decided)
+}
+
+// conditionOf returns the condition that says what was decided. The API server adds the time.
+func conditionOf(signer string, decision decision) certificatesv1.CertificateSigningRequestCondition {
+	condition := certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: reasonDenied,
+	}
+	doing, what := "Denying", textClient
+	if decision.verdict == approve {
+		condition.Type, condition.Reason, doing = certificatesv1.CertificateApproved, reasonApproved, "Approving"
+	}
+	if signer == certificatesv1.KubeletServingSignerName {
+		what = textServing
+	}
+	condition.Message = message.ForCondition(fmt.Sprintf("%s %s (%s)", doing, what, decision.why))
+	return condition
+}
+
+// tell counts a decision that was written and logs it. A denied kubelet gets an Event on its Node, where people look whose "kubectl
+// logs" fails; others have no object of their own.
+func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision decision) {
+	r.Metrics.decided(decision, r.Clock.Since(csr.CreationTimestamp.Time))
+	logr.FromContextOrDiscard(ctx).Info("Decided about a certificate", "approved", decision.verdict == approve, "request", decision.of,
+		"user", message.Shorten(csr.Spec.Username, maxQuoted), "why", decision.why)
+	name := nodeOfUser(&csr.Spec)
+	if decision.verdict != deny || decision.of != ofKubelet || name == "" {
+		return
+	}
+	// Like those of kubelets, the Event has the name as UID; "kubectl describe node" finds it by that.
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+	r.Recorder.Eventf(object, csr, corev1.EventTypeWarning, eventReason, eventAction, "%s",
+		message.ForEvent(fmt.Sprintf("CertificateSigningRequest %s was denied: %s", csr.Name, decision.why)))
+}
+
+var errNoList = errors.New("the answer is no list: it has no resourceVersion")

@@ -1,0 +1,140 @@
+package csrapprover
+
+import (
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// verdict is what to do about a request.
+type verdict int
+
+const (
+	// noOpinion: somebody else may decide.
+	noOpinion verdict = iota
+	approve
+	deny
+	// ask: a fact is needed first.
+	ask
+)
+
+// Kinds of requests, for metrics.
+const (
+	ofKubelet   = "kubelet-serving"
+	ofNodeAgent = "node-agent"
+	ofGardenadm = "gardenadm"
+	// ofUnknown is a request for a client certificate that cannot be parsed.
+	ofUnknown = "unknown"
+)
+
+// Classes of reasons, for metrics.
+const (
+	classPassed        = "passed"
+	classForm          = "form"
+	classUser          = "user"
+	classCommonName    = "common-name"
+	classSubject       = "subject"
+	classNames         = "alternative-names"
+	classUsages        = "usages"
+	classNode          = "node"
+	classMachine       = "machine"
+	classNodeAddresses = "node-addresses"
+)
+
+// allPassed is why a request is approved.
+const allPassed = "all checks passed"
+
+// decision is a verdict with what has to be told about it.
+type decision struct {
+	verdict verdict
+	// of is the kind of the request, class the class of the reason.
+	of, class string
+	// why is the reason for people.
+	why string
+	// question is what has to be answered first if the verdict is ask.
+	question question
+}
+
+func denied(of, class, why string) decision {
+	return decision{verdict: deny, of: of, class: class, why: why}
+}
+
+func approved(of string) decision {
+	return decision{verdict: approve, of: of, class: classPassed, why: allPassed}
+}
+
+// question names a fact that is needed.
+type question struct {
+	topic topic
+	name  string
+}
+
+type topic int
+
+const (
+	// aboutNode asks for a Node by its name.
+	aboutNode topic = iota
+	// aboutMachine asks for a Machine by its name.
+	aboutMachine
+	// aboutMachinesOf asks for the Machines with the label of a Node.
+	aboutMachinesOf
+)
+
+func asking(of string, topic topic, name string) decision {
+	return decision{verdict: ask, of: of, question: question{topic, name}}
+}
+
+// node is what is known about a Node.
+type node struct {
+	found     bool
+	addresses []corev1.NodeAddress
+}
+
+// machine is what is known about a Machine.
+type machine struct {
+	found bool
+	// node is the name of its Node, empty as long as it has none.
+	node string
+}
+
+// facts are answers. What is not there has not been asked for.
+type facts struct {
+	// withMachines is set if there are Machines to check requests against.
+	withMachines bool
+	nodes        map[string]node
+	machines     map[string]machine
+	// machinesOf has the names of the Machines of a Node, by the name of the Node.
+	machinesOf map[string][]string
+}
+
+func newFacts(withMachines bool) *facts {
+	return &facts{
+		withMachines: withMachines,
+		nodes:        map[string]node{}, machines: map[string]machine{}, machinesOf: map[string][]string{},
+	}
+}
+
+// decide says what to do about a request. It is called again with each answer that it asks for. No clock is involved: validity
+// and expiry are the signer's business.
+func decide(spec *certificatesv1.CertificateSigningRequestSpec, content content, facts *facts) decision {
+	switch spec.SignerName {
+	case certificatesv1.KubeletServingSignerName:
+		return decideServing(spec, content, facts)
+	case certificatesv1.KubeAPIServerClientSignerName:
+		return decideClient(spec, content, facts)
+	}
+	return decision{}
+}
+
+// undecided tells whether a request is of a signer that is looked after, and nobody has decided about it.
+func undecided(csr *certificatesv1.CertificateSigningRequest) bool {
+	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName && csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName ||
+		len(csr.Status.Certificate) > 0 || csr.DeletionTimestamp != nil {
+		return false
+	}
+	for _, condition := range csr.Status.Conditions {
+		if condition.Type == certificatesv1.CertificateApproved || condition.Type == certificatesv1.CertificateDenied {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,151 @@
+package csrapprover
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// labelNode is the label of a Machine with the name of its Node.
+const labelNode = "node"
+
+// byNode is the index of Machines by that label.
+const byNode = "node"
+
+var machineResource = schema.GroupVersionResource{Group: "machine.sapcloud.io", Version: "v1alpha1", Resource: "machines"}
+
+// Machines reads the Machines of a namespace, by their metadata. A watch knows which Machine a Node has, so that it need not be
+// searched for; what is decided on is read from the API server. Until the watch works, the API server searches.
+type Machines struct {
+	namespace string
+	client    metadata.ResourceInterface
+	informer  cache.SharedIndexInformer
+	log       logr.Logger
+}
+
+// NewMachines returns the Machines of a namespace of the cluster that config points to.
+func NewMachines(config *rest.Config, httpClient *http.Client, namespace string, log logr.Logger) (*Machines, error) {
+	metadataClient, err := metadata.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("create a metadata client for Machines of the source cluster: %w", err)
+	}
+	m := &Machines{namespace: namespace, client: metadataClient.Resource(machineResource).Namespace(namespace), log: log}
+	m.informer = metadatainformer.NewFilteredMetadataInformer(metadataClient, machineResource, namespace, 0,
+		cache.Indexers{byNode: indexByNode}, nil).Informer()
+	if err := m.informer.SetTransform(keepNode); err != nil {
+		return nil, fmt.Errorf("set up the watch of Machines: %w", err)
+	}
+	if err := m.informer.SetWatchErrorHandlerWithContext(m.explain); err != nil {
+		return nil, fmt.Errorf("set up the watch of Machines: %w", err)
+	}
+	return m, nil
+}
+
+// NeedLeaderElection has the leader alone watch.
+func (m *Machines) NeedLeaderElection() bool { return true }
+
+// Start watches until the context ends. A watch that fails, also because the source cluster does not serve Machines, is begun anew.
+func (m *Machines) Start(ctx context.Context) error {
+	m.informer.RunWithContext(ctx)
+	return nil
+}
+
+// explain tells why the watch does not work. Watches end now and then, and some versions are too old: that is no news.
+func (m *Machines) explain(_ context.Context, _ *cache.Reflector, err error) {
+	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+		m.log.V(1).Info("Machines of the source cluster cannot be watched; until that works, they are searched for each request",
+			"namespace", m.namespace, "cause", err.Error())
+	}
+}
+
+// keepNode reduces a Machine to its name and the name of its Node.
+func keepNode(obj any) (any, error) {
+	object, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return obj, nil
+	}
+	reduced := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: object.Namespace, Name: object.Name, UID: object.UID, ResourceVersion: object.ResourceVersion,
+	}}
+	if node := object.Labels[labelNode]; node != "" {
+		reduced.Labels = map[string]string{labelNode: node}
+	}
+	return reduced, nil
+}
+
+func indexByNode(obj any) ([]string, error) {
+	if object, ok := obj.(*metav1.PartialObjectMetadata); ok && object.Labels[labelNode] != "" {
+		return []string{object.Labels[labelNode]}, nil
+	}
+	return nil, nil
+}
+
+// get reads a Machine.
+func (m *Machines) get(ctx context.Context, name string) (machine, error) {
+	object, err := m.client.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case isAbsent(err):
+		return machine{}, nil
+	case err != nil:
+		return machine{}, m.explained(err)
+	}
+	return machine{found: true, node: object.Labels[labelNode]}, nil
+}
+
+// ofNode returns the names of the Machines that have the label of a Node. That there is one is read from the API server; that there
+// is no other one is what the watch shows. Anything else is what the API server says.
+func (m *Machines) ofNode(ctx context.Context, node string) ([]string, error) {
+	if len(validation.IsValidLabelValue(node)) > 0 {
+		return nil, nil // no label can have such a value
+	}
+	if m.informer.HasSynced() {
+		seen, err := m.informer.GetIndexer().ByIndex(byNode, node)
+		if err != nil {
+			return nil, fmt.Errorf("look for the Machines of Node %q: %w", node, err)
+		}
+		if len(seen) == 1 {
+			if object, ok := seen[0].(*metav1.PartialObjectMetadata); ok {
+				if live, err := m.get(ctx, object.Name); err != nil || live.node == node {
+					return []string{object.Name}, err
+				}
+			}
+		}
+	}
+	return m.search(ctx, node)
+}
+
+// search has the API server look for the Machines of a Node.
+func (m *Machines) search(ctx context.Context, node string) ([]string, error) {
+	list, err := m.client.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelNode: node}.String()})
+	if err == nil && list.ResourceVersion == "" {
+		err = errNoList // an answer of something else than an API server must not be taken for an empty list
+	}
+	if err != nil {
+		return nil, m.explained(err)
+	}
+	var names []string
+	for _, object := range list.Items {
+		names = append(names, object.Name)
+	}
+	return names, nil
+}
+
+// explained says what to do about an error.
+func (m *Machines) explained(err error) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the source cluster does not serve Machines (%s), but controllers.csrApprover.machineNamespace is %q: install their "+
+			"CustomResourceDefinition, or leave the field out: %w", machineResource.GroupResource(), m.namespace, err)
+	}
+	return fmt.Errorf("read Machines of namespace %q of the source cluster: %w", m.namespace, err)
+}

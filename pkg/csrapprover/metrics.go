@@ -1,0 +1,56 @@
+package csrapprover
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const metricsNamespace = "resource_manager"
+
+// Metrics count decisions. A nil *Metrics counts nothing.
+type Metrics struct {
+	decisions *prometheus.CounterVec
+	age       *prometheus.HistogramVec
+}
+
+// Values of the label of decisions.
+const (
+	valueApproved = "approved"
+	valueDenied   = "denied"
+)
+
+// NewMetrics returns metrics that are registered with a registry.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	metrics := &Metrics{
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Name: "certificate_requests_decided_total",
+			Help: "CertificateSigningRequests that were approved or denied, by what asked and the class of the reason.",
+		}, []string{"request", "decision", "reason"}),
+		age: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: metricsNamespace, Name: "certificate_request_decision_age_seconds",
+			Help: "Age of CertificateSigningRequests when they were approved or denied. Their creation time has whole seconds.",
+			// From a second to the hour after which Kubernetes deletes what was decided.
+			Buckets: []float64{1, 2, 5, 10, 30, 60, 300, 900, 3600},
+		}, []string{"request"}),
+	}
+	for _, request := range []string{ofKubelet, ofNodeAgent, ofGardenadm} {
+		metrics.decisions.WithLabelValues(request, valueApproved, classPassed)
+		metrics.age.WithLabelValues(request)
+	}
+	registry.MustRegister(metrics.decisions, metrics.age)
+	return metrics
+}
+
+// decided takes in a decision that was written.
+func (m *Metrics) decided(decision decision, age time.Duration) {
+	if m == nil {
+		return
+	}
+	value := valueDenied
+	if decision.verdict == approve {
+		value = valueApproved
+	}
+	m.decisions.WithLabelValues(decision.of, value, decision.class).Inc()
+	m.age.WithLabelValues(decision.of).Observe(age.Seconds())
+}

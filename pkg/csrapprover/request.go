@@ -1,0 +1,133 @@
+package csrapprover
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trellis-k8s/trellis/pkg/message"
+)
+
+const (
+	// maxRequestSize is how many bytes of PEM text are parsed at most. Requests of kubelets and node agents have less than 2 KiB.
+	maxRequestSize = 64 << 10
+	// minRSABits and maxRSABits bound RSA keys: shorter ones are weak, longer ones take long to verify.
+	minRSABits, maxRSABits = 2048, 8192
+	// maxQuoted and maxListed bound what messages repeat of a request: its author chooses it.
+	maxQuoted, maxListed = 100, 20
+
+	pemType = "CERTIFICATE REQUEST"
+)
+
+// content is what spec.request of a CertificateSigningRequest holds.
+type content struct {
+	// CertificateRequest is nil if the text is too large or cannot be parsed.
+	*x509.CertificateRequest
+	// tooLarge is set if the text was not parsed because of its size.
+	tooLarge bool
+	// flaw says why nothing is approved whatever else is asked for; empty if there is no reason. Kubelets and node agents never
+	// send such requests.
+	flaw string
+}
+
+// parse reads the PEM text of a request. Like Kubernetes, it takes the first block; that there is more is a flaw.
+func parse(text []byte) content {
+	if len(text) > maxRequestSize {
+		return content{tooLarge: true, flaw: fmt.Sprintf("the request has %d bytes, more than the %d allowed", len(text), maxRequestSize)}
+	}
+	block, rest := pem.Decode(text)
+	if block == nil || block.Type != pemType {
+		return content{flaw: "the request does not begin with a PEM block of type " + pemType}
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return content{flaw: "the request cannot be parsed: " + message.Shorten(err.Error(), maxQuoted)}
+	}
+	return content{CertificateRequest: parsed, flaw: flawOf(text, rest, parsed)}
+}
+
+func flawOf(text, rest []byte, parsed *x509.CertificateRequest) string {
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("-----BEGIN "+pemType+"-----")) || len(bytes.TrimSpace(rest)) > 0 {
+		return "the request holds more than a PEM block of type " + pemType
+	}
+	if flaw := flawOfKey(parsed.PublicKey); flaw != "" {
+		return flaw
+	}
+	if err := parsed.CheckSignature(); err != nil {
+		return "the signature of the request is not valid: " + message.Shorten(err.Error(), maxQuoted)
+	}
+	return ""
+}
+
+// flawOfKey comes before the signature is verified, which takes long with keys that are long.
+func flawOfKey(key any) string {
+	switch key := key.(type) {
+	case *rsa.PublicKey:
+		if bits := key.N.BitLen(); bits < minRSABits || bits > maxRSABits {
+			return fmt.Sprintf("the RSA key has %d bits; %d to %d are allowed", bits, minRSABits, maxRSABits)
+		}
+	case *ecdsa.PublicKey:
+		if key.Curve == elliptic.P224() {
+			return "the ECDSA key is on the curve P-224; P-256, P-384 and P-521 are allowed"
+		}
+	case ed25519.PublicKey:
+	default:
+		return "the public key is not of type RSA, ECDSA or Ed25519"
+	}
+	return ""
+}
+
+// The attributes that a subject may have: common name and organization.
+var (
+	oidCommonName   = asn1.ObjectIdentifier{2, 5, 4, 3}
+	oidOrganization = asn1.ObjectIdentifier{2, 5, 4, 10}
+)
+
+// flawOfSubject says why a subject is not exactly a common name, whatever it is, and one organization. The signer copies the
+// subject as a whole, and programs differ in how they read what is there twice or in a strange type.
+func (c content) flawOfSubject(organization string) string {
+	if !slices.Equal(c.Subject.Organization, []string{organization}) {
+		return fmt.Sprintf("the organization is %s; it must be %q alone", quoteAll(c.Subject.Organization), organization)
+	}
+	names := 0
+	for _, attribute := range c.Subject.Names {
+		_, isText := attribute.Value.(string)
+		switch {
+		case !isText || !attribute.Type.Equal(oidCommonName) && !attribute.Type.Equal(oidOrganization):
+			return "the subject has more than a common name and an organization"
+		case attribute.Type.Equal(oidCommonName):
+			names++
+		}
+	}
+	if names != 1 {
+		return fmt.Sprintf("the subject has %d common names; it must have one", names)
+	}
+	return ""
+}
+
+// quote returns a text of somebody else for a message.
+func quote(text string) string { return strconv.Quote(message.Shorten(text, maxQuoted)) }
+
+// quoteAll returns texts of somebody else for a message, "none" if there are none.
+func quoteAll(texts []string) string {
+	if len(texts) == 0 {
+		return "none"
+	}
+	var quoted []string
+	for _, text := range texts[:min(len(texts), maxListed)] {
+		quoted = append(quoted, quote(text))
+	}
+	if more := len(texts) - maxListed; more > 0 {
+		quoted = append(quoted, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(quoted, ", ")
+}

@@ -1,0 +1,166 @@
+package csrapprover
+
+import (
+	"fmt"
+	"maps"
+
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	netutils "k8s.io/utils/net"
+)
+
+const (
+	nodeUserPrefix = "system:node:"
+	nodesGroup     = "system:nodes"
+)
+
+// decideServing decides about a request for a certificate with which a kubelet serves. The rules and their order are those of
+// gardener-resource-manager; a flaw of the form, the group of the user, the rest of the subject, other alternative names and the
+// usages are checked in addition.
+func decideServing(spec *certificatesv1.CertificateSigningRequestSpec, content content, facts *facts) decision {
+	if content.flaw != "" {
+		return denied(ofKubelet, classForm, content.flaw)
+	}
+	name, class, why := servingNode(spec, content)
+	if why != "" {
+		return denied(ofKubelet, class, why)
+	}
+	found, known := facts.nodes[name]
+	if !known {
+		return asking(ofKubelet, aboutNode, name)
+	}
+	if !found.found {
+		return denied(ofKubelet, classNode, fmt.Sprintf("there is no Node %q", name))
+	}
+	if facts.withMachines {
+		machines, known := facts.machinesOf[name]
+		if !known {
+			return asking(ofKubelet, aboutMachinesOf, name)
+		}
+		if len(machines) != 1 {
+			return denied(ofKubelet, classMachine, fmt.Sprintf("there are %d Machines of the Node %q (%s); there must be exactly one",
+				len(machines), name, quoteAll(machines)))
+		}
+	}
+	if why := compareAddresses(content, found.addresses); why != "" {
+		return denied(ofKubelet, classNodeAddresses, fmt.Sprintf("%s in the status of the Node %q", why, name))
+	}
+	return approved(ofKubelet)
+}
+
+// nodeOfUser returns the name of the Node as which the API server authenticated the user; empty if it is no Node.
+func nodeOfUser(spec *certificatesv1.CertificateSigningRequestSpec) string {
+	name, isNode := strings.CutPrefix(spec.Username, nodeUserPrefix)
+	if !isNode || !slices.Contains(spec.Groups, nodesGroup) || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return ""
+	}
+	return name
+}
+
+// servingNode returns the name of the Node that asks for a certificate, or the reason, with its class, why it must not have it
+// whatever the state of the cluster.
+func servingNode(spec *certificatesv1.CertificateSigningRequestSpec, content content) (name, class, why string) {
+	name, isNode := strings.CutPrefix(spec.Username, nodeUserPrefix)
+	switch {
+	case !isNode:
+		return "", classUser, fmt.Sprintf("the user %s does not begin with %q", quote(spec.Username), nodeUserPrefix)
+	case !slices.Contains(spec.Groups, nodesGroup):
+		return "", classUser, fmt.Sprintf("the user %s is not in the group %q", quote(spec.Username), nodesGroup)
+	case len(content.DNSNames)+len(content.IPAddresses) == 0:
+		return "", classNames, "the request names no DNS name and no IP address"
+	case content.Subject.CommonName != spec.Username:
+		return "", classCommonName, fmt.Sprintf("the common name %s is not the user %s", quote(content.Subject.CommonName), quote(spec.Username))
+	case content.flawOfSubject(nodesGroup) != "":
+		return "", classSubject, content.flawOfSubject(nodesGroup)
+	case len(content.EmailAddresses)+len(content.URIs) > 0:
+		return "", classNames, "the request names email addresses or URIs"
+	case !isServingUsage(spec.Usages):
+		return "", classUsages, fmt.Sprintf("the usages are %s; they must be %q and %q, and may be %q", usagesText(spec.Usages),
+			certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth, certificatesv1.UsageKeyEncipherment)
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		return "", classNode, fmt.Sprintf("%s cannot be the name of a Node", quote(name))
+	}
+	return name, "", ""
+}
+
+// isServingUsage is the rule by which kube-controller-manager signs: it would not sign anything else.
+func isServingUsage(usages []certificatesv1.KeyUsage) bool {
+	return only(usages, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth) &&
+		slices.Contains(usages, certificatesv1.UsageDigitalSignature) && slices.Contains(usages, certificatesv1.UsageServerAuth)
+}
+
+// only tells whether nothing but the allowed is there.
+func only(usages []certificatesv1.KeyUsage, allowed ...certificatesv1.KeyUsage) bool {
+	return !slices.ContainsFunc(usages, func(usage certificatesv1.KeyUsage) bool { return !slices.Contains(allowed, usage) })
+}
+
+func usagesText(usages []certificatesv1.KeyUsage) string {
+	texts := make([]string, 0, len(usages))
+	for _, usage := range usages {
+		texts = append(texts, string(usage))
+	}
+	return quoteAll(texts)
+}
+
+// compareAddresses says in what the alternative names of a request differ from the addresses of its Node.
+func compareAddresses(content content, addresses []corev1.NodeAddress) string {
+	wantNames, wantIPs, why := alternativeNames(addresses)
+	if why != "" {
+		return why
+	}
+	names, ips := set{}, set{}
+	for _, name := range content.DNSNames {
+		names.add(name)
+	}
+	for _, ip := range content.IPAddresses {
+		ips.add(ip.String())
+	}
+	switch {
+	case !maps.Equal(names, wantNames):
+		return fmt.Sprintf("the DNS names of the request are %s, but %s", names, wantNames)
+	case !maps.Equal(ips, wantIPs):
+		return fmt.Sprintf("the IP addresses of the request are %s, but %s", ips, wantIPs)
+	}
+	return ""
+}
+
+// alternativeNames returns what a kubelet asks for, given the addresses of its Node: a host name that is an IP address counts as
+// one, and empty ones do not count. An IP address that cannot be parsed is told.
+func alternativeNames(addresses []corev1.NodeAddress) (names, ips set, why string) {
+	names, ips = set{}, set{}
+	for _, address := range addresses {
+		if address.Address == "" {
+			continue
+		}
+		// The lenient parser is the one of the kubelet.
+		ip := netutils.ParseIPSloppy(address.Address)
+		switch address.Type {
+		case corev1.NodeHostName:
+			if ip != nil {
+				ips.add(ip.String())
+			} else {
+				names.add(address.Address)
+			}
+		case corev1.NodeInternalDNS, corev1.NodeExternalDNS:
+			names.add(address.Address)
+		case corev1.NodeInternalIP, corev1.NodeExternalIP:
+			if ip == nil {
+				return nil, nil, fmt.Sprintf("%s is no IP address, but is one of type %s", quote(address.Address), address.Type)
+			}
+			ips.add(ip.String())
+		}
+	}
+	return names, ips, ""
+}
+
+// set is a set of texts.
+type set map[string]struct{}
+
+func (s set) add(text string) { s[text] = struct{}{} }
+
+// String returns the texts in order, for a message.
+func (s set) String() string { return quoteAll(slices.Sorted(maps.Keys(s))) }
