@@ -26,6 +26,8 @@ const (
 	maxQuoted, maxListed = 100, 20
 
 	pemType = "CERTIFICATE REQUEST"
+	// whiteSpace may be before and behind a PEM block.
+	whiteSpace = " \t\r\n"
 )
 
 // content is what spec.request of a CertificateSigningRequest holds.
@@ -56,7 +58,7 @@ func parse(text []byte) content {
 }
 
 func flawOf(text, rest []byte, parsed *x509.CertificateRequest) string {
-	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("-----BEGIN "+pemType+"-----")) || len(bytes.TrimSpace(rest)) > 0 {
+	if !bytes.HasPrefix(bytes.TrimLeft(text, whiteSpace), []byte("-----BEGIN "+pemType+"-----")) || len(bytes.Trim(rest, whiteSpace)) > 0 {
 		return "the request holds more than a PEM block of type " + pemType
 	}
 	if flaw := flawOfKey(parsed.PublicKey); flaw != "" {

@@ -1,0 +1,188 @@
+package csrapprover
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+var (
+	allSigners = []string{certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientSignerName, "kubernetes.io/kube-apiserver-client-kubelet"}
+	allUsages  = []certificatesv1.KeyUsage{signature, encipher, serverUsage, clientUsage, certificatesv1.UsageCertSign}
+	allKeys    = []string{"P-256", "P-384", "P-521", "Ed25519", "P-224", "RSA-2048", "RSA-1024"}
+	allTypes   = []corev1.NodeAddressType{corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS, corev1.NodeInternalIP, corev1.NodeExternalIP, "Other"}
+)
+
+// fields splits what the fuzzer writes: parts are divided by semicolons.
+func fields(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ";")
+}
+
+// fuzzed is the input of FuzzDecide in the types that the fuzzer knows.
+type fuzzed struct {
+	signer, usages, key               byte
+	user, groups                      string
+	commonNames, organizations, units string
+	dns, ips, others                  string
+	before, behind                    string
+	spoiledAt                         uint16
+	spoiledBits                       byte
+	nodes, addresses, machines        string
+	withMachines                      bool
+}
+
+func (f fuzzed) wish() wish {
+	w := wish{
+		signer: allSigners[int(f.signer)%len(allSigners)], key: allKeys[int(f.key)%len(allKeys)], user: f.user, groups: fields(f.groups),
+		commonNames: fields(f.commonNames), units: fields(f.units), dns: fields(f.dns), ips: fields(f.ips), before: f.before, behind: f.behind,
+	}
+	for _, organization := range fields(f.organizations) {
+		if organization == "7" {
+			w.organizations = append(w.organizations, 7)
+		} else {
+			w.organizations = append(w.organizations, organization)
+		}
+	}
+	for _, other := range fields(f.others) {
+		if strings.Contains(other, ":") {
+			w.uris = append(w.uris, other)
+		} else {
+			w.emails = append(w.emails, other)
+		}
+	}
+	for i, usage := range allUsages {
+		if f.usages>>i&1 == 1 {
+			w.usages = append(w.usages, usage)
+		}
+	}
+	if f.spoiledBits != 0 {
+		w.spoil = func(der []byte) []byte {
+			der[int(f.spoiledAt)%len(der)] ^= f.spoiledBits
+			return der
+		}
+	}
+	return w
+}
+
+// world makes Nodes of their names, all with the same addresses "<digit of the type><address>", and Machines of "<name>=<node>".
+func (f fuzzed) world() world {
+	state := world{withMachines: f.withMachines, nodes: map[string][]corev1.NodeAddress{}, machines: map[string]string{}}
+	var addresses []corev1.NodeAddress
+	for _, address := range fields(f.addresses) {
+		if address != "" {
+			addresses = append(addresses, corev1.NodeAddress{Type: allTypes[int(address[0])%len(allTypes)], Address: address[1:]})
+		}
+	}
+	for _, name := range fields(f.nodes) {
+		if name != "" {
+			state.nodes[name] = addresses
+		}
+	}
+	for _, pair := range fields(f.machines) {
+		if name, node, _ := strings.Cut(pair, "="); name != "" {
+			state.machines[name] = node
+		}
+	}
+	return state
+}
+
+// FuzzDecide compares the decision with the oracle: nothing is approved that breaks a rule, and nothing denied that breaks none.
+func FuzzDecide(f *testing.F) {
+	const (
+		serving = "system:node:node-1"
+		agent   = "gardener.cloud:node-agent:machine:machine-1"
+		token   = "system:bootstrap:abcdef"
+		account = "system:serviceaccount:kube-system:gardener-node-agent"
+	)
+	add := func(s fuzzed) {
+		f.Add(s.signer, s.usages, s.key, s.user, s.groups, s.commonNames, s.organizations, s.units, s.dns, s.ips, s.others, s.before, s.behind,
+			s.spoiledAt, s.spoiledBits, s.nodes, s.addresses, s.machines, s.withMachines)
+	}
+	// '0' is the type at 0 of allTypes, and so on: it is 48, a multiple of 6.
+	kubelet := fuzzed{
+		usages: 0b101, user: serving, groups: "system:nodes;system:authenticated", commonNames: serving, organizations: "system:nodes",
+		dns: "host-1;node-1.internal", ips: "10.0.0.1;2001:db8::1", nodes: "node-1;node-2", addresses: "0host-1;1node-1.internal;310.0.0.1;42001:db8::1",
+		machines: "machine-1=node-1;machine-2=", withMachines: true,
+	}
+	nodeAgent := fuzzed{
+		signer: 1, usages: 0b1011, user: agent, groups: "gardener.cloud:node-agents", commonNames: agent, organizations: "gardener.cloud:node-agents",
+		nodes: "node-1", machines: "machine-1=node-1;machine-2=", withMachines: true,
+	}
+	for _, change := range []func(*fuzzed){
+		func(*fuzzed) {}, func(s *fuzzed) { s.withMachines = false }, func(s *fuzzed) { s.user, s.groups = token, "system:bootstrappers" },
+		func(s *fuzzed) { s.user = account }, func(s *fuzzed) { s.organizations += ";system:masters" }, func(s *fuzzed) { s.organizations += ";7" },
+		func(s *fuzzed) {
+			s.commonNames = "gardener.cloud:gardenadm:shoot:a:b"
+			s.organizations = "gardener.cloud:system:shoots"
+		},
+		func(s *fuzzed) { s.machines += ";machine-3=node-1" }, func(s *fuzzed) { s.machines = "" }, func(s *fuzzed) { s.nodes = "" },
+		func(s *fuzzed) { s.commonNames = "a;" + s.commonNames }, func(s *fuzzed) { s.units = "x" }, func(s *fuzzed) { s.others = "a@b;spiffe://a" },
+		func(s *fuzzed) { s.usages ^= 0b10 }, func(s *fuzzed) { s.key = 4 }, func(s *fuzzed) { s.key = 6 }, func(s *fuzzed) { s.before = "x\n" },
+		func(s *fuzzed) { s.behind = "x" }, func(s *fuzzed) { s.spoiledAt, s.spoiledBits = 200, 1 }, func(s *fuzzed) { s.signer = 2 },
+		func(s *fuzzed) { s.addresses += ";010.0.0.1" }, func(s *fuzzed) { s.addresses += ";3x" }, func(s *fuzzed) { s.dns, s.ips = "", "" },
+		func(s *fuzzed) {
+			s.commonNames, s.user, s.groups = agent[:len(agent)-1]+"2", token, "system:bootstrappers"
+		},
+	} {
+		for _, base := range []fuzzed{kubelet, nodeAgent} {
+			change(&base)
+			add(base)
+		}
+	}
+	f.Fuzz(func(t *testing.T, signer, usages, key byte, user, groups, commonNames, organizations, units, dns, ips, others, before, behind string,
+		spoiledAt uint16, spoiledBits byte, nodes, addresses, machines string, withMachines bool) {
+		input := fuzzed{
+			signer: signer, usages: usages, key: key, user: user, groups: groups, commonNames: commonNames, organizations: organizations, units: units,
+			dns: dns, ips: ips, others: others, before: before, behind: behind, spoiledAt: spoiledAt, spoiledBits: spoiledBits,
+			nodes: nodes, addresses: addresses, machines: machines, withMachines: withMachines,
+		}
+		checkAgainstOracle(t, input)
+	})
+}
+
+func checkAgainstOracle(t *testing.T, input fuzzed) {
+	t.Helper()
+	w := input.wish()
+	text, err := w.text()
+	if err != nil {
+		return // there can be no such request
+	}
+	spec := &certificatesv1.CertificateSigningRequestSpec{
+		Request: text, SignerName: w.signer, Username: w.user, Groups: w.groups, Usages: w.usages,
+	}
+	state := input.world()
+	got, _ := judge(t, spec, state)
+	want := oracle(spec, state)
+	if got.verdict == approve && want != approve {
+		t.Fatalf("approved, but it breaks a rule: %+v", input)
+	}
+	// What is denied and what is nobody's business cannot be told apart by the oracle if it cannot read the request.
+	if _, readable := readRaw(text); readable && got.verdict != want {
+		t.Fatalf("got %d %s, want %d: %+v", got.verdict, got.why, want, input)
+	}
+	if got.verdict != noOpinion && (got.why == "" || got.class == "" || len(conditionOf(w.signer, got).Message) > 4096) {
+		t.Fatalf("it is not told why, or at too much length: %+v", got)
+	}
+	if again, _ := judge(t, spec, state); again.verdict != got.verdict || again.class != got.class {
+		t.Fatalf("decided in another way the second time: %+v, %+v", got, again)
+	}
+}
+
+// TestOracleApproves: the oracle is no use if it denies everything.
+func TestOracleApproves(t *testing.T) {
+	for i, w := range []wish{servingWish(), agentWish(), bootstrapWish(), gardenadmWish()} {
+		if got := oracle(w.spec(t), goodWorld()); got != approve {
+			t.Errorf("%d: got %d", i, got)
+		}
+		w.organizations = slices.Concat(w.organizations, []any{"system:masters"})
+		if got := oracle(w.spec(t), goodWorld()); got != deny {
+			t.Errorf("%d with one organization more: got %d", i, got)
+		}
+	}
+}
