@@ -123,8 +123,8 @@ func TestNodeAgentIsDenied(t *testing.T) {
 		"kubelet":         {bootstrap, func(d *demand) { d.user, d.groups = "system:node:"+node, []string{"system:nodes"} }, `the user "system:node:` + node + `" may not ask for it`},
 		"no bootstrapper": {bootstrap, func(d *demand) { d.groups = nil }, `the user "system:bootstrap:abcdef" may not ask for it`},
 		"extra organization": {bootstrap, func(d *demand) {
-			d.template.Subject.Organization = []string{"gardener.cloud:node-agents", "system:masters"}
-		}, `the organization is "gardener.cloud:node-agents", "system:masters"`},
+			d.template.Subject.Organization = []string{"gardener.cloud:node-agents", "system:nodes"}
+		}, `the organization is "gardener.cloud:node-agents", "system:nodes"`},
 		"another organization":  {renewal, func(d *demand) { d.template.Subject.Organization = []string{"system:nodes"} }, `the organization is "system:nodes"`},
 		"no organization":       {renewal, func(d *demand) { d.template.Subject.Organization = nil }, `the organization is none`},
 		"another attribute":     {renewal, func(d *demand) { d.template.Subject.Country = []string{"DE"} }, "the subject has more than"},

@@ -3,6 +3,7 @@ package csrapprover
 import (
 	"flag"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -105,7 +106,7 @@ func TestManyRequests(t *testing.T) {
 			searches++
 		case strings.HasSuffix(sent.Path, "/certificatesigningrequests"):
 			lists++
-		case sent.Method == "PUT":
+		case sent.Method == http.MethodPut:
 			writes++
 		case strings.Contains(sent.Path, "/nodes/") || strings.Contains(sent.Path, "/machines/"):
 			reads++

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -91,7 +92,7 @@ func TestServingIsDenied(t *testing.T) {
 		"IP address less":      {func(d *demand) { d.template.IPAddresses = d.template.IPAddresses[1:] }, "the IP addresses of the request are"},
 		"name that is no name": {func(d *demand) { d.user = "system:node:a/b"; d.template.Subject.CommonName = d.user }, `"a/b" cannot be the name of a Node`},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(*testing.T) {
 			d := f.serving(node)
 			test.change(&d)
 			a.wantDecision(d, deniedServing, test.why)
@@ -222,7 +223,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	if _, err := a.try("gone"); err != nil {
 		t.Errorf("a request that is gone: %v", err)
 	}
-	if slices.ContainsFunc(a.requests.All(), func(sent kit.Request) bool { return sent.Method != "GET" }) {
+	if slices.ContainsFunc(a.requests.All(), func(sent kit.Request) bool { return sent.Method != http.MethodGet }) {
 		t.Errorf("sent %v", a.requests.All())
 	}
 }
