@@ -124,7 +124,7 @@ func TestNodeAgentIsDenied(t *testing.T) {
 		"no bootstrapper": {bootstrap, func(d *demand) { d.groups = nil }, `the user "system:bootstrap:abcdef" may not ask for it`},
 		"extra organization": {bootstrap, func(d *demand) {
 			d.template.Subject.Organization = []string{"gardener.cloud:node-agents", "system:nodes"}
-		}, `the organization is "gardener.cloud:node-agents", "system:nodes"`},
+		}, `the organization is "system:nodes", "gardener.cloud:node-agents"`},
 		"another organization":  {renewal, func(d *demand) { d.template.Subject.Organization = []string{"system:nodes"} }, `the organization is "system:nodes"`},
 		"no organization":       {renewal, func(d *demand) { d.template.Subject.Organization = nil }, `the organization is none`},
 		"another attribute":     {renewal, func(d *demand) { d.template.Subject.Country = []string{"DE"} }, "the subject has more than"},
