@@ -75,8 +75,9 @@ func readRaw(text []byte) (rawRequest, bool) {
 			if rest, err = asn1.Unmarshal(rest, &pair); err != nil {
 				return rawRequest{}, false
 			}
-			switch pair.Value.Tag {
-			case asn1.TagUTF8String, asn1.TagPrintableString:
+			tag := pair.Value.Tag
+			switch isText := tag == asn1.TagUTF8String || tag == asn1.TagPrintableString; {
+			case isText && pair.Value.Class == asn1.ClassUniversal:
 				raw.attributes = append(raw.attributes, pair.Type.String()+"="+string(pair.Value.Bytes))
 			default:
 				raw.attributes = append(raw.attributes, pair.Type.String()+"!")
