@@ -17,7 +17,7 @@ import (
 )
 
 // cacheOptions restricts the cache to the configured namespaces and keeps nothing of Secrets but their names and
-// versions, and where a token requestor copies them: annotations of kubectl repeat a Secret's data.
+// versions, and what a token requestor needs: annotations of kubectl repeat a Secret's data.
 func cacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Options {
 	options := cache.Options{
 		SyncPeriod:       ptr.To(config.SourceClientConnection.CacheResyncPeriod.Duration),
@@ -99,8 +99,9 @@ func keepNameAndVersion(obj any) (any, error) {
 		TypeMeta: meta.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
-			Labels:      only(meta.Labels, resourcesv1alpha1.LabelPurpose),
-			Annotations: only(meta.Annotations, resourcesv1alpha1.AnnotationTokenTargetName, resourcesv1alpha1.AnnotationTokenTargetNamespace),
+			Labels: only(meta.Labels, resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.LabelClass),
+			Annotations: only(meta.Annotations, resourcesv1alpha1.AnnotationTokenTargetName, resourcesv1alpha1.AnnotationTokenTargetNamespace,
+				resourcesv1alpha1.AnnotationServiceAccountName, resourcesv1alpha1.AnnotationServiceAccountNamespace),
 		},
 	}, nil
 }

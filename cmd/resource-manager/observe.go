@@ -60,6 +60,7 @@ func warnOfMissingParts(log logr.Logger, config *configv1alpha1.ResourceManagerC
 		"controllers.nodeCriticalComponents":       controllers.NodeCriticalComponents.Enabled,
 		"controllers.nodeAgentReconciliationDelay": controllers.NodeAgentReconciliationDelay.Enabled,
 		"controllers.tokenRequestor":               controllers.TokenRequestor.Enabled,
+		"controllers.tokenInvalidator":             controllers.TokenInvalidator.Enabled,
 		"webhooks.crdDeletionProtection":           webhooks.CRDDeletionProtection.Enabled,
 		"webhooks.extensionValidation":             webhooks.ExtensionValidation.Enabled,
 		"webhooks.kubernetesServiceHost":           webhooks.KubernetesServiceHost.Enabled,

@@ -143,6 +143,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *configv1al
 		addManagedResource(ctx, mgr, config, targetCluster, objects, view, identity),
 		addHealth(mgr, config, objects, view, examiner, identity),
 		addGarbageCollector(mgr, config, targetConfig, targetCluster.GetHTTPClient(), objects),
+		addTokenRequestor(mgr, config, targetConfig, identity),
 		addWebhooks(ctx, mgr, config, targetCluster, targetConfig),
 		addTokenInvalidator(ctx, mgr, config, targetConfig, targetCluster),
 		addCSRApprover(mgr, config, targetCluster),

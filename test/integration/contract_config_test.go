@@ -231,6 +231,8 @@ func TestContractCompleteConfiguration(t *testing.T) {
 	for _, part := range []string{
 		"controllers.networkPolicy", "controllers.nodeCriticalComponents",
 		"controllers.nodeAgentReconciliationDelay", "controllers.tokenRequestor", "webhooks.crdDeletionProtection", "webhooks.extensionValidation",
+		"controllers.csrApprover", "controllers.networkPolicy", "controllers.nodeCriticalComponents",
+		"controllers.nodeAgentReconciliationDelay", "webhooks.crdDeletionProtection", "webhooks.extensionValidation",
 	} {
 		wantContains(t, p.log.String(), fmt.Sprintf("%q:%q", "part", part))
 	}

@@ -65,7 +65,7 @@ func defaultControllers(c *ControllersConfiguration) {
 	defaultOptionalController(&c.IstioClusterConfiguration, 5)
 	defaultOptionalController(&c.NetworkPolicy.OptionalController, 5)
 	defaultOptionalController(&c.NodeCriticalComponents.OptionalController, 5)
-	defaultOptionalController(&c.TokenRequestor, 5)
+	defaultOptionalController(&c.TokenRequestor.OptionalController, 5)
 	defaultOptionalController(&c.TokenInvalidator, 5)
 	if c.NodeCriticalComponents.Enabled {
 		setIfNil(&c.NodeCriticalComponents.Backoff, duration(10*time.Second))

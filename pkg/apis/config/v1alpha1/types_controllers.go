@@ -45,8 +45,7 @@ type ControllersConfiguration struct {
 	// NodeAgentReconciliationDelay spreads the node agents' work over time.
 	NodeAgentReconciliationDelay NodeAgentReconciliationDelayConfiguration `json:"nodeAgentReconciliationDelay"`
 	// TokenRequestor keeps tokens of the target's ServiceAccounts in Secrets of the source.
-	// Default for concurrentSyncs: 5 if enabled. Rule: at least 1 if enabled.
-	TokenRequestor OptionalController `json:"tokenRequestor"`
+	TokenRequestor TokenRequestorConfiguration `json:"tokenRequestor"`
 	// TokenInvalidator invalidates the static tokens of ServiceAccounts; it belongs to the webhook of the same
 	// name. Default for concurrentSyncs: 5 if enabled.
 	TokenInvalidator OptionalController `json:"tokenInvalidator"`
@@ -160,6 +159,24 @@ type NodeCriticalComponentsConfiguration struct {
 	// Backoff is the time after which a node that was not ready is looked at again. Default: 10s if enabled.
 	// +optional
 	Backoff *metav1.Duration `json:"backoff,omitempty"`
+}
+
+// TokenRequestorConfiguration configures the token requestor.
+// Default for concurrentSyncs: 5 if enabled. Rule: at least 1 if enabled.
+type TokenRequestorConfiguration struct {
+	OptionalController `json:",inline"`
+
+	// CleanUp deletes ServiceAccounts and Secrets of the target cluster that the token requestor created, once no Secret of
+	// the source cluster names them. Default: false. Trellis adds this field.
+	CleanUp bool `json:"cleanUp"`
+	// ServiceAccountNamespaces are the namespaces of the target cluster of whose ServiceAccounts tokens are requested.
+	// Default: empty, which means all. Rule: names of namespaces if enabled. Trellis adds this field.
+	// +optional
+	ServiceAccountNamespaces []string `json:"serviceAccountNamespaces,omitempty"`
+	// TargetSecretNamespaces are the namespaces of the target cluster into whose Secrets tokens are written.
+	// Default: empty, which means all. Rule: names of namespaces if enabled. Trellis adds this field.
+	// +optional
+	TargetSecretNamespaces []string `json:"targetSecretNamespaces,omitempty"`
 }
 
 // NodeAgentReconciliationDelayConfiguration configures the controller that spreads the node agents' work.

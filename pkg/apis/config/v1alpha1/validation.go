@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -139,7 +140,10 @@ func validateControllers(c *ControllersConfiguration, path *field.Path) field.Er
 		errs = append(errs, nilOrNotEmpty(c.CSRApprover.MachineNamespace, csrPath.Child("machineNamespace"))...)
 	}
 	if c.TokenRequestor.Enabled {
-		errs = append(errs, atLeast(c.TokenRequestor.ConcurrentSyncs, 1, path.Child("tokenRequestor", "concurrentSyncs"))...)
+		tokenPath := path.Child("tokenRequestor")
+		errs = append(errs, atLeast(c.TokenRequestor.ConcurrentSyncs, 1, tokenPath.Child("concurrentSyncs"))...)
+		errs = append(errs, namespaceNames(c.TokenRequestor.ServiceAccountNamespaces, tokenPath.Child("serviceAccountNamespaces"))...)
+		errs = append(errs, namespaceNames(c.TokenRequestor.TargetSecretNamespaces, tokenPath.Child("targetSecretNamespaces"))...)
 	}
 	errs = append(errs, validateNetworkPolicy(&c.NetworkPolicy, path.Child("networkPolicy"))...)
 	return append(errs, validateDelay(&c.NodeAgentReconciliationDelay, path.Child("nodeAgentReconciliationDelay"))...)
@@ -257,6 +261,16 @@ func nilOrNotEmpty(value *string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, "", "must not be empty; leave the field out if there is no such namespace")}
 	}
 	return nil
+}
+
+func namespaceNames(names []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range names {
+		if objections := apivalidation.ValidateNamespaceName(name, false); len(objections) > 0 {
+			errs = append(errs, field.Invalid(path.Index(i), name, "is no name of a namespace: "+strings.Join(objections, "; ")))
+		}
+	}
+	return errs
 }
 
 func oneOf(value string, path *field.Path, allowed ...string) field.ErrorList {

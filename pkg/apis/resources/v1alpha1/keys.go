@@ -67,8 +67,36 @@ const (
 	AnnotationTokenTargetName = "token-requestor.resources.gardener.cloud/target-secret-name"
 	// AnnotationTokenTargetNamespace see AnnotationTokenTargetName.
 	AnnotationTokenTargetNamespace = "token-requestor.resources.gardener.cloud/target-secret-namespace"
-	// AnnotationTokenRenewTimestamp is when the token is renewed.
+	// AnnotationTokenRenewTimestamp is when the token is renewed, in RFC 3339.
 	AnnotationTokenRenewTimestamp = "serviceaccount.resources.gardener.cloud/token-renew-timestamp"
+	// LabelClass says which token requestor is responsible.
+	LabelClass = "resources.gardener.cloud/class"
+	// ClassShoot is the value of LabelClass for the token requestor of the resource-manager.
+	ClassShoot = "shoot"
+	// ClassGarden is the value of LabelClass for a token requestor that another component runs.
+	ClassGarden = "garden"
+	// AnnotationServiceAccountName and AnnotationServiceAccountNamespace name the ServiceAccount of the target cluster.
+	AnnotationServiceAccountName = "serviceaccount.resources.gardener.cloud/name"
+	// AnnotationServiceAccountNamespace see AnnotationServiceAccountName.
+	AnnotationServiceAccountNamespace = "serviceaccount.resources.gardener.cloud/namespace"
+	// AnnotationServiceAccountLabels are the labels of the ServiceAccount, as a JSON object of strings.
+	AnnotationServiceAccountLabels = "serviceaccount.resources.gardener.cloud/labels"
+	// AnnotationTokenExpirationDuration is for how long a token is asked, as a Go duration.
+	AnnotationTokenExpirationDuration = "serviceaccount.resources.gardener.cloud/token-expiration-duration"
+	// AnnotationInjectCABundle (truthy) asks for the CA bundle of the target cluster beside the token.
+	AnnotationInjectCABundle = "serviceaccount.resources.gardener.cloud/inject-ca-bundle"
+	// LabelTokenRequestor on objects that a token requestor created marks those that it may delete. Its value tells token
+	// requestors apart. Trellis adds it.
+	LabelTokenRequestor = "token-requestor.resources.gardener.cloud/requestor"
+	// AnnotationTokenSource beside LabelTokenRequestor names the Secret of the source cluster: <namespace>/<name>.
+	AnnotationTokenSource = "token-requestor.resources.gardener.cloud/source"
+)
+
+// Keys of the data of Secrets that a token requestor fills in.
+const (
+	DataKeyToken      = "token"
+	DataKeyKubeconfig = "kubeconfig"
+	DataKeyBundle     = "bundle.crt"
 )
 
 // Keys of the token invalidator, in the target cluster.
@@ -98,3 +126,6 @@ const FieldManager = "resource-manager"
 
 // HealthFieldManager is the name under which the health controller owns its conditions.
 const HealthFieldManager = FieldManager + "-health"
+
+// TokenFieldManager is the name under which the token requestor owns fields of Secrets and ServiceAccounts.
+const TokenFieldManager = FieldManager + "-token-requestor"

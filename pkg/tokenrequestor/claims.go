@@ -1,0 +1,45 @@
+package tokenrequestor
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// maxToken is how long a token may be to be looked into, in bytes; real ones have about one KiB.
+const maxToken = 64 << 10
+
+// claims are what a token says of itself, by the clock of the API server that issued it. They are not verified: only that API
+// server decides what they are worth.
+type claims struct {
+	issued, expires time.Time
+}
+
+// lifetime is above 0.
+func (c claims) lifetime() time.Duration { return c.expires.Sub(c.issued) }
+
+// readClaims reads a JSON Web Token. It is false if the text is none, or does not say when it was issued and expires.
+func readClaims(token string) (claims, bool) {
+	if len(token) > maxToken {
+		return claims{}, false
+	}
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, found := strings.Cut(rest, ".")
+	if !found {
+		return claims{}, false
+	}
+	text, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return claims{}, false
+	}
+	var numbers struct {
+		IssuedAt int64 `json:"iat"`
+		Expires  int64 `json:"exp"`
+	}
+	const year9999 = 253402300799
+	if json.Unmarshal(text, &numbers) != nil || numbers.IssuedAt <= 0 || numbers.Expires <= numbers.IssuedAt || numbers.Expires > year9999 {
+		return claims{}, false
+	}
+	return claims{issued: time.Unix(numbers.IssuedAt, 0), expires: time.Unix(numbers.Expires, 0)}, true
+}

@@ -1,0 +1,189 @@
+package tokenrequestor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// resources are those of the kinds that are cleaned up.
+var resources = map[string]schema.GroupVersionResource{
+	kindServiceAccount: {Version: "v1", Resource: "serviceaccounts"},
+	kindSecret:         {Version: "v1", Resource: "secrets"},
+}
+
+// listPage is how many marked objects are read at a time.
+const listPage = 500
+
+// mark returns the value of the label of objects that this token requestor created: others must not delete them.
+func (r *Reconciler) mark() string {
+	sum := sha256.Sum256([]byte(r.Options.ClusterID + "\n" + r.Options.Class))
+	return hex.EncodeToString(sum[:8])
+}
+
+// marks tells whether a ServiceAccount gets the mark of those that may be deleted: one that is created, or has the mark of a token
+// requestor already, so that the last one that uses it decides.
+func (r *Reconciler) marks(live *corev1.ServiceAccount, created bool) bool {
+	_, marked := live.Labels[resourcesv1alpha1.LabelTokenRequestor]
+	return r.Options.CleanUp && (created || marked)
+}
+
+// sourceMark returns the source Secret that the mark names. Where several have one ServiceAccount, it stays with the first one.
+func sourceMark(live *corev1.ServiceAccount, mark string, source types.NamespacedName) string {
+	if named := live.Annotations[resourcesv1alpha1.AnnotationTokenSource]; named != "" && live.Labels[resourcesv1alpha1.LabelTokenRequestor] == mark {
+		return named
+	}
+	return source.String()
+}
+
+// markChanges returns what has to change of the marks of a Secret of the target cluster: another token requestor's is taken over,
+// and there is none unless clean-up is enabled.
+func (r *Reconciler) markChanges(target *corev1.Secret) (labels, annotations map[string]any) {
+	mark, marked := target.Labels[resourcesv1alpha1.LabelTokenRequestor]
+	switch {
+	case !marked || r.Options.CleanUp && mark == r.mark():
+		return nil, nil
+	case r.Options.CleanUp:
+		return map[string]any{resourcesv1alpha1.LabelTokenRequestor: r.mark()}, nil
+	}
+	return map[string]any{resourcesv1alpha1.LabelTokenRequestor: nil}, map[string]any{resourcesv1alpha1.AnnotationTokenSource: nil}
+}
+
+// hold remembers an object that the source Secret names.
+func (p *pass) hold(one object) {
+	if p.Options.CleanUp {
+		p.memories.update(p.name, func(m *memory) { m.held[one] = true })
+	}
+}
+
+// leave ends the work for a Secret that is gone, or none of this token requestor's any more.
+func (r *Reconciler) leave(ctx context.Context, source types.NamespacedName) error {
+	if err := r.cleanUp(ctx, source, func(object) bool { return false }); err != nil {
+		return err
+	}
+	r.memories.forget(source)
+	return nil
+}
+
+// cleanUpFormer cleans up what the source Secret named before.
+func (p *pass) cleanUpFormer(ctx context.Context) error {
+	return p.cleanUp(ctx, p.name, func(one object) bool {
+		return one == object{kindServiceAccount, p.wish.account} || one == object{kindSecret, p.wish.target}
+	})
+}
+
+// cleanUp deletes the objects that a source Secret held, except those that are kept, that others name, or that are not ours.
+func (r *Reconciler) cleanUp(ctx context.Context, source types.NamespacedName, keep func(object) bool) error {
+	var errs []error
+	for _, one := range r.memories.heldBy(source) {
+		if keep(one) {
+			continue
+		}
+		if err := r.deleteUnused(ctx, one); err != nil {
+			errs = append(errs, requestError(err, "clean up %s of the target cluster, which no Secret of the source cluster names any more", one))
+			continue
+		}
+		r.memories.update(source, func(m *memory) { delete(m.held, one) })
+	}
+	return errors.Join(errs...)
+}
+
+// deleteUnused deletes an object of ours that no source Secret names.
+func (r *Reconciler) deleteUnused(ctx context.Context, one object) error {
+	r.objects.Lock()
+	defer r.objects.Unlock()
+	used, err := r.isNamed(ctx, one)
+	if used || err != nil {
+		return err
+	}
+	objects := r.Metadata.Resource(resources[one.kind]).Namespace(one.Namespace)
+	meta, err := objects.Get(ctx, one.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil || !r.owns(meta) {
+		return err
+	}
+	err = objects.Delete(ctx, one.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &meta.UID, ResourceVersion: &meta.ResourceVersion},
+	})
+	if err == nil {
+		r.Metrics.cleanedUp(one.kind)
+		log.FromContext(ctx).Info("Deleted what no Secret names any more", "kind", one.kind, "object", one.NamespacedName.String())
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// owns tells whether an object is marked as created by this token requestor, for a Secret that it oversees, and is not in a
+// ManagedResource.
+func (r *Reconciler) owns(meta *metav1.PartialObjectMetadata) bool {
+	namespace, _, _ := strings.Cut(meta.Annotations[resourcesv1alpha1.AnnotationTokenSource], "/")
+	return meta.Labels[resourcesv1alpha1.LabelTokenRequestor] == r.mark() && r.oversees(namespace) &&
+		meta.Annotations[resourcesv1alpha1.AnnotationOrigin] == ""
+}
+
+// isNamed tells whether a source Secret names an object.
+func (r *Reconciler) isNamed(ctx context.Context, one object) (bool, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	err := r.Source.List(ctx, list, client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{resourcesv1alpha1.LabelPurpose: resourcesv1alpha1.PurposeTokenRequestor})
+	if err != nil {
+		return false, fmt.Errorf("list the Secrets of the source cluster for the token requestor: %w", err)
+	}
+	for i := range list.Items {
+		named := accountOf(list.Items[i].Annotations)
+		if one.kind == kindSecret {
+			named = targetOf(list.Items[i].Annotations)
+		}
+		if r.isSource(&list.Items[i]) && named == one.NamespacedName {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// findMarked notes the objects of the target cluster with the mark of this token requestor as held by the source Secrets that they
+// name, and returns those.
+func (r *Reconciler) findMarked(ctx context.Context) ([]types.NamespacedName, error) {
+	var sources []types.NamespacedName
+	note := func(kind string, meta *metav1.PartialObjectMetadata) {
+		if !r.owns(meta) {
+			return
+		}
+		namespace, name, _ := strings.Cut(meta.Annotations[resourcesv1alpha1.AnnotationTokenSource], "/")
+		source := types.NamespacedName{Namespace: namespace, Name: name}
+		one := object{kind, types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}}
+		r.memories.update(source, func(m *memory) { m.held[one] = true })
+		sources = append(sources, source)
+	}
+	for _, kind := range []string{kindServiceAccount, kindSecret} {
+		options := metav1.ListOptions{LabelSelector: resourcesv1alpha1.LabelTokenRequestor + "=" + r.mark(), Limit: listPage}
+		for {
+			page, err := r.Metadata.Resource(resources[kind]).List(ctx, options)
+			if err != nil {
+				return nil, fmt.Errorf("list the marked objects of kind %s of the target cluster: %w", kind, err)
+			}
+			for i := range page.Items {
+				note(kind, &page.Items[i])
+			}
+			if options.Continue = page.Continue; options.Continue == "" {
+				break
+			}
+		}
+	}
+	return sources, nil
+}

@@ -1,0 +1,105 @@
+package tokenrequestor
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory is what is known of a source Secret from former reconciles. No bytes of Secrets are in it.
+type memory struct {
+	// version is the resourceVersion of the Secret after the last reconcile that succeeded, next when it has to be looked at again
+	// by the local clock.
+	version string
+	next    time.Time
+	// expires is when its token expires, by the clock of the API server; zero if that is not known.
+	expires time.Time
+	// requested is when a token was last requested, by the local clock.
+	requested time.Time
+	// seen is set once a reconcile ended.
+	seen bool
+	// failing is set if the last reconcile failed, told is the last Event about that.
+	failing bool
+	told    string
+	// held are the objects of the target cluster that the Secret named so far, and that are to be cleaned up once it does not.
+	held map[object]bool
+}
+
+// object is a ServiceAccount or Secret of the target cluster.
+type object struct {
+	kind string
+	types.NamespacedName
+}
+
+// String returns "<kind> <namespace>/<name>".
+func (o object) String() string { return o.kind + " " + o.NamespacedName.String() }
+
+const (
+	kindServiceAccount = "ServiceAccount"
+	kindSecret         = "Secret"
+)
+
+// memories are those of all source Secrets.
+type memories struct {
+	mu    sync.Mutex
+	known map[types.NamespacedName]*memory
+}
+
+// update changes the memory of a source Secret, which is made if there is none, and returns a copy without what it held.
+func (m *memories) update(source types.NamespacedName, change func(*memory)) memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil {
+		m.known = map[types.NamespacedName]*memory{}
+	}
+	known := m.known[source]
+	if known == nil {
+		known = &memory{held: map[object]bool{}}
+		m.known[source] = known
+	}
+	change(known)
+	result := *known
+	result.held = nil
+	return result
+}
+
+// recheck has a source Secret looked at although nothing has changed.
+func (m *memories) recheck(source types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.known[source]; known != nil {
+		known.version = ""
+	}
+}
+
+// heldBy returns the objects that a source Secret named so far.
+func (m *memories) heldBy(source types.NamespacedName) []object {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.known[source]
+	if known == nil {
+		return nil
+	}
+	objects := make([]object, 0, len(known.held))
+	for one := range known.held {
+		objects = append(objects, one)
+	}
+	return objects
+}
+
+// forget drops all that is known of a source Secret.
+func (m *memories) forget(source types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.known, source)
+}
+
+// visit calls a function for each memory.
+func (m *memories) visit(look func(*memory)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, known := range m.known {
+		look(known)
+	}
+}

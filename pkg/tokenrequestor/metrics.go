@@ -1,0 +1,123 @@
+package tokenrequestor
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const metricsNamespace = "resource_manager"
+
+// States of tokens in metrics.
+const (
+	stateValid   = "valid"
+	stateFailing = "failing"
+	stateExpired = "expired"
+)
+
+// Metrics count what the token requestor does. A nil *Metrics counts nothing.
+type Metrics struct {
+	renewals *prometheus.CounterVec
+	failures *prometheus.CounterVec
+	cleanups *prometheus.CounterVec
+	registry prometheus.Registerer
+}
+
+// NewMetrics returns metrics that are registered with a registry.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	metrics := &Metrics{
+		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Name: "token_renewals_total", Help: "Tokens that the token requestor requested, by the cause.",
+		}, []string{"reason"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Name: "token_failures_total", Help: "Reconciles of the token requestor that failed, by the cause.",
+		}, []string{"reason"}),
+		cleanups: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Name: "token_cleanups_total", Help: "Objects of the target cluster that the token requestor deleted.",
+		}, []string{"kind"}),
+		registry: registry,
+	}
+	for _, reason := range []string{
+		reasonNoTimestamp, reasonTargetMissing, reasonNoToken, reasonBundleChanged, reasonAccountCreated, reasonDue, reasonRejected,
+	} {
+		metrics.renewals.WithLabelValues(reason)
+	}
+	for _, reason := range []string{
+		failureAnnotations, failureKubeconfig, failureNamespace, failureTarget, failureRefused, failureRejected, failureRequest,
+	} {
+		metrics.failures.WithLabelValues(reason)
+	}
+	for kind := range resources {
+		metrics.cleanups.WithLabelValues(kind)
+	}
+	registry.MustRegister(metrics.renewals, metrics.failures, metrics.cleanups)
+	return metrics
+}
+
+func (m *Metrics) renewed(reason string) {
+	if m != nil {
+		m.renewals.WithLabelValues(reason).Inc()
+	}
+}
+
+func (m *Metrics) failed(reason string) {
+	if m != nil {
+		m.failures.WithLabelValues(reason).Inc()
+	}
+}
+
+func (m *Metrics) cleanedUp(kind string) {
+	if m != nil {
+		m.cleanups.WithLabelValues(kind).Inc()
+	}
+}
+
+// observe has the metrics show the tokens that a reconciler keeps.
+func (m *Metrics) observe(r *Reconciler) {
+	if m == nil {
+		return
+	}
+	for _, state := range []string{stateValid, stateFailing, stateExpired} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: metricsNamespace, Name: "tokens", ConstLabels: prometheus.Labels{"state": state},
+			Help: "Secrets of the token requestor: with a token, with one whose last reconcile failed, with one that has expired.",
+		}, func() float64 { return float64(r.memories.count(state, r.ServerClock.Now())) }))
+	}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: metricsNamespace, Name: "token_earliest_expiry_timestamp_seconds",
+		Help: "When the first one of all tokens expires; 0 if there is none.",
+	}, func() float64 { return float64(r.memories.earliest()) }))
+}
+
+// state returns the state of a token at a time by the clock of the API server.
+func (m *memory) state(now time.Time) string {
+	switch {
+	case !m.expires.IsZero() && !now.Before(m.expires):
+		return stateExpired
+	case m.failing:
+		return stateFailing
+	}
+	return stateValid
+}
+
+// count returns how many tokens are in a state.
+func (m *memories) count(state string, now time.Time) int {
+	count := 0
+	m.visit(func(known *memory) {
+		if known.seen && known.state(now) == state {
+			count++
+		}
+	})
+	return count
+}
+
+// earliest returns when the first token expires, in Unix time; 0 if there is none.
+func (m *memories) earliest() int64 {
+	var first int64
+	m.visit(func(known *memory) {
+		if known.seen && !known.expires.IsZero() && (first == 0 || known.expires.Unix() < first) {
+			first = known.expires.Unix()
+		}
+	})
+	return first
+}

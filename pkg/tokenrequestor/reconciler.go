@@ -1,0 +1,126 @@
+// Package tokenrequestor keeps tokens of ServiceAccounts of a target cluster in Secrets of a source cluster, or copies them to
+// Secrets of the target cluster, and renews them before they expire.
+//
+// Of the source cluster's Secrets nothing but metadata is cached. One that is due is read by itself, and its bytes are dropped at the
+// end of the reconcile. What was done is remembered by resourceVersion and time, so that rest costs no request.
+package tokenrequestor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// Options are the settings of a token requestor.
+type Options struct {
+	// Class is the value of the label resources.gardener.cloud/class of Secrets that it is responsible for; empty for all Secrets,
+	// with and without the label.
+	Class string
+	// Namespaces are those of the source cluster whose Secrets it is responsible for; empty for all.
+	Namespaces []string
+	// Excludes tells of which namespaces of the source cluster it is not responsible all the same; nil for none.
+	Excludes func(namespace string) bool
+	// AccountNamespaces and TargetNamespaces are the namespaces of the target cluster in which ServiceAccounts and Secrets may be
+	// named; empty for all.
+	AccountNamespaces, TargetNamespaces []string
+	// CleanUp has ServiceAccounts and Secrets deleted that it created, once no Secret of the source cluster names them.
+	CleanUp bool
+	// ClusterID is the identity of the source cluster.
+	ClusterID string
+	// ConcurrentSyncs is how many Secrets are worked on at a time.
+	ConcurrentSyncs int
+}
+
+// Reconciler keeps the token of one source Secret after the other. It is ready when its exported fields are set.
+type Reconciler struct {
+	// Source reads metadata from a cache and writes to the source cluster, Direct reads single Secrets from its API server.
+	Source client.Client
+	Direct client.Reader
+	// Core and Reviews reach the target cluster, at the address and with the CA bundle of Target.
+	Core    corev1client.CoreV1Interface
+	Reviews authenticationv1client.TokenReviewInterface
+	Target  *rest.Config
+	// Metadata reads and deletes objects of the target cluster that are cleaned up.
+	Metadata metadata.Interface
+	// ServerClock tells the time of the target cluster's API server.
+	ServerClock *ServerClock
+	Recorder    events.EventRecorder
+	// Metrics count what is done; nil for none.
+	Metrics *Metrics
+	Clock   clock.Clock
+	// Random returns numbers in [0, 1). It may be called concurrently.
+	Random  func() float64
+	Options Options
+
+	memories memories
+	// objects keeps a clean-up from deleting what is just being ensured for another Secret.
+	objects sync.RWMutex
+}
+
+// Reconcile requests a token if one is due, and comes back when the next one is.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := r.Source.Get(ctx, request.NamespacedName, meta)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return reconcile.Result{}, fmt.Errorf("look for Secret %s of the source cluster: %w", request.NamespacedName, err)
+	}
+	if err != nil || !r.isSource(meta) {
+		return reconcile.Result{}, r.leave(ctx, request.NamespacedName)
+	}
+	if rest := r.restOf(meta); rest > 0 {
+		return reconcile.Result{RequeueAfter: rest}, nil
+	}
+	next, err := r.reconcile(ctx, meta)
+	if errors.Is(err, errGone) {
+		return reconcile.Result{}, nil // the cache is going to show it
+	}
+	if apierrors.IsConflict(err) {
+		log.FromContext(ctx).V(1).Info("Somebody else changed an object meanwhile", "error", err.Error())
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	}
+	return r.conclude(ctx, meta, next, err)
+}
+
+// errGone says that a source Secret does not exist any more, or is none.
+var errGone = errors.New("the Secret is gone")
+
+// restOf returns how long a source Secret needs nothing if it is as the last reconcile left it; 0 if it has to be looked at.
+func (r *Reconciler) restOf(meta *metav1.PartialObjectMetadata) time.Duration {
+	known := r.memories.update(client.ObjectKeyFromObject(meta), func(*memory) {})
+	if known.version == "" || known.version != meta.ResourceVersion {
+		return 0
+	}
+	return max(known.next.Sub(r.Clock.Now()), 0)
+}
+
+// isSource tells whether this token requestor is responsible for a Secret.
+func (r *Reconciler) isSource(secret metav1.Object) bool {
+	labels := secret.GetLabels()
+	return labels[resourcesv1alpha1.LabelPurpose] == resourcesv1alpha1.PurposeTokenRequestor &&
+		(r.Options.Class == "" || labels[resourcesv1alpha1.LabelClass] == r.Options.Class) && r.oversees(secret.GetNamespace())
+}
+
+// oversees tells whether the namespace rule has a namespace of the source cluster.
+func (r *Reconciler) oversees(namespace string) bool {
+	return (len(r.Options.Namespaces) == 0 || slices.Contains(r.Options.Namespaces, namespace)) &&
+		(r.Options.Excludes == nil || !r.Options.Excludes(namespace))
+}

@@ -1,0 +1,120 @@
+package tokenrequestor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// renew requests a token, writes it, and returns how soon the next one is due.
+func (p *pass) renew(ctx context.Context, reason string) (time.Duration, error) {
+	token, lifetime, err := p.request(ctx)
+	if err != nil {
+		return 0, err
+	}
+	wait := renewalAfter(lifetime, p.Random())
+	renewal := p.ServerClock.Now().Add(wait).UTC().Format(time.RFC3339)
+	p.memories.update(p.name, func(m *memory) { m.requested = p.Clock.Now() })
+	// The token comes before the timestamp: if only the first is written, the next reconcile requests another one.
+	if err := p.fill(ctx, token); err != nil {
+		return 0, err
+	}
+	changed, err := p.sourceChanges(token)
+	if err != nil {
+		return 0, lasting(failureKubeconfig, err)
+	}
+	if err := p.patchSource(ctx, map[string]any{resourcesv1alpha1.AnnotationTokenRenewTimestamp: renewal}, changed); err != nil {
+		return 0, err
+	}
+	p.Metrics.renewed(reason)
+	log.FromContext(ctx).Info("Requested a token", "reason", reason, "serviceAccount", p.wish.account.String(), "renewal", renewal)
+	return p.settle(wait), nil
+}
+
+// request returns a new token, and for how long it is valid from now on.
+func (p *pass) request(ctx context.Context) (string, time.Duration, error) {
+	answer, err := p.Core.ServiceAccounts(p.wish.account.Namespace).CreateToken(ctx, p.wish.account.Name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{
+			Audiences: []string{audience}, ExpirationSeconds: ptr.To(int64(p.wish.lifetime / time.Second)),
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", 0, requestError(err, "request a token of ServiceAccount %s of the target cluster", p.wish.account)
+	}
+	status := answer.Status
+	if status.Token == "" {
+		return "", 0, errors.New("the API server of the target cluster answered the request for a token without one")
+	}
+	p.expires = status.ExpirationTimestamp.Time
+	lifetime := p.expires.Sub(p.ServerClock.Now())
+	if own, ok := readClaims(status.Token); ok {
+		// Both are by the clock that decides: no skew of ours changes the difference.
+		lifetime = p.expires.Sub(own.issued)
+	}
+	if lifetime <= 0 {
+		return "", 0, fmt.Errorf("the token that the API server of the target cluster issued for ServiceAccount %s has expired already", p.wish.account)
+	}
+	return status.Token, lifetime, nil
+}
+
+// patchSource changes the source Secret if it still is what was read. Its answer is metadata.
+func (p *pass) patchSource(ctx context.Context, annotations map[string]any, changed changes) error {
+	body, err := encodeChanges(p.source.ResourceVersion, annotations, nil, changed)
+	if err != nil {
+		return fmt.Errorf("encode the patch of Secret %s", p.name)
+	}
+	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: p.name.Namespace, Name: p.name.Name}}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err = p.Source.Patch(ctx, meta, client.RawPatch(types.MergePatchType, body), client.FieldOwner(resourcesv1alpha1.TokenFieldManager))
+	if apierrors.IsNotFound(err) {
+		return errGone
+	}
+	if err != nil {
+		return requestError(err, "write Secret %s of the source cluster", p.name)
+	}
+	p.source.ResourceVersion = meta.ResourceVersion
+	return nil
+}
+
+// writeTarget creates or changes the Secret of the target cluster. Its other data stays.
+func (p *pass) writeTarget(ctx context.Context, changed changes) error {
+	p.objects.RLock()
+	defer p.objects.RUnlock()
+	secrets := p.Core.Secrets(p.wish.target.Namespace)
+	if p.target == nil {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.wish.target.Namespace, Name: p.wish.target.Name}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{},
+		}
+		maps.Copy(secret.Data, changed)
+		maps.DeleteFunc(secret.Data, func(_ string, value []byte) bool { return value == nil })
+		if p.Options.CleanUp {
+			secret.Labels = map[string]string{resourcesv1alpha1.LabelTokenRequestor: p.mark()}
+			secret.Annotations = map[string]string{resourcesv1alpha1.AnnotationTokenSource: p.name.String()}
+		}
+		_, err := secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: resourcesv1alpha1.TokenFieldManager})
+		return requestError(err, "create Secret %s of the target cluster (its namespace has to exist)", p.wish.target)
+	}
+	labels, annotations := p.markChanges(p.target)
+	if len(changed) == 0 && len(labels) == 0 && len(annotations) == 0 {
+		return nil
+	}
+	body, err := encodeChanges(p.target.ResourceVersion, annotations, labels, changed)
+	if err != nil {
+		return fmt.Errorf("encode the patch of Secret %s", p.wish.target)
+	}
+	_, err = secrets.Patch(ctx, p.wish.target.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: resourcesv1alpha1.TokenFieldManager})
+	return requestError(err, "write Secret %s of the target cluster", p.wish.target)
+}

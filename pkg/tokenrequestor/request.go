@@ -1,0 +1,144 @@
+package tokenrequestor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/types"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+const (
+	// audience is that of all tokens, as in gardener-resource-manager.
+	audience = "gardener"
+	// defaultLifetime is for how long a token is asked if the Secret does not say (the concept document, "TokenRequestor").
+	defaultLifetime = 12 * time.Hour
+	// minLifetime and maxLifetime are the bounds of the TokenRequest API.
+	minLifetime = 10 * time.Minute
+	maxLifetime = (1 << 32) * time.Second
+)
+
+// wish is what the annotations of a source Secret ask for.
+type wish struct {
+	// account is the ServiceAccount of the target cluster.
+	account types.NamespacedName
+	// labels are those that the ServiceAccount is to have.
+	labels map[string]string
+	// lifetime is for how long a token is asked, in whole seconds.
+	lifetime time.Duration
+	// bundle asks for the CA bundle of the target cluster.
+	bundle bool
+	// target is the Secret of the target cluster that gets the token; empty if the source Secret keeps it.
+	target types.NamespacedName
+}
+
+// synced tells whether the token goes to a Secret of the target cluster.
+func (w wish) synced() bool { return w.target.Name != "" }
+
+// readWish reads annotations. The error names all of them that cannot be used.
+func readWish(annotations map[string]string) (wish, error) {
+	labels, labelsErr := readLabels(annotations[resourcesv1alpha1.AnnotationServiceAccountLabels])
+	lifetime, lifetimeErr := readLifetime(annotations[resourcesv1alpha1.AnnotationTokenExpirationDuration])
+	w := wish{
+		account: types.NamespacedName{
+			Namespace: annotations[resourcesv1alpha1.AnnotationServiceAccountNamespace],
+			Name:      annotations[resourcesv1alpha1.AnnotationServiceAccountName],
+		},
+		labels: labels, lifetime: lifetime,
+		bundle: resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationInjectCABundle]),
+		target: targetOf(annotations),
+	}
+	errs := []error{
+		validName(w.account.Name, resourcesv1alpha1.AnnotationServiceAccountName, "the ServiceAccount"),
+		validNamespace(w.account.Namespace, resourcesv1alpha1.AnnotationServiceAccountNamespace, "the ServiceAccount"),
+		labelsErr, lifetimeErr,
+	}
+	if w.synced() {
+		errs = append(errs, validName(w.target.Name, resourcesv1alpha1.AnnotationTokenTargetName, "the Secret"),
+			validNamespace(w.target.Namespace, resourcesv1alpha1.AnnotationTokenTargetNamespace, "the Secret"))
+	}
+	return w, errors.Join(errs...)
+}
+
+// accountOf returns the ServiceAccount that annotations name.
+func accountOf(annotations map[string]string) types.NamespacedName {
+	return types.NamespacedName{
+		Namespace: annotations[resourcesv1alpha1.AnnotationServiceAccountNamespace],
+		Name:      annotations[resourcesv1alpha1.AnnotationServiceAccountName],
+	}
+}
+
+// targetOf returns the Secret of the target cluster that annotations name; nothing unless they have both name and namespace, as
+// in gardener-resource-manager.
+func targetOf(annotations map[string]string) types.NamespacedName {
+	name, namespace := annotations[resourcesv1alpha1.AnnotationTokenTargetName], annotations[resourcesv1alpha1.AnnotationTokenTargetNamespace]
+	if name == "" || namespace == "" {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+func validName(name, annotation, what string) error {
+	return valid(name, annotation, what, "the name", validation.NameIsDNSSubdomain(name, false))
+}
+
+func validNamespace(name, annotation, what string) error {
+	return valid(name, annotation, what, "the namespace", validation.ValidateNamespaceName(name, false))
+}
+
+func valid(value, annotation, what, part string, objections []string) error {
+	if value == "" {
+		return fmt.Errorf("the annotation %s is missing: it gives %s of %s in the target cluster", annotation, part, what)
+	}
+	if len(objections) > 0 {
+		return fmt.Errorf("the annotation %s is not %s of an object: %s", annotation, part, strings.Join(objections, "; "))
+	}
+	return nil
+}
+
+// readLabels reads a JSON object of strings; nothing from nothing.
+func readLabels(text string) (map[string]string, error) {
+	const annotation = resourcesv1alpha1.AnnotationServiceAccountLabels
+	if text == "" {
+		return nil, nil
+	}
+	var labels map[string]string
+	if err := json.Unmarshal([]byte(text), &labels); err != nil {
+		return nil, fmt.Errorf(`the annotation %s is no JSON object of strings such as {"app":"web"}: %w`, annotation, err)
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if objections := utilvalidation.IsQualifiedName(key); len(objections) > 0 {
+			errs = append(errs, fmt.Errorf("the annotation %s has %q, which is no key of a label: %s", annotation, key, strings.Join(objections, "; ")))
+		}
+		if objections := utilvalidation.IsValidLabelValue(labels[key]); len(objections) > 0 {
+			errs = append(errs, fmt.Errorf("the annotation %s has a value for %q that no label may have: %s", annotation, key, strings.Join(objections, "; ")))
+		}
+	}
+	return labels, errors.Join(errs...)
+}
+
+// readLifetime reads a Go duration.
+func readLifetime(text string) (time.Duration, error) {
+	const annotation = resourcesv1alpha1.AnnotationTokenExpirationDuration
+	if text == "" {
+		return defaultLifetime, nil
+	}
+	lifetime, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("the annotation %s is no duration such as 6h: %w", annotation, err)
+	}
+	lifetime = lifetime.Truncate(time.Second)
+	if lifetime < minLifetime || lifetime > maxLifetime {
+		return 0, fmt.Errorf("the annotation %s is %s, but the API server issues tokens for %s to %d hours only", annotation, text, minLifetime, maxLifetime/time.Hour)
+	}
+	return lifetime, nil
+}

@@ -1,0 +1,46 @@
+package tokenrequestor
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// ServerClock tells the time of the API server that issues tokens, by the dates of its responses. Timestamps and tokens then mean
+// the same to replicas whose clocks differ. Before the first response it tells the local time.
+type ServerClock struct {
+	local  clock.PassiveClock
+	offset atomic.Int64
+}
+
+// NewServerClock returns a clock that has to be given the responses by Wrap.
+func NewServerClock(local clock.PassiveClock) *ServerClock { return &ServerClock{local: local} }
+
+// Now returns the time of the API server, to the second.
+func (c *ServerClock) Now() time.Time {
+	return c.local.Now().Add(time.Duration(c.offset.Load()))
+}
+
+// Wrap returns a transport that reads the dates of successful responses, for rest.Config.Wrap.
+func (c *ServerClock) Wrap(next http.RoundTripper) http.RoundTripper {
+	return dated{clock: c, next: next}
+}
+
+type dated struct {
+	clock *ServerClock
+	next  http.RoundTripper
+}
+
+// RoundTrip sends the request.
+func (d dated) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := d.next.RoundTrip(request)
+	if err != nil || response.StatusCode >= http.StatusMultipleChoices {
+		return response, err // what answers with an error may be something else than the API server
+	}
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		d.clock.offset.Store(int64(date.Sub(d.clock.local.Now())))
+	}
+	return response, nil
+}

@@ -1,0 +1,107 @@
+package tokenrequestor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trellis-k8s/trellis/pkg/message"
+)
+
+// eventAction is the action of the Events on source Secrets.
+const eventAction = "RequestToken"
+
+// Reasons of Events on source Secrets, and values of the label of failures in metrics.
+const (
+	failureAnnotations = "InvalidAnnotations"
+	failureKubeconfig  = "InvalidKubeconfig"
+	failureNamespace   = "NamespaceNotAllowed"
+	failureTarget      = "InvalidTarget"
+	failureRefused     = "RequestRefused"
+	failureRejected    = "TokenRejected"
+	// failureRequest is a failure that may pass by itself, of which there is no Event.
+	failureRequest = "RequestFailed"
+)
+
+// problemError is a failure that a person has to mend.
+type problemError struct {
+	// reason is one of the reasons of Events.
+	reason string
+	// lasting is set if only a change of the Secret or of the configuration can help, so that trying again is of no use.
+	lasting bool
+	// again is how soon to try again; 0 for ever later, as often as it fails.
+	again time.Duration
+	// err says what to do. It contains no bytes of Secrets.
+	err error
+}
+
+// Error returns the text of the error alone.
+func (p *problemError) Error() string { return p.err.Error() }
+
+// Unwrap returns the error.
+func (p *problemError) Unwrap() error { return p.err }
+
+// lasting returns a problem that trying again does not solve; nil for no error.
+func lasting(reason string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &problemError{reason: reason, lasting: true, err: err}
+}
+
+// requestError says what a request to the target cluster was for. What an API server refuses becomes a problem.
+func requestError(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	wrapped := fmt.Errorf(format+": %w", append(args, err)...)
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return &problemError{reason: failureRefused, lasting: true, err: wrapped}
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
+		return &problemError{reason: failureRefused, err: wrapped}
+	}
+	return wrapped
+}
+
+// conclude notes and tells how a reconcile ended, and returns the error for controller-runtime: one that is lasting is not tried
+// again until something changes.
+func (r *Reconciler) conclude(ctx context.Context, meta *metav1.PartialObjectMetadata, next time.Duration, err error) (reconcile.Result, error) {
+	source := client.ObjectKeyFromObject(meta)
+	if err == nil {
+		r.memories.update(source, func(m *memory) { m.seen, m.failing, m.told = true, false, "" })
+		return reconcile.Result{RequeueAfter: next}, nil
+	}
+	var problem *problemError
+	if !errors.As(err, &problem) {
+		r.memories.update(source, func(m *memory) { m.seen, m.failing, m.version = true, true, "" })
+		r.Metrics.failed(failureRequest)
+		return reconcile.Result{}, err
+	}
+	note := problem.reason + ": " + message.Stable(err.Error())
+	fresh := false
+	r.memories.update(source, func(m *memory) {
+		fresh = m.told != note
+		m.seen, m.failing, m.version, m.told = true, true, "", note
+	})
+	if fresh {
+		r.Recorder.Eventf(meta, nil, corev1.EventTypeWarning, problem.reason, eventAction, "%s", message.ForEvent(message.Stable(err.Error())))
+	}
+	r.Metrics.failed(problem.reason)
+	switch {
+	case problem.lasting:
+		err = reconcile.TerminalError(err)
+	case problem.again > 0:
+		log.FromContext(ctx).Error(err, "Could not request a token", "again", problem.again.String())
+		return reconcile.Result{RequeueAfter: problem.again}, nil
+	}
+	return reconcile.Result{}, err
+}
