@@ -183,6 +183,7 @@ func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) 
 		preserved := preservedFields(ref.GroupKind(), doc.object, manifest.Annotations, marks.scaled != nil && marks.scaled(ref.Key()))
 		manifest.Preserve, manifest.PreserveIfSet = preserved.always, preserved.ifSet
 		manifest.Preserve = append(manifest.Preserve, ignoredFields(marks.ignored, ref)...)
+		manifest.PreserveIfSet = append(manifest.PreserveIfSet, filledFields(ref, doc.object, labels, marks.tokenTargets)...)
 		manifest.Untaken = tokenFields(ref, doc.object, labels, marks.tokenTargets)
 		if ref.GroupKind() == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
 			for key := range marks.labels() { // the template of a Job cannot be changed

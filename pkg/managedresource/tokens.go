@@ -25,11 +25,31 @@ var writtenByTokenRequestor = []fieldowner.Pattern{
 // tokenFields returns the fields of a Secret that a token requestor may have written: those that are not in the manifest
 // of a Secret that it fills in, or into which it copies what it got.
 func tokenFields(ref object.Ref, obj map[string]any, labels map[string]string, targets map[object.Key]bool) []fieldowner.Pattern {
-	key := ref.Key()
-	if !isSecret(key) || labels[resourcesv1alpha1.LabelPurpose] != resourcesv1alpha1.PurposeTokenRequestor && !targets[key] {
+	if !getsToken(ref, labels, targets) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(writtenByTokenRequestor), func(field fieldowner.Pattern) bool { return field.Has(obj) })
+}
+
+// getsToken tells whether an object is a Secret that a token requestor fills in, or into which it copies what it got.
+func getsToken(ref object.Ref, labels map[string]string, targets map[object.Key]bool) bool {
+	return isSecret(ref.Key()) && (labels[resourcesv1alpha1.LabelPurpose] == resourcesv1alpha1.PurposeTokenRequestor || targets[ref.Key()])
+}
+
+// filledFields returns the fields of a manifest that only say where a token requestor is to write: a kubeconfig, which is a template,
+// and keys without a value. They are sent as long as the live Secret does not have them; otherwise the two would overwrite each other.
+func filledFields(ref object.Ref, obj map[string]any, labels map[string]string, targets map[object.Key]bool) []fieldowner.Pattern {
+	if !getsToken(ref, labels, targets) {
+		return nil
+	}
+	data, _ := obj["data"].(map[string]any)
+	var fields []fieldowner.Pattern
+	for _, key := range []string{resourcesv1alpha1.DataKeyKubeconfig, resourcesv1alpha1.DataKeyToken, resourcesv1alpha1.DataKeyBundle} {
+		if value, found := data[key]; found && (key == resourcesv1alpha1.DataKeyKubeconfig || value == "" || value == nil) {
+			fields = append(fields, fieldowner.Pattern{"data", key})
+		}
+	}
+	return fields
 }
 
 func isSecret(key object.Key) bool {
@@ -38,9 +58,9 @@ func isSecret(key object.Key) bool {
 
 // readTokenTargets finds out into which Secrets of the target cluster a token requestor copies what it got: annotations of
 // Secrets in the source cluster name them. They are looked for only if one of the documents is a Secret of which others own
-// fields.
+// fields, or that a token requestor may fill in.
 func (p *pass) readTokenTargets(ctx context.Context) error {
-	if !p.takesOverSecrets(ctx) {
+	if !p.mayBeFilled() && !p.takesOverSecrets(ctx) {
 		return nil
 	}
 	list := &metav1.PartialObjectMetadataList{}
@@ -59,6 +79,16 @@ func (p *pass) readTokenTargets(ctx context.Context) error {
 		}] = true
 	}
 	return nil
+}
+
+// mayBeFilled tells whether one of the documents is a Secret with a key that a token requestor writes.
+func (p *pass) mayBeFilled() bool {
+	return slices.ContainsFunc(p.documents, func(document document) bool {
+		ref, err := refOf(document.object)
+		return err == nil && isSecret(ref.Key()) && slices.ContainsFunc(writtenByTokenRequestor, func(field fieldowner.Pattern) bool {
+			return field.Has(document.object) || field[0] == "data" && fieldowner.Pattern{"stringData", field[1]}.Has(document.object)
+		})
+	})
 }
 
 // takesOverSecrets tells whether one of the documents is a Secret that gardener-resource-manager applied, or of which others

@@ -1,0 +1,94 @@
+package tokenrequestor
+
+import (
+	"encoding/base64"
+	"fmt"
+	"testing"
+	"time"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// newToken returns a token that is valid from a time on for a lifetime.
+func newToken(issued time.Time, lifetime time.Duration) string {
+	payload := fmt.Sprintf(`{"aud":["gardener"],"iat":%d,"nbf":%[1]d,"exp":%d}`, issued.Unix(), issued.Add(lifetime).Unix())
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
+}
+
+func TestReasonToRenew(t *testing.T) {
+	in := func(d time.Duration) string { return now.Add(d).Format(time.RFC3339) }
+	fresh := newToken(now.Add(-time.Hour), 12*time.Hour)
+	for name, test := range map[string]struct {
+		condition condition
+		reason    string
+		next      time.Duration
+	}{
+		"nothing":                       {condition{token: fresh, timestamp: in(8 * time.Hour)}, reasonNone, 8 * time.Hour},
+		"no timestamp":                  {condition{token: fresh}, reasonNoTimestamp, 0},
+		"an unreadable timestamp":       {condition{token: fresh, timestamp: "tomorrow"}, reasonNoTimestamp, 0},
+		"no target":                     {condition{timestamp: in(time.Hour), targetMissing: true}, reasonTargetMissing, 0},
+		"no token":                      {condition{timestamp: in(time.Hour)}, reasonNoToken, 0},
+		"another CA":                    {condition{token: fresh, timestamp: in(time.Hour), bundleDiffers: true}, reasonBundleChanged, 0},
+		"a new ServiceAccount":          {condition{token: fresh, timestamp: in(time.Hour), accountCreated: true}, reasonAccountCreated, 0},
+		"the time of renewal":           {condition{token: fresh, timestamp: in(0)}, reasonDue, 0},
+		"long after it":                 {condition{token: fresh, timestamp: in(-time.Hour)}, reasonDue, 0},
+		"a timestamp after the expiry":  {condition{token: fresh, timestamp: in(1000 * time.Hour)}, reasonNone, 9*time.Hour + 48*time.Minute},
+		"a timestamp that is too late":  {condition{token: newToken(now.Add(-11*time.Hour), 12*time.Hour), timestamp: in(time.Minute)}, reasonDue, 0},
+		"a token that has expired":      {condition{token: newToken(now.Add(-time.Hour), time.Minute), timestamp: in(time.Hour)}, reasonDue, 0},
+		"a token that tells no times":   {condition{token: "static", timestamp: in(time.Hour)}, reasonNone, time.Hour},
+		"a token of which the end lies": {condition{token: newToken(now, -time.Hour), timestamp: in(time.Hour)}, reasonNone, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reason, next := reasonToRenew(test.condition, now)
+			if reason != test.reason || reason == reasonNone && next.Sub(now) != test.next {
+				t.Errorf("got %q and in %s, want %q and in %s", reason, next.Sub(now), test.reason, test.next)
+			}
+		})
+	}
+}
+
+func TestRenewalAfter(t *testing.T) {
+	for _, test := range []struct {
+		lifetime, from, to time.Duration
+	}{
+		{10 * time.Minute, 8 * time.Minute, 504 * time.Second},
+		{12 * time.Hour, 576 * time.Minute, 36288 * time.Second},
+		{24 * time.Hour, 1152 * time.Minute, 72576 * time.Second},
+		{90 * 24 * time.Hour, 1152 * time.Minute, 72576 * time.Second},
+	} {
+		// The value lies in [80 %, 84 %) of the lifetime or of 24 hours.
+		if got := renewalAfter(test.lifetime, 0); got != test.from {
+			t.Errorf("%s: at least after %s, want %s", test.lifetime, got, test.from)
+		}
+		if got := renewalAfter(test.lifetime, 1); got != test.to {
+			t.Errorf("%s: at most after %s, want %s", test.lifetime, got, test.to)
+		}
+	}
+}
+
+func TestMayReplaceRejected(t *testing.T) {
+	for _, test := range []struct {
+		requested time.Time
+		want      bool
+	}{{time.Time{}, true}, {now, false}, {now.Add(-9 * time.Minute), false}, {now.Add(-10 * time.Minute), true}} {
+		if got := mayReplaceRejected(test.requested, now); got != test.want {
+			t.Errorf("requested at %s: %t", test.requested, got)
+		}
+	}
+}
+
+func TestReadClaims(t *testing.T) {
+	got, ok := readClaims(newToken(now, time.Hour))
+	if !ok || !got.issued.Equal(now) || got.lifetime() != time.Hour {
+		t.Errorf("got %v, %t", got, ok)
+	}
+	encode := func(text string) string { return "a." + base64.RawURLEncoding.EncodeToString([]byte(text)) + ".b" }
+	for _, token := range []string{
+		"", "a", "a.b", "a.b.c", "..", encode("{}"), encode(`{"iat":1}`), encode(`{"iat":2,"exp":1}`), encode(`{"iat":-1,"exp":1}`),
+		encode(`{"iat":"1","exp":2}`), encode(`{"iat":1,"exp":99999999999999}`), encode(`{"iat":1,"exp":2}` + string(make([]byte, maxToken))),
+	} {
+		if _, ok := readClaims(token); ok {
+			t.Errorf("%.40q has claims", token)
+		}
+	}
+}
