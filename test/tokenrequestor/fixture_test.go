@@ -185,7 +185,7 @@ const (
 	renewal     = accountKeys + "token-renew-timestamp"
 )
 
-// newSource creates a Secret that asks for a token of the ServiceAccount of its name.
+// newSource creates a Secret that asks for a token of the ServiceAccount of its name. Without a name it gets one.
 func (f *fixture) newSource(name string, data map[string]string, annotations ...string) *corev1.Secret {
 	f.Helper()
 	secret := &corev1.Secret{
@@ -199,7 +199,9 @@ func (f *fixture) newSource(name string, data map[string]string, annotations ...
 		},
 		StringData: data,
 	}
-	annotate(secret, annotations...)
+	if annotate(secret, annotations...); name == "" {
+		secret.GenerateName = "generated-"
+	}
 	kit.Must(f, f.client.Create(f.ctx, secret))
 	return secret
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-var weekSecrets = flag.Int("tokens.secrets", 60, "how many Secrets TestWeek has")
+var weekSecrets = flag.Int("tokens.secrets", 30, "how many Secrets TestWeek has")
 
 // week is a simulated week. Times are those of the API server.
 type week struct {
@@ -56,12 +56,12 @@ func TestWeek(t *testing.T) {
 
 func nameOf(i int) string { return fmt.Sprintf("web-%d", i) }
 
-// lifetimeFor has most tokens last for the default of twelve hours, a few for one, and a few for thirty days.
+// lifetimeFor has most tokens last for the default of twelve hours, one for an hour, and two for thirty days.
 func lifetimeFor(i int) []string {
-	switch i % 30 {
+	switch i {
 	case 0:
 		return []string{accountKeys + "token-expiration-duration", "1h"}
-	case 1:
+	case 1, 2:
 		return []string{accountKeys + "token-expiration-duration", "720h"}
 	}
 	return nil
