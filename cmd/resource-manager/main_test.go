@@ -110,6 +110,23 @@ func TestCacheKeepsNothingOfSecrets(t *testing.T) {
 	}
 }
 
+// TestCacheKeepsWhatTheTokenRequestorNeeds: and nothing else, such as the data that annotations of kubectl repeat.
+func TestCacheKeepsWhatTheTokenRequestorNeeds(t *testing.T) {
+	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Labels: map[string]string{"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "shoot", "other": "x"},
+		Annotations: map[string]string{
+			"serviceaccount.resources.gardener.cloud/name": "a", "serviceaccount.resources.gardener.cloud/namespace": "b",
+			"serviceaccount.resources.gardener.cloud/labels": "{}", "kubectl.kubernetes.io/last-applied-configuration": "secret",
+			"token-requestor.resources.gardener.cloud/target-secret-name": "c", "token-requestor.resources.gardener.cloud/target-secret-namespace": "d",
+		},
+	}}
+	kept, err := keepNameAndVersion(meta)
+	got, ok := kept.(*metav1.PartialObjectMetadata)
+	if err != nil || !ok || len(got.Labels) != 2 || len(got.Annotations) != 4 || got.Annotations["kubectl.kubernetes.io/last-applied-configuration"] != "" {
+		t.Errorf("got %+v, %v", kept, err)
+	}
+}
+
 func TestOwnTarget(t *testing.T) {
 	config := &configv1alpha1.ResourceManagerConfiguration{}
 	if hasOwnTarget(config, true) {

@@ -74,6 +74,8 @@ var wrongConfigurations = map[string][]string{
 		`controllers.health.otherKinds: Unsupported value: "All": supported values: "FailuresOnly", "FullStatus"`, "controllers.health.progressingThreshold: Invalid"},
 	`controllers: {csrApprover: {enabled: true, concurrentSyncs: 0, machineNamespace: ""}, tokenRequestor: {enabled: true, concurrentSyncs: 0}}`: {
 		"controllers.csrApprover.concurrentSyncs: Invalid", "controllers.csrApprover.machineNamespace: Invalid", "controllers.tokenRequestor.concurrentSyncs: Invalid"},
+	`controllers: {tokenRequestor: {enabled: true, serviceAccountNamespaces: [a, ""], targetSecretNamespaces: [A]}}`: {
+		"controllers.tokenRequestor.serviceAccountNamespaces[1]: Invalid", "controllers.tokenRequestor.targetSecretNamespaces[0]: Invalid", "must be the name of a namespace"},
 	`controllers: {managedResource: {concurrentSyncs: 0, syncPeriod: 14s, managedByLabelValue: ""}}`: {
 		"controllers.managedResource.concurrentSyncs: Invalid", "controllers.managedResource.syncPeriod: Invalid", "controllers.managedResource.managedByLabelValue: Required"},
 	"controllers: {nodeAgentReconciliationDelay: {enabled: true, minDelay: -2s, maxDelay: -1s}}": {

@@ -46,7 +46,7 @@ controllers:
   networkPolicy: {enabled: false}
   nodeCriticalComponents: {enabled: false}
   nodeAgentReconciliationDelay: {enabled: false}
-  tokenRequestor: {enabled: false}
+  tokenRequestor: {enabled: false, cleanUp: false}
   tokenInvalidator: {enabled: false}
 webhooks:
   crdDeletionProtection: {enabled: false}
@@ -98,7 +98,7 @@ istioClusterConfiguration: {enabled: true, concurrentSyncs: 5}
 networkPolicy: {enabled: true, concurrentSyncs: 5}
 nodeCriticalComponents: {enabled: true, concurrentSyncs: 5, backoff: 10s}
 nodeAgentReconciliationDelay: {enabled: true, minDelay: 0s, maxDelay: 5m0s}
-tokenRequestor: {enabled: true, concurrentSyncs: 5}
+tokenRequestor: {enabled: true, concurrentSyncs: 5, cleanUp: false}
 tokenInvalidator: {enabled: true, concurrentSyncs: 5}
 `)
 	expectYAML(t, c.Webhooks.NodeAgentAuthorizer, `{enabled: true, authorizeWithSelectors: false}`)

@@ -266,8 +266,8 @@ func nilOrNotEmpty(value *string, path *field.Path) field.ErrorList {
 func namespaceNames(names []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, name := range names {
-		if objections := apivalidation.ValidateNamespaceName(name, false); len(objections) > 0 {
-			errs = append(errs, field.Invalid(path.Index(i), name, "is no name of a namespace: "+strings.Join(objections, "; ")))
+		if len(apivalidation.ValidateNamespaceName(name, false)) > 0 {
+			errs = append(errs, field.Invalid(path.Index(i), name, "must be the name of a namespace"))
 		}
 	}
 	return errs

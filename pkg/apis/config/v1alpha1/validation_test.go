@@ -78,6 +78,9 @@ var invalidFiles = map[string]struct {
 		"server.webhooks.tls.selfManaged.secretNamespace: Required value: must be set"}},
 	"self-managed certificates without names": {"server: {webhooks: {tls: {selfManaged: {secretNamespace: a, secretName: b}}}}", []string{
 		"server.webhooks.tls.selfManaged.dnsNames: Required value: must have the names by which API servers reach the webhooks"}},
+	"namespaces of tokens": {`controllers: {tokenRequestor: {enabled: true, serviceAccountNamespaces: [a, ""], targetSecretNamespaces: [A]}}`, []string{
+		`controllers.tokenRequestor.serviceAccountNamespaces[1]: Invalid value: "": must be the name of a namespace`,
+		`controllers.tokenRequestor.targetSecretNamespaces[0]: Invalid value: "A": must be the name of a namespace`}},
 	"tolerations of highly available pods": {"webhooks: {highAvailabilityConfig: {defaultNotReadyTolerationSeconds: -1, defaultUnreachableTolerationSeconds: -2}}", []string{
 		"webhooks.highAvailabilityConfig.defaultNotReadyTolerationSeconds: Invalid value: -1: must be at least 0",
 		"webhooks.highAvailabilityConfig.defaultUnreachableTolerationSeconds: Invalid value: -2: must be at least 0"}},
