@@ -92,3 +92,18 @@ func TestReadClaims(t *testing.T) {
 		}
 	}
 }
+
+// FuzzReasonToRenew checks that what rests has a time in the future to be looked at again, whatever a token and a timestamp say.
+func FuzzReasonToRenew(f *testing.F) {
+	f.Add("2026-01-02T04:00:00Z", newToken(now, time.Hour))
+	f.Add("9999-12-31T23:59:59+14:00", "a.eyJpYXQiOjEsImV4cCI6MjUzNDAyMzAwNzk5fQ.b")
+	f.Fuzz(func(t *testing.T, timestamp, token string) {
+		reason, next := reasonToRenew(condition{timestamp: timestamp, token: token}, now)
+		if reason == reasonNone && !next.After(now) {
+			t.Errorf("it rests until %s, which is over", next)
+		}
+		if own, ok := readClaims(token); ok && reason == reasonNone && !next.Before(own.expires) {
+			t.Errorf("it rests until %s, when the token has expired", next)
+		}
+	})
+}

@@ -17,6 +17,7 @@ import (
 
 // TestBadInput: what a person has to mend is told in an Event, once, is not tried again, and costs neither token nor ServiceAccount.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	template := kubeconfigTemplate("https://localhost")
 	user := func(fields string) map[string]string {
@@ -72,6 +73,7 @@ func TestBadInput(t *testing.T) {
 
 // TestMendedInput: once a person has mended a Secret, it gets its token.
 func TestMendedInput(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	source := f.newSource("web", nil, accountKeys+"token-expiration-duration", "1m")
 	if _, err := f.try("web"); err == nil {
@@ -90,6 +92,7 @@ func TestMendedInput(t *testing.T) {
 
 // TestRestrictionsAllow: namespaces that the configuration names can be used.
 func TestRestrictionsAllow(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.start(func(r *tokenrequestor.Reconciler) {
 		r.Options.AccountNamespaces, r.Options.TargetNamespaces = []string{"x", f.target}, []string{"y", f.target}
@@ -102,6 +105,7 @@ func TestRestrictionsAllow(t *testing.T) {
 // TestFailingRequests: a failure that may pass by itself is no Event, and the next try succeeds. No token is lost between two Secrets:
 // what fails after a token was requested has another one requested.
 func TestFailingRequests(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	source := f.newSource("web", nil, f.sync("copy")...)
 	for _, broken := range []string{"GET /serviceaccounts/web", "PATCH /serviceaccounts/web", "POST /token", "POST /secrets", "GET /secrets/copy"} {
@@ -154,6 +158,7 @@ func TestFailingRequests(t *testing.T) {
 
 // TestNoSecretBytes: neither log nor Events nor errors have a token, a kubeconfig or a CA bundle.
 func TestNoSecretBytes(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.newSource("web", map[string]string{"kubeconfig": kubeconfigTemplate("https://hidden-server")}, accountKeys+"inject-ca-bundle", "true")
 	secret, _ := f.reconcile("web")

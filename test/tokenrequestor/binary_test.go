@@ -111,6 +111,27 @@ func TestBinaryDoesNothingUnlessEnabled(t *testing.T) {
 	}
 }
 
+// TestBinaryLooksAgainAtAResync: nobody tells the token requestor that a ServiceAccount was deleted, but the next resync finds out.
+func TestBinaryLooksAgainAtAResync(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	source := f.newSource("web", nil)
+	connection := "{kubeconfig: $KUBECONFIG, namespaces: [" + f.source + "], cacheResyncPeriod: 10s}"
+	kit.StartManagerWith(t, shared.Get(t).Kubeconfig(), `apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
+kind: ResourceManagerConfiguration
+sourceClientConnection: `+connection+`
+server:
+  healthProbes: {bindAddress: 127.0.0.1, port: $HEALTH_PORT}
+  metrics: {bindAddress: 127.0.0.1, port: $METRICS_PORT}
+  webhooks: {bindAddress: 127.0.0.1, port: $WEBHOOK_PORT}
+leaderElection: {leaderElect: false}
+controllers: {tokenRequestor: {enabled: true}}
+`)
+	first := string(f.eventuallyToken(f.source, "web", "web").Data["token"])
+	kit.Must(t, f.client.Delete(f.ctx, f.account("web")))
+	f.eventuallyToken(source.Namespace, "web", "web", first)
+}
+
 // TestNothingIsCleanedUpByDefault: as in gardener-resource-manager, ServiceAccount and target Secret stay, without any mark.
 func TestNothingIsCleanedUpByDefault(t *testing.T) {
 	t.Parallel()

@@ -49,6 +49,7 @@ func (f *fixture) wantRenewal(secret *corev1.Secret, in time.Duration) {
 // TestTokenInSecret: the ServiceAccount is created, a token of 12 hours for the audience gardener goes to data.token, and the
 // annotation tells when it is renewed.
 func TestTokenInSecret(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.newSource("web", map[string]string{"other": "kept"}, accountKeys+"labels", `{"some":"labels","foo":"bar"}`)
 	secret, result := f.reconcile("web")
@@ -107,6 +108,7 @@ users:
 
 // TestKubeconfig: the kubeconfig of the Secret gets token and CA bundle, so that it can be used.
 func TestKubeconfig(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	asJSON := `{"kind":"Config","apiVersion":"v1","current-context":"a","contexts":[{"name":"a","context":{"user":"u","cluster":"c"}},` +
 		`{"name":"b","context":{"user":"v","cluster":"c"}}],"clusters":[{"name":"c","cluster":{"server":"` + f.config.Host + `"}}],"users":[{"name":"u","user":{}},{"name":"v","user":{}}]}`
@@ -131,6 +133,7 @@ func TestKubeconfig(t *testing.T) {
 
 // TestCABundle: the bundle goes to a key of its own, follows its file, and goes away with it.
 func TestCABundle(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	source := f.newSource("web", nil, accountKeys+"inject-ca-bundle", "true")
 	secret, _ := f.reconcile("web")
@@ -166,6 +169,7 @@ func TestCABundle(t *testing.T) {
 
 // TestExpirationDuration: the annotation decides about the lifetime, in whole seconds.
 func TestExpirationDuration(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for duration, want := range map[string]time.Duration{"6h": 6 * time.Hour, "10m": 10 * time.Minute, "3600.7s": time.Hour, "720h": 720 * time.Hour} {
 		name := strings.ReplaceAll("for-"+duration, ".", "-")
@@ -180,6 +184,7 @@ func TestExpirationDuration(t *testing.T) {
 
 // TestReasonsToRenew: each cause has a new token requested, and nothing else has.
 func TestReasonsToRenew(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for reason, change := range map[string]func(*corev1.Secret){
 		"":            func(s *corev1.Secret) { annotate(s, "touched", "yes") },
@@ -221,6 +226,7 @@ func TestReasonsToRenew(t *testing.T) {
 
 // TestUnreadableTimestamp: what somebody wrote there is replaced.
 func TestUnreadableTimestamp(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.newSource("web", map[string]string{"token": "x"}, renewal, "tomorrow")
 	secret, _ := f.reconcile("web")
@@ -230,6 +236,7 @@ func TestUnreadableTimestamp(t *testing.T) {
 
 // TestTargetSync: the token goes to a Secret of the target cluster, whose other data stays; the source Secret keeps the timestamp.
 func TestTargetSync(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	source := f.newSource("web", map[string]string{"mine": "kept"}, accountKeys+"inject-ca-bundle", "true")
 	secret, _ := f.reconcile("web")
@@ -276,6 +283,7 @@ func TestTargetSync(t *testing.T) {
 // TestTemplateOfTheSourceStays: a kubeconfig in the source Secret loses the token alone when the token goes to the target cluster, and
 // gets it again when it does not.
 func TestTemplateOfTheSourceStays(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	template := kubeconfigTemplate(f.config.Host)
 	source := f.newSource("web", map[string]string{"kubeconfig": template})
@@ -295,6 +303,7 @@ func TestTemplateOfTheSourceStays(t *testing.T) {
 
 // TestLabels: labels that leave the annotation go, those of others stay, those that gardener-resource-manager set are taken over.
 func TestLabels(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	source := f.newSource("web", nil, accountKeys+"labels", `{"a":"1","b":"1"}`)
 	f.reconcile("web")
@@ -334,6 +343,7 @@ func TestLabels(t *testing.T) {
 
 // TestNamespaceHasToExist: it is tried again, and an Event says so.
 func TestNamespaceHasToExist(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.newSource("web", nil, accountKeys+"namespace", f.target+"-later")
 	for range 3 {
@@ -354,6 +364,7 @@ func TestNamespaceHasToExist(t *testing.T) {
 
 // TestSelection: purpose, class and namespace decide who is responsible.
 func TestSelection(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	const class, purpose = "resources.gardener.cloud/class", "resources.gardener.cloud/purpose"
 	tests := map[string]struct {

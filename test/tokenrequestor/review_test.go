@@ -17,6 +17,7 @@ import (
 // TestAudienceThatIsNotAccepted: an API server that lets nobody in with the audience of the tokens, as is the default, and that issues
 // tokens for an hour at most. The review carries the audience, so that the token counts as valid, and the returned expiry decides.
 func TestAudienceThatIsNotAccepted(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("needs a control plane, which -short excludes")
 	}
@@ -61,6 +62,7 @@ const rejection = `{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1"
 
 // TestAPIServerThatRejectsAllTokens: a new token is requested once; that it is rejected too is told, and there is no busy loop.
 func TestAPIServerThatRejectsAllTokens(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	source := f.newSource("web", nil)
 	f.reconcile("web")
@@ -105,6 +107,7 @@ func TestAPIServerThatRejectsAllTokens(t *testing.T) {
 // TestReviewThatFails: a review that fails is an error and no reason to renew; one that is forbidden is done without. What is due is
 // renewed without a review.
 func TestReviewThatFails(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.newSource("web", nil)
 	first, _ := f.reconcile("web")
@@ -136,6 +139,7 @@ func TestReviewThatFails(t *testing.T) {
 
 // TestDeletedServiceAccount: a restart finds that the ServiceAccount is gone, or another one, and brings back a token that is valid.
 func TestDeletedServiceAccount(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.newSource("web", nil)
 	f.reconcile("web")
@@ -147,6 +151,7 @@ func TestDeletedServiceAccount(t *testing.T) {
 
 // TestRest: a Secret that needs nothing costs no request, whether it is looked at, or its own change comes back as an event.
 func TestRest(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.newSource("web", nil)
 	_, result := f.reconcile("web")
@@ -171,6 +176,7 @@ func TestRest(t *testing.T) {
 // TestClockSkew: the API server's clock is an hour ahead or behind, and a replica with another clock takes over. Renewals come when they
 // should by the clock that decides, the API server's.
 func TestClockSkew(t *testing.T) {
+	t.Parallel()
 	for name, skew := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

@@ -24,7 +24,7 @@ var weekSecrets = flag.Int("tokens.secrets", 30, "how many Secrets TestWeek has"
 // week is a simulated week. Times are those of the API server.
 type week struct {
 	*fixture
-	*issuer
+	tokens *issuer
 	random *rand.Rand
 
 	mu sync.Mutex
@@ -37,16 +37,17 @@ type week struct {
 // number of Secrets). Each day another replica takes over, whose clock is an hour ahead, right, or an hour behind. The token of each
 // Secret has to be valid at every instant, and nothing but renewals and the looks of a new replica may cost requests.
 func TestWeek(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.ctx = log.IntoContext(context.WithoutCancel(t.Context()), log.Log) // no lines for each renewal
 	w := &week{
-		fixture: f, issuer: f.simulateTokens(), random: rand.New(rand.NewPCG(1, 2)),
+		fixture: f, tokens: f.simulateTokens(), random: rand.New(rand.NewPCG(1, 2)),
 		due: map[string]time.Time{}, expires: map[string]time.Time{}, renewals: map[string][]time.Time{},
 	}
 	for i := range *weekSecrets {
 		w.newSource(nameOf(i), nil, lifetimeFor(i)...)
 	}
-	begin := w.issuer.now()
+	begin := w.tokens.now()
 	for day, skew := range []time.Duration{0, time.Hour, -time.Hour, 0, -time.Hour, time.Hour, 0} {
 		w.takeOver(skew)
 		w.runUntil(begin.Add(time.Duration(day+1) * 24 * time.Hour))
@@ -70,9 +71,9 @@ func lifetimeFor(i int) []string {
 // takeOver starts a replica by whose clock the API server is ahead, and has it look at all Secrets.
 func (w *week) takeOver(skew time.Duration) {
 	w.Helper()
-	now := w.issuer.now()
-	w.fixture.clock.SetTime(now.Add(-skew))
-	w.fixture.server.set(func(s *server) { s.skew = skew })
+	now := w.tokens.now()
+	w.clock.SetTime(now.Add(-skew))
+	w.server.set(func(s *server) { s.skew = skew })
 	w.start(func(r *tokenrequestor.Reconciler) {
 		r.Random = func() float64 {
 			w.mu.Lock()
@@ -95,10 +96,10 @@ func (w *week) runUntil(end time.Time) {
 				next = due
 			}
 		}
-		w.fixture.clock.Step(max(next.Sub(w.issuer.now()), 0))
+		w.clock.Step(max(next.Sub(w.tokens.now()), 0))
 		for name, expires := range w.expires {
-			if !expires.After(w.issuer.now()) {
-				w.Fatalf("at %s the token of %s has expired", w.issuer.now(), name)
+			if !expires.After(w.tokens.now()) {
+				w.Fatalf("at %s the token of %s has expired", w.tokens.now(), name)
 			}
 		}
 		if next.Equal(end) {
@@ -111,19 +112,21 @@ func (w *week) runUntil(end time.Time) {
 // reconcileDue reconciles what is due within the same seconds.
 func (w *week) reconcileDue(now time.Time) {
 	w.Helper()
+	waits := map[string]time.Duration{}
+	for name, due := range w.due {
+		if wait := due.Sub(now); wait <= 5*time.Second {
+			waits[name] = max(wait, 0)
+		}
+	}
 	var group errgroup.Group
 	group.SetLimit(16)
-	for _, name := range slices.Sorted(maps.Keys(w.due)) {
-		if w.due[name].Sub(now) > 5*time.Second {
-			continue
-		}
-		due := max(w.due[name].Sub(now), 0)
+	for name, wait := range waits {
 		group.Go(func() error {
 			result, err := w.try(name)
 			if err != nil {
 				return err
 			}
-			if due > 0 && result.RequeueAfter <= due {
+			if wait > 0 && result.RequeueAfter <= wait {
 				return nil // it was looked at some seconds too soon
 			}
 			w.learn(name, now, now.Add(result.RequeueAfter))
@@ -136,7 +139,7 @@ func (w *week) reconcileDue(now time.Time) {
 // learn takes in what a reconcile did.
 func (w *week) learn(name string, now, due time.Time) {
 	secret := w.secret(w.source, name)
-	expires := w.expiry(secret.Data["token"])
+	expires := w.tokens.expiry(secret.Data["token"])
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.due[name] = due
@@ -168,8 +171,8 @@ func (w *week) report(begin time.Time) {
 			least, most = min(least, len(renewals)), max(most, len(renewals))
 		}
 	}
-	if total != w.issuer.requests {
-		w.Errorf("%d tokens were requested, but only %d are in Secrets", w.issuer.requests, total)
+	if total != w.tokens.requests {
+		w.Errorf("%d tokens were requested, but only %d are in Secrets", w.tokens.requests, total)
 	}
 	if least < 16 || most > 18 { // 168 hours, 9.6 to 10.08 hours each, and the first one
 		w.Errorf("tokens of twelve hours were requested %d to %d times", least, most)
