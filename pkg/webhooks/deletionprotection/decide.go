@@ -1,0 +1,86 @@
+package deletionprotection
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+)
+
+const (
+	// AnnotationConfirmation says, with a true value (1, t, T, true, TRUE or True), that the deletion of the object is meant.
+	AnnotationConfirmation = "confirmation.gardener.cloud/deletion"
+	// LabelDeletionProtected with the value "true" is what CustomResourceDefinitions are protected by.
+	LabelDeletionProtected = "gardener.cloud/deletion-protected"
+)
+
+// maxNamed is how many objects of a collection a refusal names.
+const maxNamed = 10
+
+// protected are the resources whose objects must be confirmed, by group and version. gardener-resource-manager's webhook is asked
+// about bastions too, and lets them go.
+var protected = map[metav1.GroupVersion][]string{
+	{Group: "apiextensions.k8s.io", Version: "v1"}:       {definitions},
+	{Group: "apiextensions.k8s.io", Version: "v1beta1"}:  {definitions},
+	{Group: "druid.gardener.cloud", Version: "v1alpha1"}: {"etcds"},
+	{Group: "extensions.gardener.cloud", Version: "v1alpha1"}: {
+		"backupbuckets", "backupentries", "containerruntimes", "controlplanes", "dnsrecords", "extensions", "infrastructures",
+		"networks", "operatingsystemconfigs", "selfhostedshootexposures", "workers",
+	},
+}
+
+const definitions = "customresourcedefinitions"
+
+// isProtected tells whether objects of a request's resource must be confirmed.
+func isProtected(request *admission.Request) bool {
+	resource := request.Resource
+	return slices.Contains(protected[metav1.GroupVersion{Group: resource.Group, Version: resource.Version}], resource.Resource)
+}
+
+func isDefinition(request *admission.Request) bool { return request.Resource.Resource == definitions }
+
+// unconfirmed returns the objects whose deletion is not confirmed. One that is being deleted needs no confirmation any more.
+func unconfirmed(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
+	return slices.DeleteFunc(objects, func(object metav1.PartialObjectMetadata) bool {
+		confirmed, err := strconv.ParseBool(object.Annotations[AnnotationConfirmation])
+		return err == nil && confirmed || object.DeletionTimestamp != nil
+	})
+}
+
+// refusal returns the error about unconfirmed objects, or nil if there are none. Its text is gardener-resource-manager's; for a
+// collection, of which the client knows no names, it names the objects.
+func refusal(request *admission.Request, objects []metav1.PartialObjectMetadata) error {
+	if isDefinition(request) {
+		// The webhook's object selector says the same. Without it, every definition of the cluster would have to be confirmed.
+		objects = slices.DeleteFunc(objects, func(object metav1.PartialObjectMetadata) bool {
+			return object.Labels[LabelDeletionProtected] != "true"
+		})
+	}
+	if len(objects) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("must have a %q annotation to delete", AnnotationConfirmation)
+	if request.Name == "" {
+		text += ": " + request.Kind.Kind + " " + names(objects)
+	}
+	return admit.Refuse(http.StatusForbidden, "%s", text)
+}
+
+// names returns the first names in alphabetical order, and how many more there are.
+func names(objects []metav1.PartialObjectMetadata) string {
+	all := make([]string, 0, len(objects))
+	for i := range objects {
+		all = append(all, strconv.Quote(objects[i].Name))
+	}
+	slices.Sort(all)
+	if len(all) <= maxNamed {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:maxNamed], ", "), len(all)-maxNamed)
+}

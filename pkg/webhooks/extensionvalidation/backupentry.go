@@ -1,0 +1,17 @@
+package extensionvalidation
+
+import "k8s.io/apimachinery/pkg/util/validation/field"
+
+type backupEntrySpec struct {
+	located
+	BucketName string `json:"bucketName"`
+}
+
+func checkBackupEntry(entry *object[backupEntrySpec]) field.ErrorList {
+	return append(entry.Spec.check(), required(text{specPath.Child("bucketName"), entry.Spec.BucketName})...)
+}
+
+// compareBackupEntries lets region and bucket change: entries move from bucket to bucket.
+func compareBackupEntries(spec, old *backupEntrySpec) field.ErrorList {
+	return immutable(change{specPath.Child("type"), spec.Type, old.Type})
+}

@@ -1,0 +1,67 @@
+package extensionvalidation
+
+import (
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var (
+	metadataPath = field.NewPath("metadata")
+	specPath     = field.NewPath("spec")
+)
+
+// text is the value of a field.
+type text struct {
+	path  *field.Path
+	value string
+}
+
+// required objects to fields that are empty.
+func required(fields ...text) field.ErrorList {
+	var errs field.ErrorList
+	for _, one := range fields {
+		if one.value == "" {
+			errs = append(errs, missing(one.path))
+		}
+	}
+	return errs
+}
+
+func missing(path *field.Path) *field.Error { return field.Required(path, "field is required") }
+
+// change is a field that must not change.
+type change struct {
+	path       *field.Path
+	value, old string
+}
+
+// immutable objects to fields that have changed.
+func immutable(changes ...change) field.ErrorList {
+	var errs field.ErrorList
+	for _, one := range changes {
+		errs = append(errs, apivalidation.ValidateImmutableField(one.value, one.old, one.path)...)
+	}
+	return errs
+}
+
+// located has what many kinds have: a type, a region and a Secret with credentials.
+type located struct {
+	Type      string          `json:"type"`
+	Region    string          `json:"region"`
+	SecretRef secretReference `json:"secretRef"`
+}
+
+func (l *located) check() field.ErrorList {
+	return required(
+		text{specPath.Child("type"), l.Type},
+		text{specPath.Child("region"), l.Region},
+		text{specPath.Child("secretRef", "name"), l.SecretRef.Name},
+	)
+}
+
+func (l *located) compare(old *located) field.ErrorList {
+	return immutable(
+		change{specPath.Child("type"), l.Type, old.Type},
+		change{specPath.Child("region"), l.Region, old.Region},
+	)
+}

@@ -1,0 +1,24 @@
+package extensionvalidation
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// checkQuantity returns the quantity that a value from JSON stands for, nil if there is none. Quantities are strings or numbers.
+func checkQuantity(path *field.Path, value any) (*resource.Quantity, field.ErrorList) {
+	if value == nil {
+		return nil, nil
+	}
+	quantity := &resource.Quantity{}
+	encoded, err := json.Marshal(value)
+	if err == nil {
+		err = quantity.UnmarshalJSON(encoded)
+	}
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(path, value, "must be a quantity, such as 2, 500m or 10Gi")}
+	}
+	return quantity, nil
+}

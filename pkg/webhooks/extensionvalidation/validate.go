@@ -1,0 +1,131 @@
+package extensionvalidation
+
+import (
+	"context"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+)
+
+// maxErrors is how many errors a client is told at once. Each of them is small, but an object may have very many.
+const maxErrors = 100
+
+// rules are those of a kind apart from metadata. Objects come as JSON.
+type rules struct {
+	// check says what is wrong with an object. The error is for JSON that has not the types of the API.
+	check func(kind Kind, object []byte) (field.ErrorList, error)
+	// compare says which changes of an object are not allowed.
+	compare func(kind Kind, object, old []byte) field.ErrorList
+}
+
+// rulesOf makes rules of functions over the spec of a kind. Compare gets the new spec first.
+func rulesOf[S any](check func(*object[S]) field.ErrorList, compare func(spec, old *S) field.ErrorList) rules {
+	return rules{
+		check: func(kind Kind, raw []byte) (field.ErrorList, error) {
+			decoded, err := decode[object[S]](kind, raw)
+			if err != nil {
+				return nil, err
+			}
+			return check(decoded), nil
+		},
+		compare: func(kind Kind, raw, oldRaw []byte) field.ErrorList {
+			decoded, err := decode[object[S]](kind, raw)
+			old, oldErr := decode[object[S]](kind, oldRaw)
+			if err != nil || oldErr != nil {
+				// What was stored before the webhook was there may be anything. It can be put right, and there is nothing to compare.
+				return nil
+			}
+			return compare(&decoded.Spec, &old.Spec)
+		},
+	}
+}
+
+// compareNothing is for kinds of which every field may change.
+func compareNothing[S any](_, _ *S) field.ErrorList { return nil }
+
+// validate is the validation of the kind.
+func (k Kind) validate(_ context.Context, request *admission.Request) error {
+	if request.SubResource != "" {
+		return nil
+	}
+	switch request.Operation {
+	case admissionv1.Create:
+		return k.validateCreation(request)
+	case admissionv1.Update:
+		return k.validateUpdate(request)
+	default:
+		return nil
+	}
+}
+
+func (k Kind) validateCreation(request *admission.Request) error {
+	object, err := decode[anyObject](k, request.Object.Raw)
+	if err != nil {
+		return err
+	}
+	errs, err := k.rules.check(k, request.Object.Raw)
+	if err != nil {
+		return err
+	}
+	return k.invalid(&object.ObjectMeta, append(k.checkMetadata(&object.ObjectMeta), errs...))
+}
+
+func (k Kind) validateUpdate(request *admission.Request) error {
+	object, err := decode[anyObject](k, request.Object.Raw)
+	if err != nil {
+		return err
+	}
+	old, err := decode[anyObject](k, request.OldObject.Raw)
+	if err != nil {
+		return err
+	}
+	errs := apivalidation.ValidateObjectMetaUpdate(&object.ObjectMeta, &old.ObjectMeta, metadataPath)
+	errs = append(errs, k.checkMetadata(&object.ObjectMeta)...)
+	changes, err := k.checkChanges(request, object, old)
+	if err != nil {
+		return err
+	}
+	return k.invalid(&object.ObjectMeta, append(errs, changes...))
+}
+
+// checkChanges says what is wrong with a spec that differs from the old one. A spec that stays is not looked at: the object may be
+// older than the webhook, and it must be possible to confirm its deletion and to remove its finalizers.
+func (k Kind) checkChanges(request *admission.Request, object, old *anyObject) (field.ErrorList, error) {
+	if equal(object.Spec, old.Spec, isNull) {
+		return nil, nil
+	}
+	if object.DeletionTimestamp != nil {
+		if equal(object.Spec, old.Spec, isEmpty) {
+			return nil, nil
+		}
+		return field.ErrorList{field.Forbidden(specPath, "the object is being deleted, nothing in its spec can change any more")}, nil
+	}
+	errs, err := k.rules.check(k, request.Object.Raw)
+	if err != nil {
+		return nil, err
+	}
+	return append(k.rules.compare(k, request.Object.Raw, request.OldObject.Raw), errs...), nil
+}
+
+// checkMetadata says what is wrong with the metadata of an object whose name has been generated, if it is generated.
+func (k Kind) checkMetadata(meta *metav1.ObjectMeta) field.ErrorList {
+	return apivalidation.ValidateObjectMeta(meta, k.Namespaced, apivalidation.NameIsDNSSubdomain, metadataPath)
+}
+
+// invalid returns the refusal with all errors, or nil if there are none.
+func (k Kind) invalid(meta *metav1.ObjectMeta, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	if more := len(errs) - maxErrors; more > 0 {
+		errs = append(errs[:maxErrors:maxErrors], field.Forbidden(specPath, fmt.Sprintf("there are %d more errors", more)))
+	}
+	return admit.RefuseWith(apierrors.NewInvalid(k.GroupKind(), meta.Name, errs).Status())
+}
