@@ -3,12 +3,15 @@ package extensionvalidation
 import "k8s.io/apimachinery/pkg/util/validation/field"
 
 type backupEntrySpec struct {
-	located
-	BucketName string `json:"bucketName"`
+	Type       string          `json:"type"`
+	Region     string          `json:"region"`
+	SecretRef  secretReference `json:"secretRef"`
+	BucketName string          `json:"bucketName"`
 }
 
 func checkBackupEntry(entry *object[backupEntrySpec]) field.ErrorList {
-	return append(entry.Spec.check(), required(text{specPath.Child("bucketName"), entry.Spec.BucketName})...)
+	errs := checkLocated(entry.Spec.Type, entry.Spec.Region, entry.Spec.SecretRef)
+	return append(errs, required(text{specPath.Child("bucketName"), entry.Spec.BucketName})...)
 }
 
 // compareBackupEntries lets region and bucket change: entries move from bucket to bucket.

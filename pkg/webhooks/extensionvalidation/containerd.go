@@ -3,6 +3,7 @@ package extensionvalidation
 import (
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,12 +23,14 @@ type containerdConfig struct {
 }
 
 type containerdRegistry struct {
-	Upstream string  `json:"upstream"`
-	Server   *string `json:"server"`
-	Hosts    []struct {
-		URL          string   `json:"url"`
-		Capabilities []string `json:"capabilities"`
-	} `json:"hosts"`
+	Upstream string           `json:"upstream"`
+	Server   *string          `json:"server"`
+	Hosts    []containerdHost `json:"hosts"`
+}
+
+type containerdHost struct {
+	URL          string   `json:"url"`
+	Capabilities []string `json:"capabilities"`
 }
 
 type containerdPlugin struct {
@@ -39,41 +42,39 @@ type containerdPlugin struct {
 func (c *containerdConfig) check(path *field.Path) field.ErrorList {
 	errs := required(text{path.Child("sandboxImage"), c.SandboxImage})
 	upstreams := sets.New[string]()
-	for i := range c.Registries {
-		registry, registryPath := &c.Registries[i], path.Child("registries").Index(i)
-		errs = append(errs, registry.check(registryPath)...)
-		if upstreams.Has(registry.Upstream) {
-			errs = append(errs, field.Duplicate(registryPath.Child("upstream"), registry.Upstream))
+	errs = append(errs, each(c.Registries, path.Child("registries"), func(path *field.Path, registry *containerdRegistry) field.ErrorList {
+		errs := checkRegistry(path, registry)
+		if registry.Upstream != "" && upstreams.Has(registry.Upstream) {
+			errs = append(errs, field.Duplicate(path.Child("upstream"), registry.Upstream))
 		}
 		upstreams.Insert(registry.Upstream)
-	}
-	for i := range c.Plugins {
-		errs = append(errs, c.Plugins[i].check(path.Child("plugins").Index(i))...)
-	}
-	return errs
+		return errs
+	})...)
+	return append(errs, each(c.Plugins, path.Child("plugins"), checkPlugin)...)
 }
 
-func (r *containerdRegistry) check(path *field.Path) field.ErrorList {
-	errs := required(text{path.Child("upstream"), r.Upstream})
-	if r.Upstream != "" && r.Upstream != defaultUpstream && !isHostAndPort(r.Upstream) {
-		errs = append(errs, field.Invalid(path.Child("upstream"), r.Upstream, "must be "+defaultUpstream+
+func checkRegistry(path *field.Path, registry *containerdRegistry) field.ErrorList {
+	upstream := registry.Upstream
+	errs := required(text{path.Child("upstream"), upstream})
+	if upstream != "" && upstream != defaultUpstream && !isHostAndPort(upstream) {
+		errs = append(errs, field.Invalid(path.Child("upstream"), upstream, "must be "+defaultUpstream+
 			", or the host of a registry with or without its port, such as registry.example.com:5000"))
 	}
-	if r.Server != nil {
-		errs = append(errs, checkURL(path.Child("server"), *r.Server)...)
+	if registry.Server != nil {
+		errs = append(errs, checkURL(path.Child("server"), *registry.Server)...)
 	}
-	for i, host := range r.Hosts {
-		path := path.Child("hosts").Index(i)
-		errs = append(errs, checkURL(path.Child("url"), host.URL)...)
-		for j, capability := range host.Capabilities {
-			switch capability {
-			case "pull", "resolve", "push":
-			default:
-				errs = append(errs, field.NotSupported(path.Child("capabilities").Index(j), capability, []string{"pull", "resolve", "push"}))
-			}
-		}
+	return append(errs, each(registry.Hosts, path.Child("hosts"), func(path *field.Path, host *containerdHost) field.ErrorList {
+		errs := checkURL(path.Child("url"), host.URL)
+		return append(errs, each(host.Capabilities, path.Child("capabilities"), checkCapability)...)
+	})...)
+}
+
+func checkCapability(path *field.Path, capability *string) field.ErrorList {
+	all := []string{"pull", "resolve", "push"}
+	if slices.Contains(all, *capability) {
+		return nil
 	}
-	return errs
+	return field.ErrorList{field.NotSupported(path, *capability, all)}
 }
 
 // isHostAndPort takes names and addresses, with a port or without.
@@ -103,23 +104,23 @@ func checkURL(path *field.Path, value string) field.ErrorList {
 	return nil
 }
 
-// check does not tell the values, which may contain passwords. Without an op, a plugin is added.
-func (p *containerdPlugin) check(path *field.Path) field.ErrorList {
+// checkPlugin does not tell the values, which may contain passwords. Without an op, they are added.
+func checkPlugin(path *field.Path, plugin *containerdPlugin) field.ErrorList {
 	var errs field.ErrorList
-	if len(p.Path) == 0 {
+	if len(plugin.Path) == 0 {
 		errs = append(errs, missing(path.Child("path")))
 	}
 	const add, remove = "add", "remove"
-	if p.Op != nil && *p.Op != add && *p.Op != remove {
-		errs = append(errs, field.NotSupported(path.Child("op"), *p.Op, []string{add, remove}))
+	if plugin.Op != nil && *plugin.Op != add && *plugin.Op != remove {
+		errs = append(errs, field.NotSupported(path.Child("op"), *plugin.Op, []string{add, remove}))
 	}
-	if p.Values == nil {
+	if plugin.Values == nil {
 		return errs
 	}
-	if p.Op != nil && *p.Op == remove {
+	if plugin.Op != nil && *plugin.Op == remove {
 		return append(errs, field.Forbidden(path.Child("values"), "what is removed has no values"))
 	}
-	if _, isMapping := p.Values.(map[string]any); !isMapping {
+	if _, isMapping := plugin.Values.(map[string]any); !isMapping {
 		errs = append(errs, field.Invalid(path.Child("values"), field.OmitValueType{}, "must be a mapping"))
 	}
 	return errs

@@ -75,15 +75,16 @@ func checkRecordValues(spec *dnsRecordSpec) field.ErrorList {
 	if spec.RecordType == recordTypeCNAME && len(spec.Values) > 1 {
 		errs = append(errs, field.Invalid(path, len(spec.Values), "must be one value: a CNAME record names one other domain"))
 	}
-	for i, value := range spec.Values {
+	return append(errs, each(spec.Values, path, func(path *field.Path, value *string) field.ErrorList {
 		switch spec.RecordType {
 		case recordTypeA, recordTypeAAAA:
-			errs = append(errs, checkIP(path.Index(i), value)...)
+			return checkIP(path, *value)
 		case recordTypeCNAME:
-			errs = append(errs, validation.IsFullyQualifiedDomainName(path.Index(i), value)...)
+			return validation.IsFullyQualifiedDomainName(path, *value)
+		default:
+			return nil
 		}
-	}
-	return errs
+	})...)
 }
 
 // checkIP takes addresses of both families.

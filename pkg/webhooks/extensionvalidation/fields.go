@@ -44,18 +44,31 @@ func immutable(changes ...change) field.ErrorList {
 	return errs
 }
 
-// located has what many kinds have: a type, a region and a Secret with credentials.
+// each checks the items of a list, until there are more errors than a client is told: lists may be very long.
+func each[T any](items []T, path *field.Path, check func(path *field.Path, item *T) field.ErrorList) field.ErrorList {
+	var errs field.ErrorList
+	for i := range items {
+		if errs = append(errs, check(path.Index(i), &items[i])...); len(errs) > maxErrors {
+			break
+		}
+	}
+	return errs
+}
+
+// located is the spec of the kinds that have a type, a region and a Secret with credentials, and nothing else that matters.
 type located struct {
 	Type      string          `json:"type"`
 	Region    string          `json:"region"`
 	SecretRef secretReference `json:"secretRef"`
 }
 
-func (l *located) check() field.ErrorList {
+func (l *located) check() field.ErrorList { return checkLocated(l.Type, l.Region, l.SecretRef) }
+
+func checkLocated(kind, region string, secret secretReference) field.ErrorList {
 	return required(
-		text{specPath.Child("type"), l.Type},
-		text{specPath.Child("region"), l.Region},
-		text{specPath.Child("secretRef", "name"), l.SecretRef.Name},
+		text{specPath.Child("type"), kind},
+		text{specPath.Child("region"), region},
+		text{specPath.Child("secretRef", "name"), secret.Name},
 	)
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -36,17 +37,17 @@ func checkNetwork(network *object[networkSpec]) field.ErrorList {
 }
 
 func checkIPFamilies(families []string) field.ErrorList {
-	var errs field.ErrorList
-	for i, family := range families {
-		path := specPath.Child("ipFamilies").Index(i)
+	seen := sets.New[string]()
+	return each(families, specPath.Child("ipFamilies"), func(path *field.Path, family *string) field.ErrorList {
 		switch {
-		case family != ipv4 && family != ipv6:
-			errs = append(errs, field.NotSupported(path, family, []string{ipv4, ipv6}))
-		case slices.Contains(families[:i], family):
-			errs = append(errs, field.Duplicate(path, family))
+		case *family != ipv4 && *family != ipv6:
+			return field.ErrorList{field.NotSupported(path, *family, []string{ipv4, ipv6})}
+		case seen.Has(*family):
+			return field.ErrorList{field.Duplicate(path, *family)}
 		}
-	}
-	return errs
+		seen.Insert(*family)
+		return nil
+	})
 }
 
 // checkCIDR returns the network that a value stands for, nil if it stands for none. With two families a CIDR may be of either; no

@@ -65,38 +65,33 @@ func words(t reflect.Type) string {
 	}
 }
 
-// equal tells whether two values from JSON are the same. Fields whose values are absent by the given function do not count.
+// equal tells whether two values from JSON are the same apart from fields whose values are absent by the given function.
 func equal(a, b any, absent func(any) bool) bool {
-	if absent(a) || absent(b) {
-		return absent(a) == absent(b)
-	}
-	switch a := a.(type) {
-	case map[string]any:
-		b, ok := b.(map[string]any)
-		return ok && contains(a, b, absent) && contains(b, a, absent)
-	case []any:
-		b, ok := b.([]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		for i := range a {
-			if !equal(a[i], b[i], absent) {
-				return false
-			}
-		}
-		return true
-	default:
-		return reflect.DeepEqual(a, b)
-	}
+	return reflect.DeepEqual(pruned(a, absent), pruned(b, absent))
 }
 
-func contains(a, b map[string]any, absent func(any) bool) bool {
-	for key, value := range b {
-		if !equal(a[key], value, absent) {
-			return false
+// pruned returns a value from JSON without the fields that are absent, from the innermost ones outwards.
+func pruned(value any, absent func(any) bool) any {
+	switch whole := value.(type) {
+	case map[string]any:
+		rest := make(map[string]any, len(whole))
+		for key, field := range whole {
+			if kept := pruned(field, absent); kept != nil {
+				rest[key] = kept
+			}
 		}
+		value = rest
+	case []any:
+		items := make([]any, 0, len(whole))
+		for _, item := range whole {
+			items = append(items, pruned(item, absent))
+		}
+		value = items
 	}
-	return true
+	if absent(value) {
+		return nil
+	}
+	return value
 }
 
 func isNull(value any) bool { return value == nil }

@@ -25,12 +25,14 @@ type operatingSystemConfigSpec struct {
 }
 
 type operatingSystemUnit struct {
+	Name      string                  `json:"name"`
+	DropIns   []operatingSystemDropIn `json:"dropIns"`
+	FilePaths []string                `json:"filePaths"`
+}
+
+type operatingSystemDropIn struct {
 	Name    string `json:"name"`
-	DropIns []struct {
-		Name    string `json:"name"`
-		Content string `json:"content"`
-	} `json:"dropIns"`
-	FilePaths []string `json:"filePaths"`
+	Content string `json:"content"`
 }
 
 // operatingSystemFile is one on a node. Its content may be secret.
@@ -71,53 +73,52 @@ func checkOperatingSystemConfig(config *object[operatingSystemConfigSpec]) field
 	}
 	for i := range spec.Files {
 		paths.Insert(spec.Files[i].Path)
-		errs = append(errs, spec.Files[i].check(specPath.Child("files").Index(i))...)
 	}
+	errs = append(errs, each(spec.Files, specPath.Child("files"), checkFile)...)
 	errs = append(errs, checkDuplicateFiles(spec.Files, extensionFiles)...)
-	for i := range spec.Units {
-		errs = append(errs, spec.Units[i].check(specPath.Child("units").Index(i), paths)...)
-	}
+	errs = append(errs, each(spec.Units, specPath.Child("units"), func(path *field.Path, unit *operatingSystemUnit) field.ErrorList {
+		return checkUnit(path, unit, paths)
+	})...)
 	return append(errs, spec.checkCRI()...)
 }
 
-// check says what is wrong with a unit. Paths are those of all files.
-func (u *operatingSystemUnit) check(path *field.Path, paths sets.Set[string]) field.ErrorList {
-	errs := required(text{path.Child("name"), u.Name})
-	for i, dropIn := range u.DropIns {
-		dropInPath := path.Child("dropIns").Index(i)
-		errs = append(errs, required(text{dropInPath.Child("name"), dropIn.Name}, text{dropInPath.Child("content"), dropIn.Content})...)
-	}
-	for i, filePath := range u.FilePaths {
-		if !paths.Has(filePath) {
-			errs = append(errs, field.Invalid(path.Child("filePaths").Index(i), filePath, "must be the path of a file of this object"))
+// checkUnit takes the paths of all files.
+func checkUnit(path *field.Path, unit *operatingSystemUnit, paths sets.Set[string]) field.ErrorList {
+	errs := required(text{path.Child("name"), unit.Name})
+	errs = append(errs, each(unit.DropIns, path.Child("dropIns"), func(path *field.Path, dropIn *operatingSystemDropIn) field.ErrorList {
+		return required(text{path.Child("name"), dropIn.Name}, text{path.Child("content"), dropIn.Content})
+	})...)
+	return append(errs, each(unit.FilePaths, path.Child("filePaths"), func(path *field.Path, filePath *string) field.ErrorList {
+		if paths.Has(*filePath) {
+			return nil
 		}
-	}
-	return errs
+		return field.ErrorList{field.Invalid(path, *filePath, "must be the path of a file of this object")}
+	})...)
 }
 
-func (f *operatingSystemFile) check(path *field.Path) field.ErrorList {
-	errs := required(text{path.Child("path"), f.Path})
+func checkFile(path *field.Path, file *operatingSystemFile) field.ErrorList {
+	errs := required(text{path.Child("path"), file.Path})
 	path = path.Child("content")
 	sources := 0
-	if f.Content.SecretRef != nil {
+	if file.Content.SecretRef != nil {
 		sources++
 		errs = append(errs, required(
-			text{path.Child("secretRef", "name"), f.Content.SecretRef.Name},
-			text{path.Child("secretRef", "dataKey"), f.Content.SecretRef.DataKey},
+			text{path.Child("secretRef", "name"), file.Content.SecretRef.Name},
+			text{path.Child("secretRef", "dataKey"), file.Content.SecretRef.DataKey},
 		)...)
 	}
-	if f.Content.Inline != nil {
+	if file.Content.Inline != nil {
 		sources++
-		if encoding := f.Content.Inline.Encoding; encoding != "" && encoding != "b64" {
+		if encoding := file.Content.Inline.Encoding; encoding != "" && encoding != "b64" {
 			errs = append(errs, field.NotSupported(path.Child("inline", "encoding"), encoding, []string{"", "b64"}))
 		}
-		errs = append(errs, required(text{path.Child("inline", "data"), f.Content.Inline.Data})...)
+		errs = append(errs, required(text{path.Child("inline", "data"), file.Content.Inline.Data})...)
 	}
-	if f.Content.ImageRef != nil {
+	if file.Content.ImageRef != nil {
 		sources++
 		errs = append(errs, required(
-			text{path.Child("imageRef", "image"), f.Content.ImageRef.Image},
-			text{path.Child("imageRef", "filePathInImage"), f.Content.ImageRef.FilePathInImage},
+			text{path.Child("imageRef", "image"), file.Content.ImageRef.Image},
+			text{path.Child("imageRef", "filePathInImage"), file.Content.ImageRef.FilePathInImage},
 		)...)
 	}
 	const one = "must have exactly one of secretRef, inline and imageRef"
@@ -133,24 +134,20 @@ func (f *operatingSystemFile) check(path *field.Path) field.ErrorList {
 // checkDuplicateFiles lets files have one path only if each of them is for another host.
 func checkDuplicateFiles(files, extensionFiles []operatingSystemFile) field.ErrorList {
 	hosts := map[string]sets.Set[string]{}
-	var errs field.ErrorList
-	check := func(path *field.Path, files []operatingSystemFile) {
-		for i := range files {
-			file := &files[i]
-			seen, found := hosts[file.Path]
-			if !found {
-				seen = sets.New[string]()
-				hosts[file.Path] = seen
-			}
-			if found && (file.HostName == "" || seen.HasAny("", file.HostName)) {
-				errs = append(errs, field.Duplicate(path.Index(i).Child("path"), file.Path))
-			}
-			seen.Insert(file.HostName)
+	check := func(path *field.Path, file *operatingSystemFile) field.ErrorList {
+		seen, found := hosts[file.Path]
+		if !found {
+			seen = sets.New[string]()
+			hosts[file.Path] = seen
 		}
+		collides := file.HostName == "" || seen.HasAny("", file.HostName)
+		seen.Insert(file.HostName)
+		if !found || !collides || file.Path == "" {
+			return nil
+		}
+		return field.ErrorList{field.Duplicate(path.Child("path"), file.Path)}
 	}
-	check(specPath.Child("files"), files)
-	check(field.NewPath("status", "extensionFiles"), extensionFiles)
-	return errs
+	return append(each(files, specPath.Child("files"), check), each(extensionFiles, field.NewPath("status", "extensionFiles"), check)...)
 }
 
 func (s *operatingSystemConfigSpec) checkCRI() field.ErrorList {

@@ -2,10 +2,14 @@ package extensionvalidation
 
 import (
 	"encoding/json"
+	"regexp"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
+
+// absurd are quantities that would take minutes to read, such as 1e-2147483648, and mean nothing to anybody.
+var absurd = regexp.MustCompile(`.{64}|[eE][+-]?\d{4}`)
 
 // checkQuantity returns the quantity that a value from JSON stands for, nil if there is none. Quantities are strings or numbers.
 func checkQuantity(path *field.Path, value any) (*resource.Quantity, field.ErrorList) {
@@ -14,6 +18,9 @@ func checkQuantity(path *field.Path, value any) (*resource.Quantity, field.Error
 	}
 	quantity := &resource.Quantity{}
 	encoded, err := json.Marshal(value)
+	if err == nil && absurd.Match(encoded) {
+		err = resource.ErrFormatWrong
+	}
 	if err == nil {
 		err = quantity.UnmarshalJSON(encoded)
 	}

@@ -16,11 +16,14 @@ type selfHostedShootExposureSpec struct {
 		Namespace  string `json:"namespace"`
 		Name       string `json:"name"`
 	} `json:"credentialsRef"`
-	Port      int32 `json:"port"`
-	Endpoints []struct {
-		NodeName  string               `json:"nodeName"`
-		Addresses []corev1.NodeAddress `json:"addresses"`
-	} `json:"endpoints"`
+	Port      int32             `json:"port"`
+	Endpoints []exposedEndpoint `json:"endpoints"`
+}
+
+// exposedEndpoint is a node with control plane components.
+type exposedEndpoint struct {
+	NodeName  string               `json:"nodeName"`
+	Addresses []corev1.NodeAddress `json:"addresses"`
 }
 
 func checkSelfHostedShootExposure(exposure *object[selfHostedShootExposureSpec]) field.ErrorList {
@@ -33,14 +36,12 @@ func checkSelfHostedShootExposure(exposure *object[selfHostedShootExposureSpec])
 	if len(spec.Endpoints) == 0 {
 		errs = append(errs, missing(specPath.Child("endpoints")))
 	}
-	for i, endpoint := range spec.Endpoints {
-		path := specPath.Child("endpoints").Index(i)
-		errs = append(errs, required(text{path.Child("nodeName"), endpoint.NodeName})...)
-		for j, address := range endpoint.Addresses {
-			errs = append(errs, checkNodeAddress(path.Child("addresses").Index(j), address)...)
-		}
-	}
-	return errs
+	return append(errs, each(spec.Endpoints, specPath.Child("endpoints"), checkEndpoint)...)
+}
+
+func checkEndpoint(path *field.Path, endpoint *exposedEndpoint) field.ErrorList {
+	errs := required(text{path.Child("nodeName"), endpoint.NodeName})
+	return append(errs, each(endpoint.Addresses, path.Child("addresses"), checkNodeAddress)...)
 }
 
 // checkCredentialsRef takes Secrets of the object's own namespace alone, so that nobody gets at those of others.
@@ -64,7 +65,7 @@ func checkCredentialsRef(spec *selfHostedShootExposureSpec, namespace string) fi
 }
 
 // checkNodeAddress does not mind upper case in names, which DNS does not either.
-func checkNodeAddress(path *field.Path, address corev1.NodeAddress) field.ErrorList {
+func checkNodeAddress(path *field.Path, address *corev1.NodeAddress) field.ErrorList {
 	switch address.Type {
 	case corev1.NodeInternalIP, corev1.NodeExternalIP:
 		return checkIP(path.Child("address"), address.Address)

@@ -2,7 +2,6 @@ package extensionvalidation
 
 import (
 	"context"
-	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,7 +65,7 @@ func (k Kind) validate(_ context.Context, request *admission.Request) error {
 }
 
 func (k Kind) validateCreation(request *admission.Request) error {
-	object, err := decode[anyObject](k, request.Object.Raw)
+	object, err := decode[metav1.PartialObjectMetadata](k, request.Object.Raw)
 	if err != nil {
 		return err
 	}
@@ -124,8 +123,8 @@ func (k Kind) invalid(meta *metav1.ObjectMeta, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	if more := len(errs) - maxErrors; more > 0 {
-		errs = append(errs[:maxErrors:maxErrors], field.Forbidden(specPath, fmt.Sprintf("there are %d more errors", more)))
+	if len(errs) > maxErrors {
+		errs = append(errs[:maxErrors:maxErrors], field.Forbidden(specPath, "there are more errors, which are not told"))
 	}
 	return admit.RefuseWith(apierrors.NewInvalid(k.GroupKind(), meta.Name, errs).Status())
 }

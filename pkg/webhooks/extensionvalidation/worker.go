@@ -13,8 +13,10 @@ const (
 )
 
 type workerSpec struct {
-	located
-	Pools []workerPool `json:"pools"`
+	Type      string          `json:"type"`
+	Region    string          `json:"region"`
+	SecretRef secretReference `json:"secretRef"`
+	Pools     []workerPool    `json:"pools"`
 }
 
 type workerPool struct {
@@ -31,31 +33,35 @@ type workerPool struct {
 }
 
 func checkWorker(worker *object[workerSpec]) field.ErrorList {
-	errs := worker.Spec.check()
-	for i := range worker.Spec.Pools {
-		errs = append(errs, worker.Spec.Pools[i].check(specPath.Child("pools").Index(i))...)
-	}
-	return errs
+	errs := checkLocated(worker.Spec.Type, worker.Spec.Region, worker.Spec.SecretRef)
+	return append(errs, each(worker.Spec.Pools, specPath.Child("pools"), checkPool)...)
 }
 
-func (p *workerPool) check(path *field.Path) field.ErrorList {
+func checkPool(path *field.Path, pool *workerPool) field.ErrorList {
 	errs := required(
-		text{path.Child("name"), p.Name},
-		text{path.Child("machineType"), p.MachineType},
-		text{path.Child("machineImage", "name"), p.MachineImage.Name},
-		text{path.Child("machineImage", "version"), p.MachineImage.Version},
+		text{path.Child("name"), pool.Name},
+		text{path.Child("machineType"), pool.MachineType},
+		text{path.Child("machineImage", "name"), pool.MachineImage.Name},
+		text{path.Child("machineImage", "version"), pool.MachineImage.Version},
 	)
-	if p.Architecture != nil && *p.Architecture != architectureAMD64 && *p.Architecture != architectureARM64 {
-		errs = append(errs, field.NotSupported(path.Child("architecture"), *p.Architecture, []string{architectureAMD64, architectureARM64}))
+	if pool.Architecture != nil && *pool.Architecture != architectureAMD64 && *pool.Architecture != architectureARM64 {
+		errs = append(errs, field.NotSupported(path.Child("architecture"), *pool.Architecture, []string{architectureAMD64, architectureARM64}))
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.NodeTemplate.Capacity)) {
-		path, value := path.Child("nodeTemplate", "capacity").Key(name), p.NodeTemplate.Capacity[name]
-		quantity, quantityErrs := checkQuantity(path, value)
-		if errs = append(errs, quantityErrs...); quantity != nil && quantity.Sign() < 0 {
+	names := slices.Sorted(maps.Keys(pool.NodeTemplate.Capacity))
+	path = path.Child("nodeTemplate", "capacity")
+	return append(errs, each(names, nil, func(_ *field.Path, name *string) field.ErrorList {
+		path, value := path.Key(*name), pool.NodeTemplate.Capacity[*name]
+		quantity, errs := checkQuantity(path, value)
+		if quantity != nil && quantity.Sign() < 0 {
 			errs = append(errs, field.Invalid(path, value, "must not be negative"))
 		}
-	}
-	return errs
+		return errs
+	})...)
 }
 
-func compareWorkers(spec, old *workerSpec) field.ErrorList { return spec.compare(&old.located) }
+func compareWorkers(spec, old *workerSpec) field.ErrorList {
+	return immutable(
+		change{specPath.Child("type"), spec.Type, old.Type},
+		change{specPath.Child("region"), spec.Region, old.Region},
+	)
+}
