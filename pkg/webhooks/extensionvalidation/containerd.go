@@ -43,23 +43,28 @@ func (c *containerdConfig) check(path *field.Path) field.ErrorList {
 	errs := required(text{path.Child("sandboxImage"), c.SandboxImage})
 	upstreams := sets.New[string]()
 	errs = append(errs, each(c.Registries, path.Child("registries"), func(path *field.Path, registry *containerdRegistry) field.ErrorList {
-		errs := checkRegistry(path, registry)
-		if registry.Upstream != "" && upstreams.Has(registry.Upstream) {
-			errs = append(errs, field.Duplicate(path.Child("upstream"), registry.Upstream))
-		}
-		upstreams.Insert(registry.Upstream)
-		return errs
+		return append(checkUpstream(path.Child("upstream"), registry.Upstream, upstreams), checkRegistry(path, registry)...)
 	})...)
 	return append(errs, each(c.Plugins, path.Child("plugins"), checkPlugin)...)
 }
 
-func checkRegistry(path *field.Path, registry *containerdRegistry) field.ErrorList {
-	upstream := registry.Upstream
-	errs := required(text{path.Child("upstream"), upstream})
-	if upstream != "" && upstream != defaultUpstream && !isHostAndPort(upstream) {
-		errs = append(errs, field.Invalid(path.Child("upstream"), upstream, "must be "+defaultUpstream+
-			", or the host of a registry with or without its port, such as registry.example.com:5000"))
+// checkUpstream tells the value only if it is the name of a host. A URL may contain a password.
+func checkUpstream(path *field.Path, upstream string, seen sets.Set[string]) field.ErrorList {
+	switch {
+	case upstream == "":
+		return field.ErrorList{missing(path)}
+	case upstream != defaultUpstream && !isHostAndPort(upstream):
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must be "+defaultUpstream+
+			", or the host of a registry with or without its port, such as registry.example.com:5000")}
+	case seen.Has(upstream):
+		return field.ErrorList{field.Duplicate(path, upstream)}
 	}
+	seen.Insert(upstream)
+	return nil
+}
+
+func checkRegistry(path *field.Path, registry *containerdRegistry) field.ErrorList {
+	var errs field.ErrorList
 	if registry.Server != nil {
 		errs = append(errs, checkURL(path.Child("server"), *registry.Server)...)
 	}

@@ -99,7 +99,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 		{"Bastion", `{"userData":"` + secret + `"}`, `{"userData":"other"}`},
 		{"OperatingSystemConfig", `{"files":[{"content":{"inline":{"data":"` + secret + `"},"secretRef":{}}}]}`, `{}`},
 		{"OperatingSystemConfig", `{"purpose":"reconcile","units":[{"dropIns":[{"content":"` + secret + `"}]}],"criConfig":{"containerd":{
-			"registries":[{"server":"ftp://a:` + secret + `@b","hosts":[{"url":"//a:` + secret + `@b"}]}],"plugins":[{"values":["` + secret + `"]}]}}}`, `{}`},
+			"registries":[{"upstream":"https://a:` + secret + `@b","server":"ftp://a:` + secret + `@b","hosts":[{"url":"//a:` + secret + `@b"}]}],"plugins":[{"values":["` + secret + `"]}]}}}`, `{}`},
 		{"OperatingSystemConfig", `{"purpose":"reconcile","files":[{"content":{"inline":"` + secret + `"}}]}`, `{}`},
 		{"Infrastructure", `{"providerConfig":"` + secret + `"}`, `{}`},
 		{"Infrastructure", `{"type":{"a":"` + secret + `"}}`, `{}`},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -217,4 +219,19 @@ func TestDeletionOfCollectionOfDefinitions(t *testing.T) {
 	f.wantRefused(err, http.StatusForbidden, denial+`: CustomResourceDefinition "things.g1.`+f.namespace+`.example.com"`)
 	kit.Must(f, f.client.DeleteAllOf(f.Context(), &apiextensionsv1.CustomResourceDefinition{},
 		client.MatchingLabels{testLabel: f.namespace, deletionprotection.LabelDeletionProtected: "false"}))
+}
+
+// TestDeletionOfOthers: the handler lets other resources go, even if the API server is told to ask about them.
+func TestDeletionOfOthers(t *testing.T) {
+	f := newUnguarded(t, rule("", "v1", []string{"configmaps"}, admissionregistrationv1.Delete),
+		rule("extensions.gardener.cloud", "v1alpha1", []string{"workers/status"}, admissionregistrationv1.Update))
+	f.guard()
+	labels := map[string]string{testLabel: f.namespace, deletionprotection.LabelDeletionProtected: "true"}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: f.namespace, Labels: labels}}
+	f.create(configMap)
+	kit.Must(f, f.client.Delete(f.Context(), configMap))
+	worker := f.object("Worker", "a", validSpecs["Worker"])
+	worker.SetLabels(labels)
+	f.create(worker)
+	kit.Must(f, f.client.Status().Update(f.Context(), worker))
 }

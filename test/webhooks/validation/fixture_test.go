@@ -65,8 +65,9 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// newUnguarded returns a namespace whose webhooks are not in force before guard is called.
-func newUnguarded(t *testing.T) *fixture {
+// newUnguarded returns a namespace whose webhooks are not in force before guard is called. The webhook of deletions of custom resources
+// may get more rules.
+func newUnguarded(t *testing.T, more ...admissionregistrationv1.RuleWithOperations) *fixture {
 	t.Helper()
 	t.Parallel()
 	config := shared.Get(t).Config()
@@ -74,7 +75,7 @@ func newUnguarded(t *testing.T) *fixture {
 	installOnce.Do(func() { installDefinitions(t, config) })
 	f := &fixture{T: t, client: newClient(t, config), requests: &kit.Requests{}}
 	f.namespace = kit.NewNamespace(t, f.client, "validation", nil)
-	f.register(config)
+	f.register(config, more)
 	return f
 }
 
@@ -123,7 +124,7 @@ func definition(group, version, kind, plural string, scope apiextensionsv1.Resou
 }
 
 // register serves the webhooks and tells the API server to ask them, with the rules of gardener-resource-manager's.
-func (f *fixture) register(config *rest.Config) {
+func (f *fixture) register(config *rest.Config, more []admissionregistrationv1.RuleWithOperations) {
 	f.Helper()
 	config = rest.CopyConfig(config)
 	config.Wrap(f.requests.Wrap)
@@ -148,9 +149,9 @@ func (f *fixture) register(config *rest.Config) {
 	registration.Webhooks = append(registration.Webhooks,
 		f.webhook(server, "crd-deletion-protection", deletionprotection.Path,
 			map[string]string{deletionprotection.LabelDeletionProtected: "true"}, definitions),
-		f.webhook(server, "cr-deletion-protection", deletionprotection.Path, nil,
+		f.webhook(server, "cr-deletion-protection", deletionprotection.Path, nil, append(more,
 			rule("druid.gardener.cloud", "v1alpha1", []string{"etcds"}, admissionregistrationv1.Delete),
-			rule("extensions.gardener.cloud", "v1alpha1", extensions, admissionregistrationv1.Delete)))
+			rule("extensions.gardener.cloud", "v1alpha1", extensions, admissionregistrationv1.Delete))...))
 	kit.Must(f, f.client.Create(f.Context(), registration))
 	f.Cleanup(func() { kit.Must(f, f.client.Delete(context.Background(), registration)) })
 }
@@ -267,7 +268,7 @@ func (f *fixture) causes(err error) []string {
 	if err == nil {
 		return nil
 	}
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client's error as it is
+	status, ok := err.(apierrors.APIStatus)
 	if !ok || status.Status().Code != http.StatusUnprocessableEntity || status.Status().Reason != metav1.StatusReasonInvalid ||
 		!strings.Contains(err.Error(), "denied the request") {
 		f.Fatalf("no refusal of an invalid object: %v", err)
@@ -282,7 +283,7 @@ func (f *fixture) causes(err error) []string {
 // wantRefused checks the code and the message of a refusal.
 func (f *fixture) wantRefused(err error, code int32, message string) {
 	f.Helper()
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client's error as it is
+	status, ok := err.(apierrors.APIStatus)
 	if !ok || status.Status().Code != code || !strings.HasSuffix(err.Error(), message) {
 		f.Errorf("the answer is %v, not %d: %s", err, code, message)
 	}
