@@ -54,8 +54,6 @@ func words(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
 		return "a string"
-	case reflect.Bool:
-		return "true or false"
 	case reflect.Int32, reflect.Int64:
 		return fmt.Sprintf("a whole number of at most %d bits", t.Bits())
 	case reflect.Slice:
