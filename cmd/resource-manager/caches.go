@@ -13,6 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/csrapprover"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/node"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
@@ -41,6 +42,7 @@ func targetCacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cac
 			&autoscalingv2.HorizontalPodAutoscaler{}:    {Transform: keepScale},
 			&corev1.Namespace{}:                         {Transform: keepMarks},
 			&certificatesv1.CertificateSigningRequest{}: {Transform: csrapprover.Reduce},
+			&corev1.Node{}:                              {Transform: node.Reduce},
 		},
 	}
 	return inNamespaces(options, config.TargetClientConnection.Namespaces)

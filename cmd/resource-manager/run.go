@@ -144,6 +144,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *configv1al
 		addHealth(mgr, config, objects, view, examiner, identity),
 		addGarbageCollector(mgr, config, targetConfig, targetCluster.GetHTTPClient(), objects),
 		addTokenRequestor(mgr, config, targetConfig, identity),
+		addNodeControllers(ctx, mgr, config, targetCluster),
 		addWebhooks(ctx, mgr, config, targetCluster, targetConfig),
 		addTokenInvalidator(ctx, mgr, config, targetConfig, targetCluster),
 		addCSRApprover(mgr, config, targetCluster),

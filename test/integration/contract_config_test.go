@@ -235,6 +235,8 @@ func TestContractCompleteConfiguration(t *testing.T) {
 		"controllers.nodeAgentReconciliationDelay", "controllers.tokenRequestor", "webhooks.crdDeletionProtection", "webhooks.extensionValidation",
 		"controllers.csrApprover", "controllers.networkPolicy", "controllers.nodeCriticalComponents",
 		"controllers.nodeAgentReconciliationDelay", "webhooks.crdDeletionProtection", "webhooks.extensionValidation",
+		"controllers.networkPolicy",
+		"controllers.tokenRequestor", "webhooks.crdDeletionProtection", "webhooks.extensionValidation",
 	} {
 		wantContains(t, p.log.String(), fmt.Sprintf("%q:%q", "part", part))
 	}

@@ -47,6 +47,8 @@ controllers:
   nodeCriticalComponents: {enabled: false}
   nodeAgentReconciliationDelay: {enabled: false}
   tokenRequestor: {enabled: false, cleanUp: false}
+  nodeAgentReconciliationDelay: {enabled: false, keepDelays: false}
+  tokenRequestor: {enabled: false}
   tokenInvalidator: {enabled: false}
 webhooks:
   crdDeletionProtection: {enabled: false}
@@ -99,6 +101,8 @@ networkPolicy: {enabled: true, concurrentSyncs: 5}
 nodeCriticalComponents: {enabled: true, concurrentSyncs: 5, backoff: 10s}
 nodeAgentReconciliationDelay: {enabled: true, minDelay: 0s, maxDelay: 5m0s}
 tokenRequestor: {enabled: true, concurrentSyncs: 5, cleanUp: false}
+nodeAgentReconciliationDelay: {enabled: true, minDelay: 0s, maxDelay: 5m0s, keepDelays: false}
+tokenRequestor: {enabled: true, concurrentSyncs: 5}
 tokenInvalidator: {enabled: true, concurrentSyncs: 5}
 `)
 	expectYAML(t, c.Webhooks.NodeAgentAuthorizer, `{enabled: true, authorizeWithSelectors: false}`)

@@ -159,6 +159,11 @@ type NodeCriticalComponentsConfiguration struct {
 	// Backoff is the time after which a node that was not ready is looked at again. Default: 10s if enabled.
 	// +optional
 	Backoff *metav1.Duration `json:"backoff,omitempty"`
+	// Namespaces are those whose DaemonSets and Pods may be critical components. Whoever may label Pods elsewhere then cannot
+	// keep nodes from being used. Default: empty, which means those of the connection to the target cluster. Rule: no empty
+	// names. Trellis adds this field; newer versions of gardener-resource-manager look at kube-system alone.
+	// +optional
+	Namespaces []string `json:"namespaces,omitempty"`
 }
 
 // TokenRequestorConfiguration configures the token requestor.
@@ -189,4 +194,7 @@ type NodeAgentReconciliationDelayConfiguration struct {
 	// MaxDelay is the delay of the last node. Default: 5m if enabled. Rule: at least 0s.
 	// +optional
 	MaxDelay *metav1.Duration `json:"maxDelay,omitempty"`
+	// KeepDelays leaves the delays of nodes as they are when others join or leave, as long as they are spread evenly enough.
+	// Otherwise all of them change each time. Default: false. Trellis adds this field.
+	KeepDelays bool `json:"keepDelays"`
 }

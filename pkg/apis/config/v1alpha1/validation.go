@@ -146,6 +146,9 @@ func validateControllers(c *ControllersConfiguration, path *field.Path) field.Er
 		errs = append(errs, namespaceNames(c.TokenRequestor.TargetSecretNamespaces, tokenPath.Child("targetSecretNamespaces"))...)
 	}
 	errs = append(errs, validateNetworkPolicy(&c.NetworkPolicy, path.Child("networkPolicy"))...)
+	for i := range c.NodeCriticalComponents.Namespaces {
+		errs = append(errs, setAndNotEmpty(&c.NodeCriticalComponents.Namespaces[i], path.Child("nodeCriticalComponents", "namespaces").Index(i))...)
+	}
 	return append(errs, validateDelay(&c.NodeAgentReconciliationDelay, path.Child("nodeAgentReconciliationDelay"))...)
 }
 

@@ -64,6 +64,8 @@ var invalidFiles = map[string]struct {
 		`controllers.networkPolicy.namespaceSelectors[1].matchExpressions[0].operator: Invalid value: "Is": not a valid selector operator`}},
 	"ingress selector": {`controllers: {networkPolicy: {ingressControllerSelector: {podSelector: {matchExpressions: [{key: a, operator: In}]}}}}`, []string{
 		"controllers.networkPolicy.ingressControllerSelector.podSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'"}},
+	"empty namespace of critical components": {`controllers: {nodeCriticalComponents: {enabled: true, namespaces: [a, ""]}}`, []string{
+		`controllers.nodeCriticalComponents.namespaces[1]: Required value: must not be empty`}},
 	"delays below zero": {"controllers: {nodeAgentReconciliationDelay: {enabled: true, minDelay: -2s, maxDelay: -1s}}", []string{
 		`controllers.nodeAgentReconciliationDelay.maxDelay: Invalid value: "-1s": must be at least 0s`,
 		`controllers.nodeAgentReconciliationDelay.minDelay: Invalid value: "-2s": must be at least 0s`}},

@@ -1,0 +1,98 @@
+package criticalcomponents
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// CacheOptions returns what has to be set of the cache for Reconciler.Components: of DaemonSets and Pods, only those with the label,
+// in some namespaces (all without any), and of all kinds only what decisions need. The cache is not for others, who may want more.
+func CacheOptions(namespaces []string) cache.Options {
+	critical := labels.SelectorFromSet(labels.Set{Label: LabelValue})
+	selected := map[string]cache.Config{}
+	for _, namespace := range namespaces {
+		selected[namespace] = cache.Config{}
+	}
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&appsv1.DaemonSet{}: {Label: critical, Namespaces: selected, Transform: reduce},
+		&corev1.Pod{}:       {Label: critical, Namespaces: selected, Transform: reduce},
+	}}
+}
+
+// CSINodeCacheOptions returns what has to be set of the cache for Reconciler.CSINodes.
+func CSINodeCacheOptions() cache.Options {
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{&storagev1.CSINode{}: {Transform: reduce}}}
+}
+
+// reduce returns a copy with what decisions need. What it leaves out differs too often, or is large.
+func reduce(obj any) (any, error) {
+	switch obj := obj.(type) {
+	case *appsv1.DaemonSet:
+		return reduceDaemonSet(obj), nil
+	case *corev1.Pod:
+		return reducePod(obj), nil
+	case *storagev1.CSINode:
+		return reduceCSINode(obj), nil
+	default:
+		return obj, nil
+	}
+}
+
+func reduceDaemonSet(daemonSet *appsv1.DaemonSet) *appsv1.DaemonSet {
+	reduced := &appsv1.DaemonSet{ObjectMeta: reduceMeta(&daemonSet.ObjectMeta)}
+	template := &daemonSet.Spec.Template
+	if value, found := template.Labels[Label]; found {
+		reduced.Spec.Template.Labels = map[string]string{Label: value}
+	}
+	reduced.Spec.Template.Spec = corev1.PodSpec{
+		NodeName: template.Spec.NodeName, NodeSelector: template.Spec.NodeSelector, Tolerations: template.Spec.Tolerations,
+	}
+	if affinity := template.Spec.Affinity; affinity != nil {
+		reduced.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: affinity.NodeAffinity}
+	}
+	return reduced
+}
+
+func reducePod(pod *corev1.Pod) *corev1.Pod {
+	reduced := &corev1.Pod{
+		ObjectMeta: reduceMeta(&pod.ObjectMeta),
+		Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName},
+		Status:     corev1.PodStatus{Phase: pod.Status.Phase},
+	}
+	for key, value := range pod.Annotations {
+		if strings.HasPrefix(key, AnnotationPrefixCSIDriver) {
+			metav1.SetMetaDataAnnotation(&reduced.ObjectMeta, key, value)
+		}
+	}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		reduced.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			reduced.Status.Conditions = []corev1.PodCondition{{Type: condition.Type, Status: condition.Status}}
+		}
+	}
+	return reduced
+}
+
+func reduceCSINode(csiNode *storagev1.CSINode) *storagev1.CSINode {
+	reduced := &storagev1.CSINode{ObjectMeta: reduceMeta(&csiNode.ObjectMeta)}
+	for _, driver := range csiNode.Spec.Drivers {
+		reduced.Spec.Drivers = append(reduced.Spec.Drivers, storagev1.CSINodeDriver{Name: driver.Name})
+	}
+	return reduced
+}
+
+func reduceMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+		DeletionTimestamp: meta.DeletionTimestamp,
+	}
+}

@@ -1,0 +1,57 @@
+package criticalcomponents
+
+import (
+	"slices"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// taintCloudProviderUninitialized keeps Pods off a node until the cloud controller manager has seen it.
+const taintCloudProviderUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
+
+// passing are the taints that every new node may have, and that Kubernetes takes away by itself. A DaemonSet that does not tolerate
+// them gets its Pod a little later.
+var passing = []string{
+	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable, taintCloudProviderUninitialized,
+}
+
+// shouldRunOn tells whether a DaemonSet should have a Pod on a node, by the rules of Kubernetes' DaemonSet controller. It differs in
+// one point: it looks beyond the passing taints. Otherwise no DaemonSet without a toleration for them would be waited for, since nodes
+// are not ready when they appear.
+func shouldRunOn(daemonSet *appsv1.DaemonSet, node *corev1.Node) bool {
+	spec := &daemonSet.Spec.Template.Spec
+	if spec.NodeName != "" && spec.NodeName != node.Name {
+		return false
+	}
+	// An expression that is not valid matches nothing, as in Kubernetes.
+	matches, _ := nodeaffinity.NewRequiredNodeAffinity(spec.NodeSelector, spec.Affinity).Match(node)
+	if !matches {
+		return false
+	}
+	_, repelled := schedulingcorev1.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, tolerationsOf(spec), repels, true)
+	return !repelled
+}
+
+// repels tells whether a taint keeps off Pods that do not tolerate it, and stays.
+func repels(taint *corev1.Taint) bool {
+	return (taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute) &&
+		!slices.Contains(passing, taint.Key)
+}
+
+// tolerationsOf returns the tolerations that the Pods of a DaemonSet have: those of its template, and those that Kubernetes adds and
+// that concern taints that stay.
+func tolerationsOf(spec *corev1.PodSpec) []corev1.Toleration {
+	tolerations := slices.Clone(spec.Tolerations)
+	for _, key := range []string{
+		corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable,
+	} {
+		tolerations = append(tolerations, corev1.Toleration{
+			Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule,
+		})
+	}
+	return tolerations
+}

@@ -1,0 +1,167 @@
+// Package criticalcomponents takes the taint off nodes whose critical components are ready: those Pods, mostly of DaemonSets, without
+// which other Pods cannot work on a node. kubelets register with the taint, so that no other Pod comes too early.
+//
+// It watches Nodes, and of DaemonSets and Pods those with the label of critical components, and CSINodes. What it decides from is in
+// its caches; its only requests are one patch for each node, and Events.
+package criticalcomponents
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+const (
+	// ControllerName names the controller in logs and metrics.
+	ControllerName = "node-critical-components"
+	// ReporterName is who reports the Events, as in gardener-resource-manager.
+	ReporterName = ControllerName + "-controller"
+
+	// requestTimeout bounds what is asked for in one reconcile.
+	requestTimeout = time.Minute
+	// csiNodeTimeout is how long is waited for CSINodes to be in their cache.
+	csiNodeTimeout = 5 * time.Second
+	// conflictDelay is how long the cache gets to show what a node was changed to meanwhile.
+	conflictDelay = 200 * time.Millisecond
+	// minBackoff keeps a tiny setting from becoming a hot loop.
+	minBackoff = time.Second
+)
+
+// Options are the settings of the controller.
+type Options struct {
+	// ConcurrentSyncs is how many nodes are worked on at a time.
+	ConcurrentSyncs int
+	// Backoff is the time after which a node that waits is looked at again although nothing was seen to change, and
+	// the time between two Events with the same reason; at least a second.
+	Backoff time.Duration
+}
+
+// Reconciler takes the taint off nodes.
+type Reconciler struct {
+	// Nodes has the Nodes, reduced by package node.
+	Nodes cache.Cache
+	// Components has the critical components, a cache with CacheOptions.
+	Components cache.Cache
+	// CSINodes has the CSINodes, a cache with CSINodeCacheOptions. It is one of its own since an API server that does not serve them is
+	// not to keep the others from being filled.
+	CSINodes cache.Cache
+	// Client writes to the target cluster.
+	Client client.Client
+	// Metrics count nodes; nil for none.
+	Metrics *Metrics
+	Clock   clock.Clock
+	Options Options
+
+	memories *memories
+	// instance is this process, for Events.
+	instance string
+}
+
+// NewReconciler completes a reconciler whose exported fields are set.
+func NewReconciler(r Reconciler) *Reconciler {
+	r.Options.Backoff = max(r.Options.Backoff, minBackoff)
+	r.memories = &memories{}
+	r.instance = ReporterName
+	if host, err := os.Hostname(); err == nil {
+		r.instance += "-" + host
+	}
+	return &r
+}
+
+// Reconcile looks at a node.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	defer func() { r.Metrics.wait(r.memories.count()) }()
+	node := &corev1.Node{}
+	err := r.Nodes.Get(ctx, request.NamespacedName, node)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("read Node %s: %w", request.Name, err)
+	}
+	if err != nil || !HasTaint(node) {
+		r.memories.forget(request.Name)
+		return reconcile.Result{}, nil
+	}
+	missing, err := r.missing(ctx, node)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("look for the critical components of Node %s: %w", node.Name, err)
+	}
+	if missing.Reason() == "" {
+		return r.release(ctx, node)
+	}
+	if r.memories.waits(node.Name, node.UID, missing, r.Clock.Now(), r.Options.Backoff) {
+		log.FromContext(ctx).Info("Node waits for critical components", "reason", missing.Reason(), "missing", missing.Message())
+		if !r.tell(ctx, node, corev1.EventTypeWarning, missing.Reason(), actionWait, missing.Message()) {
+			r.memories.unsaid(node.Name, missing.Reason())
+		}
+	}
+	return reconcile.Result{RequeueAfter: r.Options.Backoff}, nil
+}
+
+// missing collects from the caches what is to be judged.
+func (r *Reconciler) missing(ctx context.Context, node *corev1.Node) (Missing, error) {
+	daemonSets, pods := &appsv1.DaemonSetList{}, &corev1.PodList{}
+	if err := r.Components.List(ctx, daemonSets, client.UnsafeDisableDeepCopy); err != nil {
+		return Missing{}, fmt.Errorf("list DaemonSets: %w", err)
+	}
+	err := r.Components.List(ctx, pods, client.MatchingFields{nodeNameIndex: node.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return Missing{}, fmt.Errorf("list Pods: %w", err)
+	}
+	var csiNode *storagev1.CSINode
+	if asksForDrivers(pods.Items) {
+		csiNode = r.csiNode(ctx, node)
+	}
+	return Judge(node, daemonSets.Items, pods.Items, csiNode), nil
+}
+
+// csiNode returns the CSINode of a node, nil if there is none, or none can be read: then its drivers count as not registered.
+func (r *Reconciler) csiNode(ctx context.Context, node *corev1.Node) *storagev1.CSINode {
+	ctx, cancel := context.WithTimeout(ctx, csiNodeTimeout)
+	defer cancel()
+	csiNode := &storagev1.CSINode{}
+	err := r.CSINodes.Get(ctx, client.ObjectKeyFromObject(node), csiNode)
+	if err == nil {
+		return csiNode
+	}
+	if !apierrors.IsNotFound(err) {
+		log.FromContext(ctx).Error(err, "Could not read the CSINode of a node; its CSI drivers count as not registered")
+	}
+	return nil
+}
+
+// release takes the taint off a node, if the node is still what was looked at.
+func (r *Reconciler) release(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
+	before := node.DeepCopy()
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isOurs)
+	err := r.Client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil // the cache is going to show it
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("remove the taint %s of Node %s: %w", Taint, node.Name, err)
+	}
+	var waitedFor time.Duration
+	if since, waited := r.memories.forget(node.Name); waited {
+		waitedFor = r.Clock.Since(since)
+	}
+	r.Metrics.released(waitedFor)
+	log.FromContext(ctx).Info("Removed the taint of a node whose critical components are ready", "taint", Taint, "after", waitedFor.String())
+	r.tell(ctx, node, corev1.EventTypeNormal, ReasonReady, actionRelease,
+		"All critical components of this node are ready: removed the taint "+Taint)
+	return reconcile.Result{}, nil
+}

@@ -1,0 +1,36 @@
+package criticalcomponents
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/trellis-k8s/trellis/pkg/message"
+)
+
+const (
+	actionWait    = "Wait"
+	actionRelease = "RemoveTaint"
+)
+
+// tell creates an Event about a node, and returns whether that was possible. It is not done by client-go's recorder, since that counts
+// Events that differ in their note alone as one, with the first note: people would read what was missing when the node came, not what
+// is missing now.
+func (r *Reconciler) tell(ctx context.Context, node *corev1.Node, eventType, reason, action, note string) bool {
+	err := r.Client.Create(ctx, &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: node.Name + "-"},
+		EventTime:           metav1.NewMicroTime(r.Clock.Now()),
+		ReportingController: ReporterName, ReportingInstance: r.instance,
+		Type: eventType, Reason: reason, Action: action, Note: message.ForEvent(note),
+		Regarding: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
+		},
+	})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not create an Event", "reason", reason, "note", note)
+	}
+	return err == nil
+}

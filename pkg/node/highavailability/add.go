@@ -1,0 +1,52 @@
+package highavailability
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+const (
+	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry.
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+)
+
+// theOnly is what is reconciled: all nodes together.
+var theOnly = reconcile.Request{NamespacedName: client.ObjectKey{Name: "nodes"}}
+
+// AddToManager registers the controller.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	return builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		WatchesRawSource(source.Kind(r.Nodes, &corev1.Node{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(context.Context, *corev1.Node) []reconcile.Request { return []reconcile.Request{theOnly} }), joinsOrLeaves())).
+		// Once at the start, also if there is no node.
+		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			queue.Add(theOnly)
+			return nil
+		})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 1,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}).
+		Complete(r)
+}
+
+// joinsOrLeaves lets through nodes that join or leave.
+func joinsOrLeaves() predicate.TypedPredicate[*corev1.Node] {
+	return predicate.TypedFuncs[*corev1.Node]{
+		UpdateFunc: func(event.TypedUpdateEvent[*corev1.Node]) bool { return false },
+	}
+}

@@ -1,0 +1,158 @@
+// Package highavailability has the webhook for high availability look again at workloads when the second node of a cluster comes or
+// goes. The webhook demands that Pods are on different nodes only if there is more than one; it is called when a workload is written,
+// but the number of nodes is not written there.
+//
+// It watches Nodes. Workloads are read when the number of nodes crosses the threshold, and when the controller starts; those that the
+// webhook would change get an empty patch, which changes nothing by itself.
+package highavailability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+const (
+	// ControllerName names the controller in logs and metrics, as in gardener-resource-manager.
+	ControllerName = "node-high-availability-config"
+
+	// requestTimeout bounds every request.
+	requestTimeout = time.Minute
+	// parallel is how many workloads are patched at a time.
+	parallel = 5
+	// maxNamed is how many workloads or errors are named.
+	maxNamed = 5
+)
+
+// againAfter are the pauses before workloads are patched once more that the webhook left as they were: the replica that was asked may
+// not have known of the node yet.
+var againAfter = []time.Duration{5 * time.Second, 30 * time.Second}
+
+// Options are the settings of the controller.
+type Options struct {
+	// Namespaces are those of the target cluster to which it is restricted; empty for all.
+	Namespaces []string
+}
+
+// Reconciler has the webhook look again.
+type Reconciler struct {
+	// Nodes has the Nodes, of which only the number matters.
+	Nodes cache.Cache
+	// Reader reads the target cluster without a cache.
+	Reader client.Reader
+	// Client writes to the target cluster.
+	Client client.Client
+	// Metrics count patches; nil for none.
+	Metrics *Metrics
+	Clock   clock.PassiveClock
+	Options Options
+
+	// settled is what the workloads are known to fit, several nodes or not; nil at the start. There is one worker.
+	settled *bool
+	// attempted is what they did not fit although they were patched, attempts how often, and again when to try once more.
+	attempted bool
+	attempts  int
+	again     time.Time
+}
+
+// concerns tells whether workloads of a namespace are patched.
+func (r *Reconciler) concerns(namespace string) bool {
+	return len(r.Options.Namespaces) == 0 || slices.Contains(r.Options.Namespaces, namespace)
+}
+
+// Reconcile patches the workloads that do not fit the number of nodes, if it has crossed the threshold. The error names some of those
+// that could not be patched.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	nodes := &corev1.NodeList{}
+	if err := r.Nodes.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Result{}, fmt.Errorf("list Nodes: %w", err)
+	}
+	several := len(nodes.Items) > 1
+	if r.settled != nil && *r.settled == several {
+		r.attempts = 0
+		return reconcile.Result{}, nil
+	}
+	if r.attempted != several {
+		r.attempted, r.attempts = several, 0
+	}
+	if early := r.again.Sub(r.Clock.Now()); r.attempts > 0 && early > 0 {
+		return reconcile.Result{RequeueAfter: early}, nil
+	}
+	unfit, err := r.unfit(ctx, several)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	unchanged, failures := r.patchAll(ctx, unfit, several)
+	if len(unfit) > 0 {
+		log.FromContext(ctx).Info("Had the webhook for high availability look at workloads again", "nodes", len(nodes.Items),
+			"workloads", len(unfit), "unchanged", len(unchanged), "failed", len(failures))
+	}
+	if len(failures) > 0 {
+		return reconcile.Result{}, fmt.Errorf("%d of %d workloads could not be patched: %w", len(failures), len(unfit),
+			errors.Join(failures[:min(len(failures), maxNamed)]...))
+	}
+	if len(unchanged) > 0 && r.attempts < len(againAfter) {
+		pause := againAfter[r.attempts]
+		r.attempts, r.again = r.attempts+1, r.Clock.Now().Add(pause)
+		return reconcile.Result{RequeueAfter: pause}, nil
+	}
+	if len(unchanged) > 0 {
+		log.FromContext(ctx).Info("The webhook for high availability does not change workloads whose constraint on nodes does not fit "+
+			"the number of nodes; does its configuration select them?", "workloads", len(unchanged), "for example", unchanged[:min(len(unchanged), maxNamed)])
+	}
+	r.settled, r.attempts = ptr.To(several), 0
+	return reconcile.Result{}, nil
+}
+
+// patchAll patches workloads. It returns those that still do not fit afterwards, and an error for each one that could not be patched.
+func (r *Reconciler) patchAll(ctx context.Context, workloads []workload, several bool) (unchanged []string, failures []error) {
+	var (
+		mu    sync.Mutex
+		group errgroup.Group
+	)
+	group.SetLimit(parallel)
+	for _, one := range workloads {
+		group.Go(func() error {
+			name := kindOf(one.object) + " " + client.ObjectKeyFromObject(one.object).String()
+			// The object becomes what the API server answers.
+			err := within(ctx, func(ctx context.Context) error {
+				return r.Client.Patch(ctx, one.object, client.RawPatch(types.MergePatchType, []byte("{}")))
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case apierrors.IsNotFound(err):
+			case err != nil:
+				failures = append(failures, fmt.Errorf("patch %s: %w", name, err))
+			case !one.fits(several):
+				unchanged = append(unchanged, name)
+			}
+			r.Metrics.patched(kindOf(one.object), err)
+			return nil
+		})
+	}
+	_ = group.Wait() // every error is among the failures
+	slices.Sort(unchanged)
+	return unchanged, failures
+}
+
+// within does something with a time limit.
+func within(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return do(ctx)
+}

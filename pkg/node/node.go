@@ -1,0 +1,33 @@
+// Package node says what the caches keep of Nodes, which several controllers and webhooks share. The controllers are in the
+// packages below it.
+package node
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AnnotationReconciliationDelay on a Node is how long its node agent waits before it reconciles, as the text of a Go duration
+// (gardener-resource-manager).
+const AnnotationReconciliationDelay = "node-agent.gardener.cloud/reconciliation-delay"
+
+// Reduce returns a copy of a Node with what is needed of it: identity, labels, the annotation of the delay, what keeps Pods off it,
+// and its addresses. Kubelets tell much more, most of it images, in every status. Anything else than a Node is returned as it is.
+func Reduce(obj any) (any, error) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil
+	}
+	reduced := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
+			CreationTimestamp: node.CreationTimestamp, DeletionTimestamp: node.DeletionTimestamp,
+		},
+		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status: corev1.NodeStatus{Addresses: node.Status.Addresses},
+	}
+	if delay, found := node.Annotations[AnnotationReconciliationDelay]; found {
+		reduced.Annotations = map[string]string{AnnotationReconciliationDelay: delay}
+	}
+	return reduced, nil
+}

@@ -1,0 +1,24 @@
+// Package node tests the controllers of Nodes on a real control plane. Tests that look at all Nodes do not run in parallel.
+package node
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+)
+
+// shared has no simulated nodes: the tests are the kubelets, so that they say when Nodes and Pods are Ready.
+var shared = controlplane.Shared{Options: controlplane.Options{ControllerManager: true, Scheduler: true}}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	os.Exit(shared.Run(m))
+}
