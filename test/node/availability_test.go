@@ -2,10 +2,8 @@ package node
 
 import (
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -83,15 +81,12 @@ func (s *spreader) ServeHTTP(writer http.ResponseWriter, request *http.Request) 
 func (f *fixture) startSpreader() *spreader {
 	f.Helper()
 	hook := &spreader{}
-	server := httptest.NewTLSServer(hook)
-	f.Cleanup(server.Close)
+	server := kit.ServeWebhooks(f, map[string]http.Handler{"/": hook})
 	one := &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: f.namespace},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
 			Name: "spreader.example.org", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-			},
+			ClientConfig:      server.ClientConfig("/"),
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: f.namespace}},
 			ObjectSelector:    &metav1.LabelSelector{MatchLabels: map[string]string{"webhook": "yes"}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
