@@ -231,12 +231,7 @@ func TestContractCompleteConfiguration(t *testing.T) {
 	}
 	wantContains(t, p.log.String(), `"worker count":3`)
 	for _, part := range []string{
-		"controllers.networkPolicy", "controllers.nodeCriticalComponents",
-		"controllers.nodeAgentReconciliationDelay", "controllers.tokenRequestor", "webhooks.crdDeletionProtection", "webhooks.extensionValidation",
-		"controllers.csrApprover", "controllers.networkPolicy", "controllers.nodeCriticalComponents",
-		"controllers.nodeAgentReconciliationDelay", "webhooks.crdDeletionProtection", "webhooks.extensionValidation",
 		"controllers.networkPolicy",
-		"controllers.tokenRequestor", "webhooks.crdDeletionProtection", "webhooks.extensionValidation",
 	} {
 		wantContains(t, p.log.String(), fmt.Sprintf("%q:%q", "part", part))
 	}
