@@ -1,0 +1,107 @@
+package loadbalancing
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+)
+
+const (
+	// secretPrefix begins the names of the Secrets with generic kubeconfigs.
+	secretPrefix = "generic-token-kubeconfig"
+
+	keyHosts          = "hosts"
+	keyIstioNamespace = "istio-namespace"
+
+	// labelPrefix begins the labels by which NetworkPolicies let Pods talk to a Service, labelValue is their value.
+	labelPrefix = "networking.resources.gardener.cloud/"
+	labelValue  = "allowed"
+)
+
+// gateway is where requests to API servers are sent.
+type gateway struct {
+	// hosts are the names of the API servers.
+	hosts []string
+	// namespace is that of the ingress gateway.
+	namespace string
+}
+
+// usesGenericKubeconfig tells whether a Pod has a volume of a Secret with a generic kubeconfig.
+func usesGenericKubeconfig(spec *corev1.PodSpec) bool {
+	return slices.ContainsFunc(spec.Volumes, func(volume corev1.Volume) bool {
+		if volume.Secret != nil && strings.HasPrefix(volume.Secret.SecretName, secretPrefix) {
+			return true
+		}
+		return volume.Projected != nil && slices.ContainsFunc(volume.Projected.Sources, func(source corev1.VolumeProjection) bool {
+			return source.Secret != nil && strings.HasPrefix(source.Secret.Name, secretPrefix)
+		})
+	})
+}
+
+// parse reads the data of the ConfigMap of a namespace. The error refuses the Pod.
+func parse(namespace string, data map[string]string) (gateway, error) {
+	result := gateway{namespace: strings.TrimSpace(data[keyIstioNamespace])}
+	for host := range strings.SplitSeq(data[keyHosts], ",") {
+		host = strings.TrimSpace(host)
+		switch {
+		case host == "" || slices.Contains(result.hosts, host):
+		case len(validation.IsDNS1123Subdomain(host)) > 0:
+			return gateway{}, admit.Refuse(http.StatusForbidden, "the ConfigMap %s in namespace %q has the host %q, which is no DNS name: its key %q "+
+				"has to hold the names of the API servers, separated by commas", ConfigMapName, namespace, message.Shorten(host, 100), keyHosts)
+		default:
+			result.hosts = append(result.hosts, host)
+		}
+	}
+	if len(result.hosts) == 0 {
+		return gateway{}, admit.Refuse(http.StatusForbidden, "the ConfigMap %s in namespace %q has no hosts: set its key %q to the names of the API "+
+			"servers, separated by commas, or delete it", ConfigMapName, namespace, keyHosts)
+	}
+	if result.namespace == "" {
+		return gateway{}, admit.Refuse(http.StatusForbidden, "the ConfigMap %s in namespace %q does not say where the ingress gateway is: set its "+
+			"key %q to the namespace of the Service %s, or delete it", ConfigMapName, namespace, keyIstioNamespace, ServiceName)
+	}
+	return result, nil
+}
+
+// balance has a Pod find the hosts at the IP addresses of the gateway, and lets it talk to it. An address has one alias: the API server
+// merges aliases by it.
+func balance(pod *corev1.Pod, target gateway, ips []string) {
+	for _, ip := range ips {
+		if _, err := netip.ParseAddr(ip); err != nil {
+			continue // a headless Service has the address None
+		}
+		i := slices.IndexFunc(pod.Spec.HostAliases, func(alias corev1.HostAlias) bool { return alias.IP == ip })
+		if i < 0 {
+			pod.Spec.HostAliases = append(pod.Spec.HostAliases, corev1.HostAlias{IP: ip, Hostnames: slices.Clone(target.hosts)})
+			continue
+		}
+		for _, host := range target.hosts {
+			if names := &pod.Spec.HostAliases[i].Hostnames; !slices.Contains(*names, host) {
+				*names = append(*names, host)
+			}
+		}
+	}
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, labelKey(target.namespace), labelValue)
+}
+
+// labelKey returns the label of Pods that may talk to the gateway in a namespace. A name that is too long for a label is shortened, as
+// the NetworkPolicies for it have it, too.
+func labelKey(namespace string) string {
+	const limit, digits = 63, 5
+	name := "to-" + namespace + "-" + ServiceName + "-tcp-9443"
+	if len(name) <= limit {
+		return labelPrefix + name
+	}
+	hash := sha256.Sum256([]byte(name))
+	return labelPrefix + name[:limit-digits-1] + "-" + hex.EncodeToString(hash[:])[:digits]
+}

@@ -1,0 +1,21 @@
+package seccompprofile
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// setProfile sets the Pod's profile if it has none. The profiles of containers, which win over it, are not looked at.
+func setProfile(spec *corev1.PodSpec) {
+	if spec.OS != nil && spec.OS.Name == corev1.Windows {
+		return // Windows has no seccomp, and the API server refuses a profile
+	}
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	if spec.SecurityContext.SeccompProfile == nil {
+		spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{}
+	}
+	if profile := spec.SecurityContext.SeccompProfile; profile.Type == "" {
+		profile.Type = corev1.SeccompProfileTypeRuntimeDefault
+	}
+}

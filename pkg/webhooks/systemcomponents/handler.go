@@ -1,0 +1,53 @@
+// Package systemcomponents is the webhook that places system components on the nodes that are meant for them: it sets their node
+// selector, and lets them tolerate the taints of these nodes.
+//
+// It reads Nodes, of which it uses labels and spec.taints alone.
+package systemcomponents
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+)
+
+// Path is where the webhook is served.
+const Path = "/webhooks/system-components-config"
+
+const (
+	// LabelSkip on a Pod, with any value, opts out. The webhook's selectors look at it.
+	LabelSkip = "system-components-config.resources.gardener.cloud/skip"
+	// LabelConsider on a Namespace with the value "true" opts in, where the webhook's selectors ask for it.
+	LabelConsider = "system-components-config.resources.gardener.cloud/consider"
+)
+
+// Options are the settings of the webhook.
+type Options struct {
+	// PodNodeSelector is added to the node selector of Pods, over which it wins.
+	PodNodeSelector map[string]string
+	// PodTolerations are added to the tolerations of Pods.
+	PodTolerations []corev1.Toleration
+}
+
+// NodeTolerations tells what Pods have to tolerate to run on any node for system components; see Watch.
+type NodeTolerations interface {
+	// Tolerations returns them without duplicates, always in the same order. They must not be changed.
+	Tolerations(ctx context.Context) ([]corev1.Toleration, error)
+}
+
+// NewHandler returns a handler for the creation of Pods.
+func NewHandler(nodes NodeTolerations, options Options) admission.Handler {
+	return admit.Mutating(func() *corev1.Pod { return &corev1.Pod{} }, func(ctx context.Context, _ *admission.Request, pod *corev1.Pod) error {
+		if ofDaemonSet(pod) {
+			return nil
+		}
+		ofNodes, err := nodes.Tolerations(ctx)
+		if err != nil {
+			return admit.Unavailable("what the Pod has to tolerate cannot be told, since the nodes cannot be read: %w", err)
+		}
+		place(&pod.Spec, options.PodNodeSelector, options.PodTolerations, ofNodes)
+		return nil
+	})
+}

@@ -1,0 +1,74 @@
+// Package tokenmount is the webhook that mounts a short-lived, projected token of their ServiceAccount into Pods whose ServiceAccount
+// switches off that Kubernetes does so.
+//
+// It reads ServiceAccounts, of which it uses automountServiceAccountToken alone, in the namespaces of Pods.
+package tokenmount
+
+import (
+	"context"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+)
+
+// Path is where the webhook is served.
+const Path = "/webhooks/mount-projected-service-account-token"
+
+const (
+	// LabelSkip on a Pod, with any value, opts out. The webhook's selectors look at it.
+	LabelSkip = "projected-token-mount.resources.gardener.cloud/skip"
+	// AnnotationExpirationSeconds on a Pod is how many seconds its tokens are valid. It wins over the configuration.
+	AnnotationExpirationSeconds = "projected-token-mount.resources.gardener.cloud/expiration-seconds"
+)
+
+// Options are the settings of the webhook.
+type Options struct {
+	// ExpirationSeconds is how many seconds a token is valid if the Pod does not say it, at least 600.
+	ExpirationSeconds int64
+}
+
+// NewHandler returns a handler for the creation of Pods. ServiceAccounts are read from the cached reader, which may be behind; one that
+// is not there is looked for with the live reader before a Pod is refused.
+func NewHandler(cached, live client.Reader, options Options) admission.Handler {
+	return admit.Mutating(func() *corev1.Pod { return &corev1.Pod{} }, func(ctx context.Context, request *admission.Request, pod *corev1.Pod) error {
+		if !eligible(&pod.Spec) {
+			return nil
+		}
+		account, err := read(ctx, cached, live, client.ObjectKey{Namespace: request.Namespace, Name: pod.Spec.ServiceAccountName})
+		if err != nil {
+			return err
+		}
+		if ptr.Deref(account.AutomountServiceAccountToken, true) {
+			return nil
+		}
+		expiration, err := expirationSeconds(pod.Annotations, options.ExpirationSeconds)
+		if err != nil {
+			return err
+		}
+		mountToken(&pod.Spec, expiration)
+		return nil
+	})
+}
+
+func read(ctx context.Context, cached, live client.Reader, key client.ObjectKey) (*corev1.ServiceAccount, error) {
+	account := &corev1.ServiceAccount{}
+	err := cached.Get(ctx, key, account)
+	if apierrors.IsNotFound(err) {
+		err = live.Get(ctx, key, account)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, admit.Refuse(http.StatusForbidden, "the ServiceAccount %q of the Pod does not exist in namespace %q: create it first, or "+
+			"correct spec.serviceAccountName", key.Name, key.Namespace)
+	case err != nil:
+		return nil, admit.Unavailable("whether the Pod needs a token cannot be told, since its ServiceAccount %q in namespace %q cannot be read: %w",
+			key.Name, key.Namespace, err)
+	}
+	return account, nil
+}

@@ -1,0 +1,93 @@
+package tokenmount
+
+import (
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+)
+
+const (
+	// defaultAccount is the ServiceAccount of Pods that name none.
+	defaultAccount = "default"
+	// volumePrefix begins the names of the volumes that Kubernetes mounts tokens from, and of ours.
+	volumePrefix = "kube-api-access-"
+	volumeName   = volumePrefix + "gardener"
+	// mountPath is where client libraries look for the token.
+	mountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+	// What Kubernetes allows for a projected token.
+	minimumExpirationSeconds = 600
+	maximumExpirationSeconds = 1 << 32
+)
+
+// eligible tells whether a Pod gets a token if its ServiceAccount switches off that Kubernetes mounts one.
+func eligible(spec *corev1.PodSpec) bool {
+	return spec.ServiceAccountName != "" && spec.ServiceAccountName != defaultAccount &&
+		ptr.Deref(spec.AutomountServiceAccountToken, true) &&
+		!slices.ContainsFunc(spec.Volumes, func(volume corev1.Volume) bool { return strings.HasPrefix(volume.Name, volumePrefix) })
+}
+
+// expirationSeconds returns what the annotation says, or the default without one. The error refuses the Pod.
+func expirationSeconds(annotations map[string]string, defaultSeconds int64) (int64, error) {
+	text, found := annotations[AnnotationExpirationSeconds]
+	if !found {
+		return defaultSeconds, nil
+	}
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || seconds < minimumExpirationSeconds || seconds > maximumExpirationSeconds {
+		return 0, admit.Refuse(http.StatusForbidden, "the annotation %s has the value %q: it has to be a whole number of seconds from %d to %d, "+
+			"as in \"43200\" for 12 hours", AnnotationExpirationSeconds, message.Shorten(text, 100), minimumExpirationSeconds, int64(maximumExpirationSeconds))
+	}
+	return seconds, nil
+}
+
+// mountToken appends the volume, and a mount of it to every container and init container that has nothing at the path. A container's own
+// mount there stays what the container gets. If all have one, the volume is not needed.
+func mountToken(spec *corev1.PodSpec, expiration int64) {
+	mounted := false
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			if occupied(&containers[i]) {
+				continue
+			}
+			mount := corev1.VolumeMount{Name: volumeName, MountPath: mountPath, ReadOnly: true}
+			containers[i].VolumeMounts = append(containers[i].VolumeMounts, mount)
+			mounted = true
+		}
+	}
+	if mounted {
+		spec.Volumes = append(spec.Volumes, tokenVolume(expiration))
+	}
+}
+
+// occupied tells whether a container has something at the path, with which the API server would refuse another mount there.
+func occupied(container *corev1.Container) bool {
+	return slices.ContainsFunc(container.VolumeMounts, func(mount corev1.VolumeMount) bool { return path.Clean(mount.MountPath) == mountPath }) ||
+		slices.ContainsFunc(container.VolumeDevices, func(device corev1.VolumeDevice) bool { return path.Clean(device.DevicePath) == mountPath })
+}
+
+// tokenVolume is like the volume that Kubernetes itself adds.
+func tokenVolume(expiration int64) corev1.Volume {
+	return corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		DefaultMode: ptr.To[int32](0o644),
+		Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: &expiration, Path: corev1.ServiceAccountTokenKey}},
+			{ConfigMap: &corev1.ConfigMapProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
+				Items:                []corev1.KeyToPath{{Key: corev1.ServiceAccountRootCAKey, Path: corev1.ServiceAccountRootCAKey}},
+			}},
+			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{
+				Path:     corev1.ServiceAccountNamespaceKey,
+				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"},
+			}}}},
+		},
+	}}}
+}

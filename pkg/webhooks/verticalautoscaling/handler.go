@@ -1,0 +1,31 @@
+// Package verticalautoscaling is the webhook that lets VerticalPodAutoscalers resize Pods in place, where they would otherwise evict
+// them. It reads nothing.
+package verticalautoscaling
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+)
+
+// Path is where the webhook is served.
+const Path = "/webhooks/vpa-in-place-updates"
+
+const (
+	// LabelSkip on a VerticalPodAutoscaler, with any value, opts out. The webhook's selectors look at it.
+	LabelSkip = "vpa-in-place-updates.resources.gardener.cloud/skip"
+	// LabelMutated with the value "true" is on every VerticalPodAutoscaler whose mode the webhook has set.
+	LabelMutated = "vpa-in-place-updates.resources.gardener.cloud/mutated"
+)
+
+// NewHandler returns a handler for the creation and update of VerticalPodAutoscalers.
+func NewHandler() admission.Handler {
+	newAutoscaler := func() *unstructured.Unstructured { return &unstructured.Unstructured{} }
+	return admit.Mutating(newAutoscaler, func(_ context.Context, _ *admission.Request, autoscaler *unstructured.Unstructured) error {
+		updateInPlace(autoscaler.Object)
+		return nil
+	})
+}
