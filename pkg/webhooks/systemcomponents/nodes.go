@@ -31,14 +31,14 @@ type knowledge struct {
 	changes int64
 }
 
-// Watch returns the tolerations of the nodes with all labels of a selector, kept up to date by the cache of Nodes. It does not wait
-// until the cache is filled; the answer does.
-func Watch(ctx context.Context, nodes cache.Cache, nodeSelector map[string]string) (*Nodes, error) {
-	informer, err := nodes.GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
+// Watch returns the tolerations of the nodes with all labels of a selector, kept up to date by the informer of Nodes that fills the
+// cache of the reader. It does not wait until the cache is filled; the reader does.
+func Watch(ctx context.Context, reader client.Reader, informers cache.Informers, nodeSelector map[string]string) (*Nodes, error) {
+	informer, err := informers.GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watch nodes for their taints: %w", err)
 	}
-	result := newNodes(nodes, nodeSelector)
+	result := newNodes(reader, nodeSelector)
 	if _, err := informer.AddEventHandler(result.eventHandler()); err != nil {
 		return nil, fmt.Errorf("watch nodes for their taints: %w", err)
 	}

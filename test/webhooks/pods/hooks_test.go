@@ -93,7 +93,7 @@ func spreadConstraints() hook {
 // systemComponents is the webhook of the resource-manager of a shoot, but for its namespaces: kube-system is not the test's alone.
 func (f *fixture) systemComponents(nodes cache.Cache, nodeSelector map[string]string, tolerations ...corev1.Toleration) hook {
 	f.Helper()
-	watched, err := systemcomponents.Watch(f.Context(), nodes, nodeSelector)
+	watched, err := systemcomponents.Watch(f.Context(), nodes, nodes, nodeSelector)
 	kit.Must(f, err)
 	handler := systemcomponents.NewHandler(watched, systemcomponents.Options{PodNodeSelector: nodeSelector, PodTolerations: tolerations})
 	return podHook("system-components-config", systemcomponents.Path, handler, nil, managed, without(systemcomponents.LabelSkip))

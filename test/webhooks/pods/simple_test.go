@@ -39,6 +39,16 @@ func TestServiceHost(t *testing.T) {
 	check(f.would(spec), "")
 }
 
+// TestServiceHostWithoutAHost: an empty variable would do harm.
+func TestServiceHostWithoutAHost(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.register(serviceHost(""))
+	if pod := f.would(`spec: {}`); len(pod.Spec.Containers[0].Env) > 0 {
+		t.Errorf("the variables are %v", pod.Spec.Containers[0].Env)
+	}
+}
+
 // TestSeccompProfile: the profile is set for the whole Pod, unless it has one.
 func TestSeccompProfile(t *testing.T) {
 	t.Parallel()
