@@ -2,7 +2,8 @@
 // gateway of their own cluster, which balances their requests.
 //
 // It reads the ConfigMaps named ConfigMapName in the namespaces of Pods (data), and the Services named ServiceName in the namespaces that
-// these name (spec.clusterIPs).
+// these name (spec.clusterIPs), of the API server itself: two requests for each Pod with such a kubeconfig, none for others. A cache
+// would need the right to list all ConfigMaps, and could be behind.
 package loadbalancing
 
 import (
@@ -27,7 +28,7 @@ const (
 	ServiceName = "istio-ingressgateway-internal"
 )
 
-// NewHandler returns a handler for the creation of Pods.
+// NewHandler returns a handler for the creation of Pods. The reader is that of the API server, without a cache.
 func NewHandler(reader client.Reader) admission.Handler {
 	return admit.Mutating(func() *corev1.Pod { return &corev1.Pod{} }, func(ctx context.Context, request *admission.Request, pod *corev1.Pod) error {
 		if !usesGenericKubeconfig(&pod.Spec) {

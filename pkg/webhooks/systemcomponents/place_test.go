@@ -116,7 +116,7 @@ func FuzzPlace(f *testing.F) {
 	f.Add([]byte(`{"spec":{"nodeSelector":{"a":"b"},"tolerations":[{"key":"c"},{"key":"c","operator":"Equal"},{"operator":"Exists","tolerationSeconds":1}]}}`), "c", "", "NoSchedule")
 	f.Add([]byte(`{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"a","uid":"1","controller":true},null]}}`), "c", "d", "")
 	f.Fuzz(func(t *testing.T, raw []byte, key, value, effect string) {
-		if !utf8.ValidString(key + value + effect) {
+		if !utf8.ValidString(key + " " + value + " " + effect) {
 			t.Skip("no node has such a taint")
 		}
 		nodes := []corev1.Node{node(nil, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}, corev1.Taint{Key: key})}

@@ -1,7 +1,6 @@
 package pods
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -39,30 +38,16 @@ func (f *fixture) configMap(data ...string) {
 	kit.Must(f, err)
 }
 
-// eventuallyBalanced waits until the webhook has seen what switches load balancing on.
-func (f *fixture) eventuallyBalanced(text string) {
-	f.Helper()
-	kit.Eventually(f, "the webhook sees the ConfigMap and the Service", func() string {
-		pod, err := f.try(text)
-		if err == nil && len(pod.Spec.HostAliases) > 0 {
-			return ""
-		}
-		return fmt.Sprintf("the aliases are %v, the error is %v", pod.Spec.HostAliases, err)
-	})
-}
-
 // TestLoadBalancing: Pods with a generic kubeconfig find the hosts of the ConfigMap at the address of the Service that it names.
 func TestLoadBalancing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.register(loadBalancing(f.reader()))
+	f.register(loadBalancing(f.client))
 	const volumes = `volumes: [{name: a, secret: {secretName: generic-token-kubeconfig-1a2b}}]`
 	if pod := f.would("spec: {" + volumes + "}"); len(pod.Spec.HostAliases)+len(pod.Labels) != 0 {
 		t.Errorf("without the ConfigMap, the Pod is %+v", pod)
 	}
 	service := f.gateway("hosts", "api.one,api.two", "istio-namespace", f.namespace)
-	f.eventuallyBalanced("spec: {" + volumes + "}")
-
 	ip := service.Spec.ClusterIPs[0]
 	check := func(text string, want ...corev1.HostAlias) {
 		t.Helper()
@@ -91,30 +76,22 @@ func TestLoadBalancing(t *testing.T) {
 func TestLoadBalancingThatIsNotConfiguredWell(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.register(loadBalancing(f.reader()))
+	f.register(loadBalancing(f.client))
 	const text = `spec: {volumes: [{name: a, secret: {secretName: generic-token-kubeconfig}}]}`
-	eventually := func(message string) {
-		t.Helper()
-		kit.Eventually(t, "the webhook sees the ConfigMap", func() string {
-			if _, err := f.try(text); err == nil || !strings.HasSuffix(err.Error(), "denied the request: "+message) {
-				return "the answer is " + kit.TextOf(err)
-			}
-			return ""
-		})
-		f.wantRefusal(text, message)
-	}
 	configMap := `the ConfigMap istio-internal-load-balancing in namespace "` + f.namespace + `"`
 	f.configMap("istio-namespace", f.namespace)
-	eventually(configMap + ` has no hosts: set its key "hosts" to the names of the API servers, separated by commas, or delete it`)
+	f.wantRefusal(text, configMap+` has no hosts: set its key "hosts" to the names of the API servers, separated by commas, or delete it`)
 	f.configMap("hosts", "not_a_name", "istio-namespace", f.namespace)
-	eventually(configMap + ` has the host "not_a_name", which is no DNS name: its key "hosts" has to hold the names of the API servers, separated by commas`)
+	f.wantRefusal(text, configMap+` has the host "not_a_name", which is no DNS name: its key "hosts" has to hold the names of the API servers, separated by commas`)
 	f.configMap("hosts", "api.one")
-	eventually(configMap + ` does not say where the ingress gateway is: set its key "istio-namespace" to the namespace of the Service ` +
+	f.wantRefusal(text, configMap+` does not say where the ingress gateway is: set its key "istio-namespace" to the namespace of the Service `+
 		`istio-ingressgateway-internal, or delete it`)
 	f.configMap("hosts", "api.one", "istio-namespace", "nowhere")
-	eventually(`the Service istio-ingressgateway-internal in namespace "nowhere", which ` + configMap +
+	f.wantRefusal(text, `the Service istio-ingressgateway-internal in namespace "nowhere", which `+configMap+
 		` names, does not exist: create it, or correct or delete the ConfigMap`)
 	f.would(`spec: {}`) // others are not concerned
 	f.gateway("hosts", " api.one , ", "istio-namespace", f.namespace)
-	f.eventuallyBalanced(text)
+	if aliases := f.would(text).Spec.HostAliases; len(aliases) != 1 || !slices.Equal(aliases[0].Hostnames, []string{"api.one"}) {
+		t.Errorf("the aliases are %v", aliases)
+	}
 }

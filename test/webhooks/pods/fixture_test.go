@@ -14,7 +14,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -24,7 +23,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
-	"github.com/trellis-k8s/trellis/pkg/webhooks/loadbalancing"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -90,13 +88,6 @@ func (f *fixture) reader() cache.Cache {
 			meta.Labels = node.Labels
 			return &corev1.Node{ObjectMeta: meta, Spec: corev1.NodeSpec{Taints: node.Spec.Taints}}
 		})},
-		&corev1.ConfigMap{}: {Field: fields.OneTermEqualSelector("metadata.name", loadbalancing.ConfigMapName)},
-		&corev1.Service{}: {
-			Field: fields.OneTermEqualSelector("metadata.name", loadbalancing.ServiceName),
-			Transform: reduce(func(service *corev1.Service) *corev1.Service {
-				return &corev1.Service{ObjectMeta: identity(service), Spec: corev1.ServiceSpec{ClusterIPs: service.Spec.ClusterIPs}}
-			}),
-		},
 	}})
 	kit.Must(f, err)
 	var running sync.WaitGroup

@@ -108,7 +108,7 @@ func TestAllWebhooksTogether(t *testing.T) {
 	f.gateway("hosts", "api.example.org", "istio-namespace", f.namespace)
 	selects := map[string]string{"together": f.namespace}
 	f.register(serviceHost("api.example.org"), tokenMount(reader, f.client), spreadConstraints(), f.systemComponents(reader, selects),
-		seccompProfile(), schedulerName("bin-packing-scheduler"), loadBalancing(reader))
+		seccompProfile(), schedulerName("bin-packing-scheduler"), loadBalancing(f.client))
 	const text = `
 metadata: {labels: {pod-template-hash: "1", resources.gardener.cloud/managed-by: gardener}}
 spec:
@@ -116,7 +116,6 @@ spec:
   topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]
   volumes: [{name: kubeconfig, secret: {secretName: generic-token-kubeconfig}}]
 `
-	f.eventuallyBalanced(text)
 	pod := f.would(text)
 	if value(pod.Spec.Containers[0]) == "" || !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "kube-api-access-gardener" }) ||
 		pod.Spec.TopologySpreadConstraints[0].LabelSelector.MatchLabels["pod-template-hash"] != "1" || pod.Spec.NodeSelector["together"] != f.namespace ||
