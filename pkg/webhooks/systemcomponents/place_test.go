@@ -124,22 +124,30 @@ func FuzzPlace(f *testing.F) {
 	})
 }
 
-// BenchmarkPod is one Pod in a cluster of a number of nodes with five different taints.
+// BenchmarkPod is one Pod in a cluster of a number of nodes with five different taints; nodes change never, or before every Pod.
 func BenchmarkPod(b *testing.B) {
 	for _, count := range []int{10, 1000} {
-		b.Run(fmt.Sprintf("%d nodes", count), func(b *testing.B) {
-			var items []corev1.Node
-			for i := range count {
-				items = append(items, node(nil, corev1.Taint{Key: fmt.Sprintf("taint-%d", i%5), Effect: corev1.TaintEffectNoSchedule}))
-			}
-			nodes := newNodes(&lister{items: items}, nil)
-			for b.Loop() {
-				tolerations, err := nodes.Tolerations(b.Context())
-				if err != nil {
-					b.Fatal(err)
-				}
-				place(&corev1.PodSpec{}, options.PodNodeSelector, options.PodTolerations, tolerations)
-			}
-		})
+		for _, changes := range []bool{false, true} {
+			b.Run(fmt.Sprintf("nodes=%d,changes=%t", count, changes), func(b *testing.B) { benchmarkPod(b, count, changes) })
+		}
+	}
+}
+
+func benchmarkPod(b *testing.B, count int, changes bool) {
+	b.Helper()
+	var items []corev1.Node
+	for i := range count {
+		items = append(items, node(nil, corev1.Taint{Key: fmt.Sprintf("taint-%d", i%5), Effect: corev1.TaintEffectNoSchedule}))
+	}
+	nodes := newNodes(&lister{items: items}, nil)
+	for b.Loop() {
+		if changes {
+			nodes.eventHandler().OnAdd(&items[0], false)
+		}
+		tolerations, err := nodes.Tolerations(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		place(&corev1.PodSpec{}, options.PodNodeSelector, options.PodTolerations, tolerations)
 	}
 }
