@@ -1,0 +1,168 @@
+package nodeagentauthorizer
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+const (
+	// labelNode of a Machine is the name of its Node.
+	labelNode = "node"
+	// labelSecret of a Node, and of the template of Nodes in a Machine, is the name of the Secret with the configuration of the
+	// operating system.
+	labelSecret = "worker.gardener.cloud/gardener-node-agent-secret-name"
+	// labelPool of such a Secret is the name of the worker pool.
+	labelPool = "worker.gardener.cloud/pool"
+)
+
+var machineKind = schema.GroupVersionKind{Group: "machine.sapcloud.io", Version: "v1alpha1", Kind: "Machine"}
+
+// AddToManager adds the caches that the authorizer needs to a manager, which is that of the source cluster, and returns the
+// authorizer. The fields Source and Target of the options are set here. The caches fill in the background and are there for all replicas.
+func AddToManager(mgr manager.Manager, target cluster.Cluster, options Options) (http.Handler, error) {
+	var err error
+	if options.Target, err = addCache(mgr, target, targetCacheOptions(), newNode(), newSecret()); err != nil {
+		return nil, fmt.Errorf("add a cache of Nodes and Secrets of the target cluster: %w", err)
+	}
+	if options.MachineNamespace != nil {
+		if options.Source, err = addCache(mgr, mgr, sourceCacheOptions(*options.MachineNamespace), newMachine()); err != nil {
+			return nil, fmt.Errorf("add a cache of Machines of the source cluster: %w", err)
+		}
+	}
+	return NewHandler(options), nil
+}
+
+func addCache(mgr manager.Manager, of cluster.Cluster, options cache.Options, objects ...client.Object) (Cluster, error) {
+	options.Scheme, options.HTTPClient, options.Mapper = of.GetScheme(), of.GetHTTPClient(), of.GetRESTMapper()
+	reduced, err := cache.New(of.GetConfig(), options)
+	if err != nil {
+		return Cluster{}, err
+	}
+	if err := mgr.Add(reduced); err != nil {
+		return Cluster{}, err
+	}
+	return Cluster{Cache: reduced, Live: of.GetAPIReader()}, mgr.Add(&opening{cache: reduced, objects: objects, log: mgr.GetLogger()})
+}
+
+// opening opens watches before the first request needs them. It does not wait for them, and what cannot be watched yet is tried
+// again by the requests.
+type opening struct {
+	cache   cache.Cache
+	objects []client.Object
+	log     logr.Logger
+}
+
+// NeedLeaderElection has it run in all replicas.
+func (o *opening) NeedLeaderElection() bool { return false }
+
+// Start opens the watches.
+func (o *opening) Start(ctx context.Context) error {
+	for _, object := range o.objects {
+		_, err := o.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			o.log.Error(err, "Cannot watch what the authorizer of node agents needs yet", "kind", object.GetObjectKind().GroupVersionKind().Kind)
+		}
+	}
+	return nil
+}
+
+// sourceCacheOptions are those of a cache of Machines.
+func sourceCacheOptions(namespace string) cache.Options {
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{
+		newMachine(): {Namespaces: map[string]cache.Config{namespace: {}}, Transform: reduceMachine},
+	}}
+}
+
+// targetCacheOptions are those of a cache of the metadata of Nodes and of Secrets of worker pools.
+func targetCacheOptions() cache.Options {
+	ofPool, err := labels.NewRequirement(labelPool, selection.Exists, nil)
+	utilruntime.Must(err)
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{
+		newNode(): {Transform: reduceMetadata},
+		newSecret(): {
+			Namespaces: map[string]cache.Config{secretNamespace: {LabelSelector: labels.NewSelector().Add(*ofPool)}},
+			Transform:  reduceMetadata,
+		},
+	}}
+}
+
+func newMachine() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(machineKind)
+	return object
+}
+
+func newNode() *metav1.PartialObjectMetadata   { return newMetadata("Node") }
+func newSecret() *metav1.PartialObjectMetadata { return newMetadata("Secret") }
+
+func newMetadata(kind string) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return object
+}
+
+// reduceMachine keeps of a Machine what is read of it.
+func reduceMachine(obj any) (any, error) {
+	object, isObject := obj.(*unstructured.Unstructured)
+	if !isObject {
+		return obj, nil
+	}
+	reduced := newMachine()
+	reduced.SetNamespace(object.GetNamespace())
+	reduced.SetName(object.GetName())
+	reduced.SetResourceVersion(object.GetResourceVersion())
+	reduced.SetUID(object.GetUID())
+	if name, found := object.GetLabels()[labelNode]; found {
+		reduced.SetLabels(map[string]string{labelNode: name})
+	}
+	if name := secretOfMachine(object); name != "" {
+		// Cannot fail: the object has no spec yet.
+		_ = unstructured.SetNestedStringMap(reduced.Object, map[string]string{labelSecret: name}, machineLabels...)
+	}
+	return reduced, nil
+}
+
+var machineLabels = []string{"spec", "nodeTemplate", "metadata", "labels"}
+
+// secretOfMachine returns the name of the Secret with the configuration, empty if there is none.
+func secretOfMachine(object *unstructured.Unstructured) string {
+	name, _, err := unstructured.NestedString(object.Object, append(machineLabels[:len(machineLabels):len(machineLabels)], labelSecret)...)
+	if err != nil { // something else than labels, which the API of Machines does not allow
+		return ""
+	}
+	return name
+}
+
+// reduceMetadata keeps of metadata what is read of it.
+func reduceMetadata(obj any) (any, error) {
+	object, isObject := obj.(*metav1.PartialObjectMetadata)
+	if !isObject {
+		return obj, nil
+	}
+	reduced := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Namespace: object.Namespace, Name: object.Name, UID: object.UID, ResourceVersion: object.ResourceVersion,
+	}}
+	for _, key := range []string{labelSecret, labelPool, corev1.LabelHostname} {
+		if value, found := object.Labels[key]; found {
+			if reduced.Labels == nil {
+				reduced.Labels = map[string]string{}
+			}
+			reduced.Labels[key] = value
+		}
+	}
+	return reduced, nil
+}

@@ -1,0 +1,179 @@
+package nodeagentauthorizer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// A node agent is a user whose name has this prefix, before the name of its Machine, and who is in this group.
+const (
+	userPrefix = "gardener.cloud:node-agent:machine:"
+	userGroup  = "gardener.cloud:node-agents"
+)
+
+// verdict is one of the three answers that an API server knows.
+type verdict string
+
+const (
+	noOpinion verdict = "no_opinion" // others decide
+	allowed   verdict = "allowed"
+	denied    verdict = "denied" // whatever others would say
+)
+
+// decision is a verdict with a reason for people, which the client gets to see if it is denied.
+type decision struct {
+	verdict verdict
+	reason  string
+}
+
+// denial is the error of a rule that denies a request. Any other error means that the rule could not be applied.
+type denial string
+
+// Error returns the reason.
+func (d denial) Error() string { return string(d) }
+
+func deny(format string, args ...any) error { return denial(fmt.Sprintf(format, args...)) }
+
+// settings of the decisions.
+type settings struct {
+	// machines tells that node agents belong to Machines, which name their Nodes; without them the names are the same.
+	machines bool
+	// selectors tells that lists of Pods have to select those of the own Node.
+	selectors bool
+}
+
+// facts is what decisions depend on. What is not there is nil or empty, without an error. Nothing is asked for that the decision
+// does not depend on.
+type facts interface {
+	// machine reads a Machine.
+	machine(ctx context.Context, name string) (*machine, error)
+	// node reads a Node.
+	node(ctx context.Context, name string) (*node, error)
+	// isPoolSecret tells whether there is a Secret of this name in secretNamespace with the label of a worker pool.
+	isPoolSecret(ctx context.Context, name string) (bool, error)
+	// poolSecrets returns the names of all of these Secrets.
+	poolSecrets(ctx context.Context) ([]string, error)
+	// references returns what the operating system's configuration in a Secret of secretNamespace refers to.
+	references(ctx context.Context, secret string) ([]reference, error)
+	// isPodOn tells whether there is a Pod of this name on a Node.
+	isPodOn(ctx context.Context, namespace, name, node string) (bool, error)
+	// isRequestOf tells whether there is a CertificateSigningRequest of this name that a user made.
+	isRequestOf(ctx context.Context, name, user string) (bool, error)
+}
+
+// machine is what counts of a Machine.
+type machine struct {
+	// node is the name of its Node, empty if there is none yet.
+	node string
+	// secret is the name of the Secret with the configuration of its operating system, empty if it has none.
+	secret string
+}
+
+// node is what counts of a Node.
+type node struct {
+	name string
+	// secret is the same as of the Machine, in the words of the Node, which the node agent itself may change.
+	secret string
+	// host is the value of the label kubernetes.io/hostname.
+	host string
+}
+
+// reference is one to a Secret of secretNamespace, in a file of the operating system.
+type reference struct {
+	secret string
+	// host is the only host that gets the file; empty for all.
+	host string
+}
+
+// decide answers a review. The error says why there is no answer.
+func decide(ctx context.Context, settings settings, spec *authorizationv1.SubjectAccessReviewSpec, facts facts) (decision, error) {
+	if !strings.HasPrefix(spec.User, userPrefix) || !slices.Contains(spec.Groups, userGroup) {
+		return decision{verdict: noOpinion}, nil
+	}
+	question := &question{settings: settings, facts: facts, user: spec.User, machineName: machineOf(spec), attributes: spec.ResourceAttributes}
+	err := question.answer(ctx, spec.NonResourceAttributes == nil)
+	var reason denial
+	switch {
+	case err == nil:
+		return decision{verdict: allowed}, nil
+	case errors.As(err, &reason):
+		return decision{verdict: denied, reason: string(reason)}, nil
+	default:
+		return decision{}, err
+	}
+}
+
+// machineOf returns the name of a node agent's Machine.
+func machineOf(spec *authorizationv1.SubjectAccessReviewSpec) string {
+	return strings.TrimPrefix(spec.User, userPrefix)
+}
+
+// question is a request of a node agent.
+type question struct {
+	settings
+	facts
+	user        string
+	machineName string
+	attributes  *authorizationv1.ResourceAttributes
+}
+
+// answer applies the rule for the resource. Nil allows, a denial denies.
+func (q *question) answer(ctx context.Context, resourceRequest bool) error {
+	if len(validation.IsDNS1123Subdomain(q.machineName)) > 0 {
+		return deny("the user's name must end in the name of a Machine")
+	}
+	if !resourceRequest || q.attributes == nil {
+		return deny("node agents have access to resources only")
+	}
+	// Such names exist nowhere, and reading them would fail.
+	for _, name := range []string{q.attributes.Namespace, q.attributes.Name} {
+		if len(pathvalidation.IsValidPathSegmentName(name)) > 0 {
+			return deny("invalid name of an object or a namespace")
+		}
+	}
+	resource := schema.GroupResource{Group: q.attributes.Group, Resource: q.attributes.Resource}
+	rule, found := rules[resource]
+	if !found {
+		return deny("node agents have no access to this resource, only to %s", strings.Join(resourcesOf(rules), ", "))
+	}
+	if !slices.Contains(rule.subresources, q.attributes.Subresource) {
+		if len(rule.subresources) == 1 {
+			return deny("node agents have no access to subresources of %s", resource)
+		}
+		return deny("of the subresources of %s, node agents have access only to %s", resource, strings.Join(rule.subresources[1:], ", "))
+	}
+	if !slices.Contains(rule.verbs, q.attributes.Verb) {
+		return deny("node agents may only %s %s", strings.Join(rule.verbs, ", "), resource)
+	}
+	return rule.apply(ctx, q)
+}
+
+// ownNode returns the Node of the node agent, or denies.
+func (q *question) ownNode(ctx context.Context) (*node, error) {
+	name := q.machineName
+	if q.machines {
+		machine, err := q.machine(ctx, q.machineName)
+		if err != nil {
+			return nil, err
+		}
+		if machine == nil || machine.node == "" {
+			return nil, q.noNode()
+		}
+		name = machine.node
+	}
+	node, err := q.node(ctx, name)
+	if err == nil && node == nil {
+		err = q.noNode()
+	}
+	return node, err
+}
+
+func (q *question) noNode() error { return deny("no node for %q found", q.machineName) }

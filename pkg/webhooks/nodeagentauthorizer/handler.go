@@ -1,0 +1,189 @@
+package nodeagentauthorizer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Path is where API servers find the webhook.
+const Path = "/webhooks/auth/nodeagent"
+
+const (
+	// maxBody is the size of a review in bytes. It repeats what the API server got in the request line, the headers and the
+	// certificate, of which an API server takes 1 MiB.
+	maxBody = 1 << 20
+	// patience is how long an answer may take: a little less than the 10 seconds that an API server waits for it.
+	patience = 9 * time.Second
+	// cachePatience is how long caches that are not filled yet are waited for, before the API servers are asked.
+	cachePatience = 2 * time.Second
+	// maxLogged is the number of bytes of what users choose that are logged.
+	maxLogged = 320
+)
+
+// Cluster is where facts are read.
+type Cluster struct {
+	// Cache holds what the package's documentation says.
+	Cache client.Reader
+	// Live reads from the API server.
+	Live client.Reader
+}
+
+// Options of the authorizer.
+type Options struct {
+	// Source is the cluster with the Machines, if there is a MachineNamespace; Target is that with the Nodes.
+	Source, Target Cluster
+	// MachineNamespace is the namespace of the Machines, whose label names their Node. Nil if a Node has the name in that of the user.
+	MachineNamespace *string
+	// AuthorizeWithSelectors says that API servers tell the selectors of lists and watches, which then have to select Pods of the
+	// own Node.
+	AuthorizeWithSelectors bool
+	// Metrics count the answers; nil for none.
+	Metrics *Metrics
+	Log     logr.Logger
+	Clock   clock.PassiveClock
+}
+
+// handler answers API servers.
+type handler struct {
+	settings settings
+	lookup   *lookup
+	metrics  *Metrics
+	log      logr.Logger
+}
+
+// NewHandler returns the webhook.
+func NewHandler(options Options) http.Handler {
+	return &handler{
+		settings: settings{machines: options.MachineNamespace != nil, selectors: options.AuthorizeWithSelectors},
+		lookup:   newLookup(options), metrics: options.Metrics, log: options.Log,
+	}
+}
+
+// ServeHTTP answers a SubjectAccessReview in its version. What is none gets an HTTP status, upon which API servers follow their
+// failure policy.
+func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
+	ctx, cancel := context.WithTimeout(request.Context(), patience)
+	defer cancel()
+	// Servers without deadlines do not need them: they are those of tests, without a connection.
+	_ = http.NewResponseController(writer).SetReadDeadline(time.Now().Add(patience))
+
+	body, code, err := readBody(writer, request)
+	if err != nil {
+		h.refuse(writer, code, err)
+		return
+	}
+	form, spec, err := parseReview(body)
+	if err != nil {
+		h.refuse(writer, http.StatusBadRequest, err)
+		return
+	}
+	answer, err := json.Marshal(review{TypeMeta: form, Status: h.answer(ctx, spec)})
+	if err != nil {
+		h.refuse(writer, http.StatusInternalServerError, errors.New("the answer cannot be encoded"))
+		return
+	}
+	writer.Header().Set("Content-Type", "application/json")
+	if _, err := writer.Write(answer); err != nil {
+		h.log.V(1).Info("The API server did not wait for the answer", "error", err.Error())
+	}
+}
+
+func (h *handler) refuse(writer http.ResponseWriter, code int, err error) {
+	h.log.V(1).Info("Refused a request that is no review", "status", code, "error", err.Error())
+	http.Error(writer, err.Error(), code)
+}
+
+// readBody returns the body of a request, or the HTTP status for the error.
+func readBody(writer http.ResponseWriter, request *http.Request) ([]byte, int, error) {
+	if request.Method != http.MethodPost {
+		writer.Header().Set("Allow", http.MethodPost)
+		return nil, http.StatusMethodNotAllowed, errors.New("reviews are sent by POST")
+	}
+	if mediaType, _, err := mime.ParseMediaType(request.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
+		return nil, http.StatusUnsupportedMediaType, errors.New("the content type of reviews is application/json")
+	}
+	tooLarge := fmt.Errorf("a review has at most %d bytes", maxBody)
+	if request.ContentLength > maxBody {
+		return nil, http.StatusRequestEntityTooLarge, tooLarge
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(writer, request.Body, maxBody))
+	var limit *http.MaxBytesError
+	switch {
+	case errors.As(err, &limit):
+		return nil, http.StatusRequestEntityTooLarge, tooLarge
+	case err != nil:
+		return nil, http.StatusBadRequest, errors.New("the body could not be read to its end")
+	}
+	return body, 0, nil
+}
+
+// answer returns the status of a review. If there is no decision, it is the error, which API servers take for no opinion.
+func (h *handler) answer(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+	decision, err := h.decide(ctx, spec)
+	log := h.log.WithValues(logged(spec)...)
+	if err != nil {
+		log.Error(err, "Could not authorize a request")
+		h.metrics.answered(failed)
+		return authorizationv1.SubjectAccessReviewStatus{EvaluationError: fmt.Sprintf("%d %s", codeOf(err), err)}
+	}
+	log.V(1).Info("Authorized a request", "decision", decision.verdict, "reason", decision.reason)
+	h.metrics.answered(string(decision.verdict))
+	return authorizationv1.SubjectAccessReviewStatus{
+		Allowed: decision.verdict == allowed, Denied: decision.verdict == denied, Reason: decision.reason,
+	}
+}
+
+// decide asks the caches. What they do not allow is decided again by what the API servers say, as caches may be behind or not filled.
+func (h *handler) decide(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) (result decision, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			h.log.Error(fmt.Errorf("%v", value), "The authorizer of node agents panicked", "stack", string(debug.Stack()))
+			result, err = decision{}, errors.New("internal error")
+		}
+	}()
+	view := &view{lookup: h.lookup, agent: machineOf(spec)}
+	inTime, cancel := context.WithTimeout(ctx, cachePatience)
+	defer cancel()
+	result, err = decide(inTime, h.settings, spec, view)
+	if view.cached && (err != nil || result.verdict == denied) {
+		view.live = true
+		result, err = decide(ctx, h.settings, spec, view)
+	}
+	return result, err
+}
+
+// codeOf returns the HTTP status that describes an error.
+func codeOf(err error) int {
+	var tooMany tooManyReadsError
+	switch {
+	case errors.As(err, &tooMany):
+		return http.StatusTooManyRequests
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// logged returns what may be told about a request.
+func logged(spec *authorizationv1.SubjectAccessReviewSpec) []any {
+	values := []any{"user", shortened(spec.User)}
+	if attributes := spec.ResourceAttributes; attributes != nil {
+		values = append(values, "verb", shortened(attributes.Verb), "resource", shortened(attributes.Resource), "name", shortened(attributes.Name))
+	}
+	return values
+}
+
+func shortened(text string) string { return text[:min(len(text), maxLogged)] }
