@@ -37,7 +37,7 @@ type Options struct {
 	// Dir keeps data, certificates, logs and the kubeconfig, and is left behind by Stop. It cannot be
 	// used twice. By default a temporary directory is used and removed.
 	Dir string
-	// APIServerArgs are further flags of kube-apiserver, without dashes. They replace default values.
+	// APIServerArgs are further flags of kube-apiserver, without dashes. They replace default values; nil leaves a flag out.
 	APIServerArgs map[string][]string
 	// ControllerManagerArgs are further arguments of kube-controller-manager, with dashes. They come last, and so
 	// replace the ones before.

@@ -80,11 +80,9 @@ func (o *opening) Start(ctx context.Context) error {
 	return nil
 }
 
-// sourceCacheOptions are those of a cache of Machines.
+// sourceCacheOptions are those of a cache of Machines alone. It does not name the kind, which may come later.
 func sourceCacheOptions(namespace string) cache.Options {
-	return cache.Options{ByObject: map[client.Object]cache.ByObject{
-		newMachine(): {Namespaces: map[string]cache.Config{namespace: {}}, Transform: reduceMachine},
-	}}
+	return cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: reduceMachine}
 }
 
 // targetCacheOptions are those of a cache of the metadata of Nodes and of Secrets of worker pools.
