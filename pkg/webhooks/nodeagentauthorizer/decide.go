@@ -42,6 +42,11 @@ func (d denial) Error() string { return string(d) }
 
 func deny(format string, args ...any) error { return denial(fmt.Sprintf(format, args...)) }
 
+func isDenial(err error) bool {
+	var reason denial
+	return errors.As(err, &reason)
+}
+
 // settings of the decisions.
 type settings struct {
 	// machines tells that node agents belong to Machines, which name their Nodes; without them the names are the same.
@@ -100,12 +105,11 @@ func decide(ctx context.Context, settings settings, spec *authorizationv1.Subjec
 	}
 	question := &question{settings: settings, facts: facts, user: spec.User, machineName: machineOf(spec), attributes: spec.ResourceAttributes}
 	err := question.answer(ctx, spec.NonResourceAttributes == nil)
-	var reason denial
 	switch {
 	case err == nil:
 		return decision{verdict: allowed}, nil
-	case errors.As(err, &reason):
-		return decision{verdict: denied, reason: string(reason)}, nil
+	case isDenial(err):
+		return decision{verdict: denied, reason: err.Error()}, nil
 	default:
 		return decision{}, err
 	}

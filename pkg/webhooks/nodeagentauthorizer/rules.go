@@ -2,6 +2,7 @@ package nodeagentauthorizer
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -170,11 +171,16 @@ func applyToSecrets(ctx context.Context, q *question) error {
 	if err != nil || common || slices.Contains(configurations, name) {
 		return err
 	}
+	var unreadable []error
 	for _, configuration := range configurations {
 		allowed, err := q.refersTo(ctx, configuration, name)
-		if err != nil || allowed {
-			return err
+		if allowed {
+			return nil
 		}
+		unreadable = append(unreadable, err)
+	}
+	if err := errors.Join(unreadable...); err != nil {
+		return err
 	}
 	return deny("this node agent has no access to this Secret: it belongs neither to all node agents nor to the worker pool of the Node, " +
 		"and no file of the operating system's configuration refers to it")
@@ -223,11 +229,14 @@ func (q *question) refersTo(ctx context.Context, configuration, secret string) (
 			hosts[reference.host] = true
 		}
 	}
-	if len(hosts) == 0 || hosts[""] {
+	if len(hosts) == 0 || hosts[""] { // the empty one is none
 		return hosts[""], nil
 	}
 	node, err := q.ownNode(ctx)
-	return err == nil && node.host != "" && hosts[node.host], err
+	if isDenial(err) { // without a Node, nobody knows the host
+		return false, nil
+	}
+	return err == nil && hosts[node.host], err
 }
 
 // resourcesOf returns the names of the resources that have rules, in order.

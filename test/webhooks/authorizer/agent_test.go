@@ -33,7 +33,7 @@ func (f *fixture) newAgent(t *testing.T, mode, user string, groups ...string) *a
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "mode:"+mode)}
 	httpClient, err := rest.HTTPClientFor(config)
 	kit.Must(t, err)
-	return &agent{T: t, mode: mode, user: user, host: config.Host, client: httpClient}
+	return &agent{T: t, mode: mode, user: user, host: strings.TrimSuffix(config.Host, "/"), client: httpClient}
 }
 
 // call is a request of the API.
