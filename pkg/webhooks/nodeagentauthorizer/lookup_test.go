@@ -1,0 +1,287 @@
+package nodeagentauthorizer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestCachesAnswer: what caches hold needs no API server.
+func TestCachesAnswer(t *testing.T) {
+	s := newSetup(t, everything()...)
+	for range 10 {
+		for _, call := range [][3]string{{"get", "nodes", "n-own"}, {"get", "secrets", "osc-own"}, {"get", "secrets", "file-own"}} {
+			if status := s.review(t.Context(), call[0], call[1], secretNamespace, call[2]); !status.Allowed {
+				t.Errorf("%v: %+v", call, status)
+			}
+		}
+	}
+	// The configuration is read once.
+	if s.live.count("") != 1 || s.live.count("body of Secret osc-own") != 1 {
+		t.Errorf("the API server was asked %v", s.live.asked)
+	}
+}
+
+// TestDenialsAreConfirmed: caches that hold nothing yet deny nothing, and what the API server says holds for a second.
+func TestDenialsAreConfirmed(t *testing.T) {
+	s := newSetup(t)
+	for range 50 {
+		if status := s.review(t.Context(), "get", "nodes", "", "n-own"); !status.Allowed {
+			t.Fatalf("the own Node: %+v", status)
+		}
+		if status := s.review(t.Context(), "get", "nodes", "", "n-foreign"); !status.Denied {
+			t.Fatalf("a foreign Node: %+v", status)
+		}
+		if status := s.review(t.Context(), "get", "secrets", secretNamespace, "file-own"); !status.Allowed {
+			t.Fatalf("a Secret: %+v", status)
+		}
+	}
+	for what, want := range map[string]int{"Machine own": 1, "Node n-own": 1, "Secret osc-own": 1, "body of Secret osc-own": 1} {
+		if got := s.live.asked[what]; got != want {
+			t.Errorf("%s was read %d times, want %d", what, got, want)
+		}
+	}
+	s.clock.SetTime(s.clock.Now().Add(rememberFor + time.Millisecond))
+	delete(s.live.objects, "Node n-own")
+	if status := s.review(t.Context(), "get", "nodes", "", "n-own"); !status.Denied || status.Reason != `no node for "own" found` {
+		t.Errorf("a second later, without the Node: %+v", status)
+	}
+}
+
+// TestThousandAtOnce: many requests at the same time get their answers, and denials cost one read of each object.
+func TestThousandAtOnce(t *testing.T) {
+	s := newSetup(t, everything()...)
+	var group sync.WaitGroup
+	for i := range 1000 {
+		group.Go(func() {
+			switch i % 4 {
+			case 0:
+				if status := s.review(t.Context(), "get", "nodes", "", "n-own"); !status.Allowed {
+					t.Errorf("the own Node: %+v", status)
+				}
+			case 1:
+				if status := s.review(t.Context(), "get", "nodes", "", "n-foreign"); !status.Denied {
+					t.Errorf("a foreign Node: %+v", status)
+				}
+			case 2:
+				if status := s.review(t.Context(), "get", "secrets", secretNamespace, fmt.Sprintf("foreign-%d", i)); !status.Denied {
+					t.Errorf("a foreign Secret: %+v", status)
+				}
+			case 3:
+				if code, _ := s.post(t.Context(), "{"); code != 400 {
+					t.Errorf("status %d for what is no review", code)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for _, what := range []string{"Machine", "Node", "Secret", "body of Secret"} {
+		// A request that was about to ask when another one got the answer asks once more.
+		if got := s.live.count(what); got > 20 {
+			t.Errorf("a %s was read %d times", what, got)
+		}
+	}
+}
+
+// TestReadsOfANodeAgentAreLimited: what it can choose is read at most so often, for each node agent.
+func TestReadsOfANodeAgentAreLimited(t *testing.T) {
+	s := newSetup(t, everything()...)
+	var denied, failed int
+	ask := func(name string) {
+		switch status := s.review(t.Context(), "get", "pods", "default", name); {
+		case status.Denied:
+			denied++
+		case strings.HasPrefix(status.EvaluationError, "429 ") && !status.Allowed:
+			failed++
+		default:
+			t.Fatalf("%+v", status)
+		}
+	}
+	for i := range 300 {
+		ask(fmt.Sprintf("pod-%d", i))
+	}
+	if denied != readsAtOnce || failed != 300-readsAtOnce || s.live.count("PodList") != readsAtOnce {
+		t.Errorf("%d denied, %d failed, %d lists", denied, failed, s.live.count("PodList"))
+	}
+	// What was denied a moment ago is denied without a read.
+	ask("pod-0")
+	if denied != readsAtOnce+1 {
+		t.Error("what is known is not denied")
+	}
+	other, _ := s.handler.(*handler)
+	if (&view{lookup: other.lookup, agent: "other"}).limiter().TryAccept() != true {
+		t.Error("another node agent suffers")
+	}
+	s.clock.SetTime(s.clock.Now().Add(time.Second))
+	before := s.live.count("PodList")
+	for i := range 300 {
+		ask(fmt.Sprintf("later-%d", i))
+	}
+	if got := s.live.count("PodList") - before; got != readsPerSecond {
+		t.Errorf("%d lists in the next second", got)
+	}
+}
+
+// TestOwnPodsAndRequests: an answer yes is asked for anew, as a Pod of the same name may be on another Node.
+func TestOwnPodsAndRequests(t *testing.T) {
+	s := newSetup(t, everything()...)
+	for range 3 {
+		if status := s.review(t.Context(), "delete", "pods", "default", "pod-own"); !status.Allowed {
+			t.Errorf("the own Pod: %+v", status)
+		}
+		if status := s.review(t.Context(), "get", "certificatesigningrequests", "", "csr-own"); !status.Allowed {
+			t.Errorf("the own CertificateSigningRequest: %+v", status)
+		}
+	}
+	if s.live.count("PodList") != 3 || s.live.count("CertificateSigningRequest") != 3 {
+		t.Errorf("the API server was asked %v", s.live.asked)
+	}
+}
+
+// TestCachesThatFail: the API server answers instead, and if it does not either, there is an error.
+func TestCachesThatFail(t *testing.T) {
+	s := newSetup(t, everything()...)
+	s.cache.before = func(context.Context) error { return errors.New("not started") }
+	if status := s.review(t.Context(), "get", "nodes", "", "n-own"); !status.Allowed {
+		t.Errorf("%+v", status)
+	}
+	s.clock.SetTime(s.clock.Now().Add(2 * rememberFor))
+	s.live.before = func(context.Context) error { return errors.New("no connection") }
+	want := authorizationv1.SubjectAccessReviewStatus{EvaluationError: "500 read Machine own: no connection"}
+	if status := s.review(t.Context(), "get", "nodes", "", "n-own"); status != want {
+		t.Errorf("%+v", status)
+	}
+	s.live.before = nil // errors are not remembered
+	if status := s.review(t.Context(), "get", "nodes", "", "n-own"); !status.Allowed {
+		t.Errorf("%+v", status)
+	}
+}
+
+// TestReadsThatHang: they end in time, and are shared without being ended by whoever leaves.
+func TestReadsThatHang(t *testing.T) {
+	s := newSetup(t)
+	hangs := func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s.live.before = hangs
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if status := s.review(short, "get", "nodes", "", "n-own"); !strings.HasPrefix(status.EvaluationError, "504 ") {
+		t.Errorf("%+v", status)
+	}
+
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	s.live.before = func(ctx context.Context) error {
+		close(asked)
+		s.live.before = nil
+		<-goOn
+		return ctx.Err()
+	}
+	leaving, leave := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { s.review(leaving, "get", "nodes", "", "n-own") })
+	<-asked
+	group.Go(func() {
+		if status := s.review(t.Context(), "get", "nodes", "", "n-own"); !status.Allowed {
+			t.Errorf("another one left, and then: %+v", status)
+		}
+	})
+	leave()
+	close(goOn)
+	group.Wait()
+}
+
+// TestPanics: one request fails, the next one does not.
+func TestPanics(t *testing.T) {
+	s := newSetup(t)
+	s.live.before = func(context.Context) error { panic("top-secret") }
+	if status := s.review(t.Context(), "get", "nodes", "", "n-own"); status.EvaluationError != "500 internal error" || status.Allowed || status.Denied {
+		t.Errorf("%+v", status)
+	}
+	s.live.before = nil
+	if status := s.review(t.Context(), "get", "nodes", "", "n-own"); !status.Allowed {
+		t.Errorf("%+v", status)
+	}
+	if !strings.Contains(s.log(), "panicked") {
+		t.Errorf("the log is %s", s.log())
+	}
+}
+
+// TestConfigurationIsReadOncePerVersion, whether it can be read or not.
+func TestConfigurationIsReadOncePerVersion(t *testing.T) {
+	s := newSetup(t, everything()...)
+	for _, data := range []string{"top-secret: [", "spec: {files: [{content: {secretRef: {name: file-own}}}]}"} {
+		secret := s.live.objects["Secret osc-own"].(*corev1.Secret).DeepCopy()
+		secret.Data[configurationKey] = []byte(data)
+		secret.ResourceVersion += "0"
+		s.live.objects["Secret osc-own"], s.cache.objects["Secret osc-own"] = secret, secret
+		s.clock.SetTime(s.clock.Now().Add(2 * rememberFor))
+		before := s.live.count("body of Secret")
+		for range 5 {
+			status := s.review(t.Context(), "get", "secrets", secretNamespace, "file-own")
+			if strings.HasPrefix(data, "top") == status.Allowed || strings.Contains(status.EvaluationError, "top-secret") {
+				t.Errorf("%s: %+v", data, status)
+			}
+			s.clock.SetTime(s.clock.Now().Add(2 * rememberFor))
+		}
+		if got := s.live.count("body of Secret") - before; got != 1 {
+			t.Errorf("%s was read %d times", data, got)
+		}
+	}
+	if strings.Contains(s.log(), "top-secret") {
+		t.Error("the log has a Secret's data")
+	}
+}
+
+// TestReduced: caches keep what is read, and nothing else.
+func TestReduced(t *testing.T) {
+	machine := newMachine()
+	machine.SetName("a")
+	machine.SetNamespace("b")
+	machine.SetLabels(map[string]string{labelNode: "n", "other": "x"})
+	machine.SetAnnotations(map[string]string{"other": "x"})
+	machine.Object["status"] = map[string]any{"other": "x"}
+	_ = unstructured.SetNestedStringMap(machine.Object, map[string]string{labelSecret: "s", "other": "x"}, machineLabels...)
+	reduced, err := reduceMachine(machine)
+	kept, isObject := reduced.(*unstructured.Unstructured)
+	if err != nil || !isObject {
+		t.Fatalf("%T, %v", reduced, err)
+	}
+	data, err := kept.MarshalJSON()
+	const want = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Machine","metadata":{"labels":{"node":"n"},"name":"a","namespace":"b"},` +
+		`"spec":{"nodeTemplate":{"metadata":{"labels":{"worker.gardener.cloud/gardener-node-agent-secret-name":"s"}}}}}`
+	if err != nil || strings.TrimSpace(string(data)) != want {
+		t.Errorf("%s, %v", data, err)
+	}
+	// What is no Machine by its form has no secret.
+	machine.Object["spec"] = "text"
+	if name := secretOfMachine(machine); name != "" {
+		t.Errorf("the secret is %q", name)
+	}
+
+	node := newNode()
+	node.Name, node.ResourceVersion = "a", "1"
+	node.Labels = map[string]string{labelSecret: "s", corev1.LabelHostname: "h", "other": "x"}
+	node.Annotations = map[string]string{"other": "x"}
+	node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+	once, err := reduceMetadata(node)
+	if err != nil || len(once.(client.Object).GetLabels()) != 2 || once.(client.Object).GetAnnotations() != nil || once.(client.Object).GetManagedFields() != nil {
+		t.Errorf("%+v, %v", once, err)
+	}
+	for _, reduce := range []func(any) (any, error){reduceMachine, reduceMetadata} {
+		if other, err := reduce("a tombstone"); err != nil || other != "a tombstone" {
+			t.Errorf("%v, %v", other, err)
+		}
+	}
+}
