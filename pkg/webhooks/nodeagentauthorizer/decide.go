@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -139,7 +139,7 @@ func (q *question) answer(ctx context.Context, resourceRequest bool) error {
 	}
 	// Such names exist nowhere, and reading them would fail.
 	for _, name := range []string{q.attributes.Namespace, q.attributes.Name} {
-		if len(pathvalidation.IsValidPathSegmentName(name)) > 0 {
+		if len(content.IsPathSegmentName(name)) > 0 {
 			return deny("invalid name of an object or a namespace")
 		}
 	}

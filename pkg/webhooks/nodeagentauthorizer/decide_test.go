@@ -288,7 +288,7 @@ func forbidden(agent string, a *authorizationv1.ResourceAttributes, selectors bo
 		return "a foreign Lease"
 	case a.Resource == "nodes" && !sees && (agent == "own" && foreign("own", "n-own") || a.Name == "" || a.Verb == "delete" || a.Verb == "create"):
 		return "a foreign Node"
-	case a.Resource == "pods" && (!sees || selectors) && agent == "own" && foreign("pod-own") && !(sees && a.FieldSelector.Requirements[0].Key == nodeNameField):
+	case a.Resource == "pods" && (!sees || selectors) && agent == "own" && foreign("pod-own") && (!sees || a.FieldSelector.Requirements[0].Key != nodeNameField):
 		return "a foreign Pod"
 	case a.Resource == "pods" && a.Name == "" && (a.Verb == "get" || a.Verb == "delete"):
 		return "all Pods"

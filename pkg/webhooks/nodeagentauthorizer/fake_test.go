@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -91,7 +92,10 @@ func (r *reader) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 
 // List finds Pods on a Node, and Secrets.
 func (r *reader) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
-	list := into.(*metav1.PartialObjectMetadataList)
+	list, isMetadata := into.(*metav1.PartialObjectMetadataList)
+	if !isMetadata {
+		return fmt.Errorf("more than metadata is read: %T", into)
+	}
 	applied := (&client.ListOptions{}).ApplyOptions(options)
 	if err := r.ask(ctx, list.Kind); err != nil {
 		return err
@@ -101,7 +105,7 @@ func (r *reader) List(ctx context.Context, into client.ObjectList, options ...cl
 	for _, object := range r.objects {
 		switch typed := object.(type) {
 		case *corev1.Pod:
-			if list.Kind == "PodList" && applied.FieldSelector.String() == "metadata.name="+typed.Name+",spec.nodeName="+typed.Spec.NodeName {
+			if list.Kind == "PodList" && applied.FieldSelector.Matches(fields.Set{"metadata.name": typed.Name, nodeNameField: typed.Spec.NodeName}) {
 				list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: typed.ObjectMeta})
 			}
 		case *corev1.Secret:

@@ -222,7 +222,10 @@ func TestPanics(t *testing.T) {
 func TestConfigurationIsReadOncePerVersion(t *testing.T) {
 	s := newSetup(t, everything()...)
 	for _, data := range []string{"top-secret: [", "spec: {files: [{content: {secretRef: {name: file-own}}}]}"} {
-		secret := s.live.objects["Secret osc-own"].(*corev1.Secret).DeepCopy()
+		secret, isSecret := s.live.objects["Secret osc-own"].DeepCopyObject().(*corev1.Secret)
+		if !isSecret {
+			t.Fatal("there is no Secret")
+		}
 		secret.Data[configurationKey] = []byte(data)
 		secret.ResourceVersion += "0"
 		s.live.objects["Secret osc-own"], s.cache.objects["Secret osc-own"] = secret, secret
@@ -276,7 +279,8 @@ func TestReduced(t *testing.T) {
 	node.Annotations = map[string]string{"other": "x"}
 	node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
 	once, err := reduceMetadata(node)
-	if err != nil || len(once.(client.Object).GetLabels()) != 2 || once.(client.Object).GetAnnotations() != nil || once.(client.Object).GetManagedFields() != nil {
+	metadata, isObject := once.(client.Object)
+	if err != nil || !isObject || len(metadata.GetLabels()) != 2 || metadata.GetAnnotations() != nil || metadata.GetManagedFields() != nil {
 		t.Errorf("%+v, %v", once, err)
 	}
 	for _, reduce := range []func(any) (any, error){reduceMachine, reduceMetadata} {

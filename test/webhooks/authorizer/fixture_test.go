@@ -71,14 +71,14 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	var stop context.CancelFunc
-	background, stop = context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	background = ctx
 	dir, err := os.MkdirTemp("", "trellis-authorizer-")
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	server := httptest.NewTLSServer(answers)
 	defer server.Close()
 	// Nil, since either of the two says who authorizes.
