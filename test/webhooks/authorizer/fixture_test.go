@@ -59,8 +59,8 @@ var modes = map[string]string{byMachine: "v1", byMachineSelected: "v1", byNode: 
 var (
 	options controlplane.Options
 	answers = &recorder{handlers: map[string]http.Handler{}}
-	// background is the context of what outlives a test.
-	background context.Context
+	// background is the context of what outlives a test, until stop is called.
+	background, stop = context.WithCancel(context.Background())
 	// ended is closed when the manager of the webhooks has ended; nil if it was not started.
 	ended chan struct{}
 )
@@ -71,9 +71,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	background = ctx
 	dir, err := os.MkdirTemp("", "trellis-authorizer-")
 	if err != nil {
 		panic(err)
