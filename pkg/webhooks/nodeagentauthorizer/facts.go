@@ -101,7 +101,7 @@ func (v *view) references(ctx context.Context, name string) ([]reference, error)
 			return known.references, known.err
 		}
 	}
-	read, err := flight(ctx, v.lookup, "configuration in Secret", name, func(ctx context.Context) (configuration, error) {
+	read, err := flight(ctx, v.lookup, "configuration", name, func(ctx context.Context) (configuration, error) {
 		object := &corev1.Secret{}
 		err := v.target.Live.Get(ctx, client.ObjectKey{Namespace: secretNamespace, Name: name}, object)
 		if err != nil {
