@@ -167,6 +167,35 @@ func TestLeastReads(t *testing.T) {
 	}
 }
 
+// TestForgedAndMissingLabels: what a Node says of itself counts only if it is a configuration, and a Machine without a Node has none.
+func TestForgedAndMissingLabels(t *testing.T) {
+	lease := func(verb, name string) authorizationv1.ResourceAttributes {
+		return authorizationv1.ResourceAttributes{Verb: verb, Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-system", Name: name}
+	}
+	getNode := authorizationv1.ResourceAttributes{Verb: "get", Resource: "nodes", Name: "n-own"}
+	for name, test := range map[string]struct {
+		change     func(*world)
+		attributes authorizationv1.ResourceAttributes
+		want       verdict
+	}{
+		"created by a name":         {func(*world) {}, lease("create", "a"), denied},
+		"created by its name":       {func(*world) {}, lease("create", "gardener-node-agent-n-own"), allowed},
+		"created without a name":    {func(*world) {}, lease("create", ""), allowed},
+		"a forged label":            {func(w *world) { w.nodes["n-own"] = node{secret: "a"} }, lease("update", "a"), denied},
+		"the label of the Machine":  {func(w *world) { w.pool = nil }, lease("update", "osc-own"), allowed},
+		"a Machine without a label": {func(w *world) { w.machines["own"] = machine{node: "n-own"} }, lease("update", "osc-own"), allowed},
+		"neither":                   {func(w *world) { w.machines["own"], w.pool = machine{node: "n-own"}, nil }, lease("update", "osc-own"), denied},
+		"a Machine without a Node":  {func(w *world) { w.machines["own"], w.nodes[""] = machine{}, node{} }, getNode, denied},
+	} {
+		facts := newWorld()
+		test.change(facts)
+		got, err := decide(t.Context(), settings{machines: true}, specOf("own", test.attributes), facts)
+		if err != nil || got.verdict != test.want {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
 // TestUnreadableFacts: if a fact that matters cannot be read, there is no decision.
 func TestUnreadableFacts(t *testing.T) {
 	kube := func(group, resource, verb, name string) authorizationv1.ResourceAttributes {

@@ -94,25 +94,33 @@ func (v *view) references(ctx context.Context, name string) ([]reference, error)
 	if err != nil || secret == nil {
 		return nil, err
 	}
-	if value, found := v.parsed.Get(name); found {
-		// If the metadata is older than what was read, a moment may pass before it is read again.
-		known, isKnown := value.(configuration)
-		if isKnown && (known.resourceVersion == secret.resourceVersion || v.clock.Since(known.readAt) < rememberFor) {
-			return known.references, known.err
-		}
+	if known, found := v.known(name, secret.resourceVersion); found {
+		return known.references, known.err
 	}
 	read, err := flight(ctx, v.lookup, "configuration", name, func(ctx context.Context) (configuration, error) {
+		if known, found := v.known(name, secret.resourceVersion); found { // by a flight that has just ended
+			return known, nil
+		}
+		v.metrics.readLive("configuration")
 		object := &corev1.Secret{}
 		err := v.target.Live.Get(ctx, client.ObjectKey{Namespace: secretNamespace, Name: name}, object)
 		if err != nil {
 			return configuration{}, client.IgnoreNotFound(err)
 		}
 		references, err := referencesOf(object)
-		return configuration{references, err, object.ResourceVersion, v.clock.Now()}, nil
+		read := configuration{references, err, object.ResourceVersion, v.clock.Now()}
+		v.parsed.Add(name, read, parsedFor)
+		return read, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	v.parsed.Add(name, read, parsedFor)
 	return read.references, read.err
+}
+
+// known returns a configuration of this version. If the metadata is older than what was read, a moment may pass before it is read again.
+func (v *view) known(name, resourceVersion string) (configuration, bool) {
+	value, _ := v.parsed.Get(name)
+	known, found := value.(configuration)
+	return known, found && (known.resourceVersion == resourceVersion || v.clock.Since(known.readAt) < rememberFor)
 }

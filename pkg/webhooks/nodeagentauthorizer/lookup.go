@@ -86,11 +86,17 @@ func read[T any](ctx context.Context, v *view, cluster Cluster, kind, name strin
 	if known, found := v.remembered.Get(key); found {
 		return known.(*T), nil //nolint:errcheck,forcetypeassert // the kind decides about the type
 	}
-	value, err := flight(ctx, v.lookup, kind, name, func(ctx context.Context) (*T, error) { return orNil(from(ctx, cluster.Live)) })
-	if err == nil {
-		v.remembered.Add(key, value, rememberFor)
-	}
-	return value, err
+	return flight(ctx, v.lookup, kind, name, func(ctx context.Context) (*T, error) {
+		if known, found := v.remembered.Get(key); found { // by a flight that has just ended
+			return known.(*T), nil //nolint:errcheck,forcetypeassert // the kind decides about the type
+		}
+		v.metrics.readLive(kind)
+		value, err := orNil(from(ctx, cluster.Live))
+		if err == nil {
+			v.remembered.Add(key, value, rememberFor)
+		}
+		return value, err
+	})
 }
 
 // check asks the API server of the target cluster about an object that the node agent chose, in which case the answer no is
@@ -103,7 +109,10 @@ func check(ctx context.Context, v *view, kind, name string, ask func(context.Con
 	if !v.limiter().TryAccept() {
 		return false, tooManyReadsError{}
 	}
-	yes, err := flight(ctx, v.lookup, kind, name+"/"+v.agent, func(ctx context.Context) (bool, error) { return ask(ctx, v.target.Live) })
+	yes, err := flight(ctx, v.lookup, kind, name+"/"+v.agent, func(ctx context.Context) (bool, error) {
+		v.metrics.readLive(kind)
+		return ask(ctx, v.target.Live)
+	})
 	if err == nil && !yes {
 		v.remembered.Add(key, nil, rememberFor)
 	}
@@ -113,7 +122,6 @@ func check(ctx context.Context, v *view, kind, name string, ask func(context.Con
 // flight reads from an API server, once for all who ask for the same at the same time.
 func flight[T any](ctx context.Context, l *lookup, kind, name string, from func(context.Context) (T, error)) (T, error) {
 	value, err, _ := l.flights.Do(kind+"/"+name, func() (any, error) {
-		l.metrics.readLive(kind)
 		// Whoever asked first may leave before the others.
 		ctx, cancel := detached(ctx)
 		defer cancel()
