@@ -139,7 +139,9 @@ func everything() []client.Object {
 		TypeMeta: metav1.TypeMeta{Kind: "CertificateSigningRequest"}, ObjectMeta: metav1.ObjectMeta{Name: "csr-own"},
 		Spec: certificatesv1.CertificateSigningRequestSpec{Username: userPrefix + "own"},
 	}
-	return []client.Object{machine, nodes[0], nodes[1], secret, pod, request}
+	foreign := request.DeepCopy()
+	foreign.Name, foreign.Spec.Username = "csr-foreign", userPrefix+"foreign"
+	return []client.Object{machine, nodes[0], nodes[1], secret, pod, request, foreign}
 }
 
 // setup is an authorizer with a cache and an API server for both clusters.

@@ -114,15 +114,11 @@ func readBody(writer http.ResponseWriter, request *http.Request) ([]byte, int, e
 	if mediaType, _, err := mime.ParseMediaType(request.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
 		return nil, http.StatusUnsupportedMediaType, errors.New("the content type of reviews is application/json")
 	}
-	tooLarge := fmt.Errorf("a review has at most %d bytes", maxBody)
-	if request.ContentLength > maxBody {
-		return nil, http.StatusRequestEntityTooLarge, tooLarge
-	}
 	body, err := io.ReadAll(http.MaxBytesReader(writer, request.Body, maxBody))
 	var limit *http.MaxBytesError
 	switch {
 	case errors.As(err, &limit):
-		return nil, http.StatusRequestEntityTooLarge, tooLarge
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("a review has at most %d bytes", maxBody)
 	case err != nil:
 		return nil, http.StatusBadRequest, errors.New("the body could not be read to its end")
 	}
@@ -157,7 +153,7 @@ func (h *handler) decide(ctx context.Context, spec *authorizationv1.SubjectAcces
 	inTime, cancel := context.WithTimeout(ctx, cachePatience)
 	defer cancel()
 	result, err = decide(inTime, h.settings, spec, view)
-	if view.cached && (err != nil || result.verdict == denied) {
+	if err != nil || result.verdict == denied {
 		view.live = true
 		result, err = decide(ctx, h.settings, spec, view)
 	}

@@ -72,14 +72,11 @@ type view struct {
 	agent string
 	// live tells that caches are not to be asked.
 	live bool
-	// cached tells that caches were asked.
-	cached bool
 }
 
 // read reads from the cache of a cluster or, if the view is live, from its API server.
 func read[T any](ctx context.Context, v *view, cluster Cluster, kind, name string, from func(context.Context, client.Reader) (*T, error)) (*T, error) {
 	if !v.live {
-		v.cached = true
 		return orNil(from(ctx, cluster.Cache))
 	}
 	key := kind + "/" + name

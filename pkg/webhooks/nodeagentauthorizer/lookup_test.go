@@ -142,7 +142,10 @@ func TestOwnPodsAndRequests(t *testing.T) {
 			t.Errorf("the own CertificateSigningRequest: %+v", status)
 		}
 	}
-	if s.live.count("PodList") != 3 || s.live.count("CertificateSigningRequest") != 3 {
+	if status := s.review(t.Context(), "get", "certificatesigningrequests", "", "csr-foreign"); !status.Denied {
+		t.Errorf("a foreign CertificateSigningRequest: %+v", status)
+	}
+	if s.live.count("PodList") != 3 || s.live.count("CertificateSigningRequest csr-own") != 3 {
 		t.Errorf("the API server was asked %v", s.live.asked)
 	}
 }
@@ -246,6 +249,25 @@ func TestConfigurationIsReadOncePerVersion(t *testing.T) {
 	}
 	if strings.Contains(s.log(), "top-secret") {
 		t.Error("the log has a Secret's data")
+	}
+}
+
+// TestMetadataThatIsBehind: while a cache shows an older version than was read, a configuration is read once in a second.
+func TestMetadataThatIsBehind(t *testing.T) {
+	s := newSetup(t, everything()...)
+	older := s.cache.objects["Secret osc-own"].DeepCopyObject().(client.Object) //nolint:errcheck,forcetypeassert // it is one
+	older.SetResourceVersion("6")
+	s.cache.objects["Secret osc-own"] = older
+	for seconds := range 3 {
+		for range 5 {
+			if status := s.review(t.Context(), "get", "secrets", secretNamespace, "file-own"); !status.Allowed {
+				t.Errorf("%+v", status)
+			}
+		}
+		if got := s.live.count("body of Secret"); got != seconds+1 {
+			t.Errorf("in second %d it was read %d times", seconds, got)
+		}
+		s.clock.SetTime(s.clock.Now().Add(rememberFor))
 	}
 }
 
