@@ -43,6 +43,7 @@ func targetCacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cac
 			&corev1.Namespace{}:                         {Transform: keepMarks},
 			&certificatesv1.CertificateSigningRequest{}: {Transform: csrapprover.Reduce},
 			&corev1.Node{}:                              {Transform: node.Reduce},
+			&corev1.ServiceAccount{}:                    {Transform: keepAutomount},
 		},
 	}
 	return inNamespaces(options, config.TargetClientConnection.Namespaces)
@@ -85,6 +86,17 @@ func keepMarks(obj any) (any, error) {
 	kept.Annotations = only(namespace.Annotations, highavailability.AnnotationFailureTolerance, highavailability.AnnotationZones,
 		highavailability.AnnotationZonePinning)
 	return kept, nil
+}
+
+// keepAutomount keeps of a ServiceAccount whether its tokens are mounted, for the webhook that mounts projected ones.
+func keepAutomount(obj any) (any, error) {
+	account, ok := obj.(*corev1.ServiceAccount)
+	if !ok {
+		return obj, nil
+	}
+	return &corev1.ServiceAccount{
+		ObjectMeta: identityOf(account.ObjectMeta), AutomountServiceAccountToken: account.AutomountServiceAccountToken,
+	}, nil
 }
 
 // identityOf keeps what tells objects and their versions apart.

@@ -53,23 +53,10 @@ func addProfiles(mgr manager.Manager, config *configv1alpha1.ResourceManagerConf
 // warnOfMissingParts says which parts the configuration enables that this version does not have, so that nobody relies
 // on them.
 func warnOfMissingParts(log logr.Logger, config *configv1alpha1.ResourceManagerConfiguration) {
-	controllers, webhooks := config.Controllers, config.Webhooks
+	controllers := config.Controllers
 	for path, enabled := range map[string]bool{
-		"controllers.istioClusterConfiguration":  controllers.IstioClusterConfiguration.Enabled,
-		"controllers.networkPolicy":              controllers.NetworkPolicy.Enabled,
-		"webhooks.crdDeletionProtection":         webhooks.CRDDeletionProtection.Enabled,
-		"webhooks.extensionValidation":           webhooks.ExtensionValidation.Enabled,
-		"webhooks.kubernetesServiceHost":         webhooks.KubernetesServiceHost.Enabled,
-		"webhooks.systemComponentsConfig":        webhooks.SystemComponentsConfig.Enabled,
-		"webhooks.podKubeAPIServerLoadBalancing": webhooks.PodKubeAPIServerLoadBalancing.Enabled,
-		"webhooks.podSchedulerName":              webhooks.PodSchedulerName.Enabled,
-		"webhooks.podTopologySpreadConstraints":  webhooks.PodTopologySpreadConstraints.Enabled,
-		"webhooks.projectedTokenMount":           webhooks.ProjectedTokenMount.Enabled,
-		"webhooks.nodeAgentAuthorizer":           webhooks.NodeAgentAuthorizer.Enabled,
-		"webhooks.seccompProfile":                webhooks.SeccompProfile.Enabled,
-		"webhooks.vpaInPlaceUpdates":             webhooks.VPAInPlaceUpdates.Enabled,
-		"webhooks.tokenInvalidator":              webhooks.TokenInvalidator.Enabled,
-		"webhooks.endpointSliceHints":            webhooks.EndpointSliceHints.Enabled,
+		"controllers.istioClusterConfiguration": controllers.IstioClusterConfiguration.Enabled,
+		"controllers.networkPolicy":             controllers.NetworkPolicy.Enabled,
 	} {
 		if enabled {
 			log.Error(nil, "The configuration enables a part that this version does not have yet; it is not run", "part", path)

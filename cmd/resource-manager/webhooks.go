@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -17,6 +18,7 @@ import (
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/webhooks"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/certificates"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/nodeagentauthorizer"
 )
 
 // addWebhooks serves the webhooks that are enabled, in every replica.
@@ -31,11 +33,12 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, config *configv1alpha
 	if err != nil {
 		return err
 	}
-	ready, err := webhooks.Register(ctx, server, enabled, webhooks.Facts{
+	ready, err := webhooks.Register(server, enabled, webhooks.Facts{
 		Target: targetCluster.GetClient(), TargetDirect: targetCluster.GetAPIReader(),
 		Source: mgr.GetClient(), SourceDirect: mgr.GetAPIReader(),
-		Config: &config.Webhooks,
-	}, targetCluster.GetCache(), webhooks.NewMetrics(metrics.Registry))
+		Informers: targetCluster.GetCache(), Context: ctx, Config: &config.Webhooks,
+		NodeAgentAuthorizer: func() (http.Handler, error) { return addNodeAgentAuthorizer(mgr, config, targetCluster) },
+	}, webhooks.NewMetrics(metrics.Registry))
 	if err != nil {
 		return err
 	}
@@ -44,6 +47,15 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, config *configv1alpha
 		mgr.AddReadyzCheck("webhook-caches", func(*http.Request) error { return ready() }),
 		mgr.AddReadyzCheck("webhook-server", server.StartedChecker()),
 	)
+}
+
+func addNodeAgentAuthorizer(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, targetCluster cluster.Cluster,
+) (http.Handler, error) {
+	settings := config.Webhooks.NodeAgentAuthorizer
+	return nodeagentauthorizer.AddToManager(mgr, targetCluster, nodeagentauthorizer.Options{
+		MachineNamespace: settings.MachineNamespace, AuthorizeWithSelectors: ptr.Deref(settings.AuthorizeWithSelectors, false),
+		Metrics: nodeagentauthorizer.NewMetrics(metrics.Registry), Log: mgr.GetLogger().WithName("node-agent-authorizer"), Clock: clock.RealClock{},
+	})
 }
 
 // webhookServer returns a server with a certificate that is replaced while it runs.

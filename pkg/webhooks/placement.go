@@ -74,13 +74,21 @@ func managed(requirements ...metav1.LabelSelectorRequirement) func(Placement) *m
 	}
 }
 
-// pods selects Pods that another selector does, without static ones, which a kubelet has started already, and without those of the
-// resource-manager itself, which could not start while no other one runs.
+// pods selects Pods that another selector does, without static ones, which a kubelet has started already.
 func pods(selector func(Placement) *metav1.LabelSelector) func(Placement) *metav1.LabelSelector {
 	return func(p Placement) *metav1.LabelSelector {
 		selected := selector(p).DeepCopy()
-		selected.MatchExpressions = append(selected.MatchExpressions,
-			notIn(labelApp, p.NamePrefix+appName), notIn(labelStaticPod, "true"))
+		selected.MatchExpressions = append(selected.MatchExpressions, notIn(labelStaticPod, "true"))
+		return selected
+	}
+}
+
+// others selects Pods that another selector does, without those of the resource-manager itself: while none runs, they could not start
+// if they had to wait for an answer.
+func others(selector func(Placement) *metav1.LabelSelector) func(Placement) *metav1.LabelSelector {
+	return func(p Placement) *metav1.LabelSelector {
+		selected := selector(p).DeepCopy()
+		selected.MatchExpressions = append(selected.MatchExpressions, notIn(labelApp, p.NamePrefix+appName))
 		return selected
 	}
 }

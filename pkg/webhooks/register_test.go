@@ -70,7 +70,7 @@ func TestNothingIsDecidedBeforeCachesAreFilled(t *testing.T) {
 		admissionregistrationv1.Ignore: {http.StatusServiceUnavailable, "the caches of the webhook test are not filled yet"},
 	} {
 		server, caches := webhook.NewServer(webhook.Options{}), &informers{}
-		ready, err := Register(t.Context(), server, []Webhook{row(policy, allows)}, Facts{}, caches, NewMetrics(prometheus.NewRegistry()))
+		ready, err := Register(server, []Webhook{row(policy, allows)}, Facts{Context: t.Context(), Informers: caches}, NewMetrics(prometheus.NewRegistry()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestNothingIsDecidedBeforeCachesAreFilled(t *testing.T) {
 
 func TestRegisterSaysWhatIsWrong(t *testing.T) {
 	caches := &informers{err: errors.New("no such kind")}
-	_, err := Register(t.Context(), webhook.NewServer(webhook.Options{}), []Webhook{row(admissionregistrationv1.Fail, allows)}, Facts{}, caches, NewMetrics(prometheus.NewRegistry()))
+	_, err := Register(webhook.NewServer(webhook.Options{}), []Webhook{row(admissionregistrationv1.Fail, allows)}, Facts{Context: t.Context(), Informers: caches}, NewMetrics(prometheus.NewRegistry()))
 	if err == nil || err.Error() != "webhook test: cache of *v1.Node: no such kind" {
 		t.Error(err)
 	}
@@ -99,7 +99,7 @@ func TestRegisterSaysWhatIsWrong(t *testing.T) {
 func TestPanic(t *testing.T) {
 	server := webhook.NewServer(webhook.Options{})
 	panics := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { panic("a bug") })
-	if _, err := Register(t.Context(), server, []Webhook{row(admissionregistrationv1.Fail, panics)}, Facts{}, &informers{filled: true}, NewMetrics(prometheus.NewRegistry())); err != nil {
+	if _, err := Register(server, []Webhook{row(admissionregistrationv1.Fail, panics)}, Facts{Context: t.Context(), Informers: &informers{filled: true}}, NewMetrics(prometheus.NewRegistry())); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -14,24 +14,23 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Informers are caches that are filled on demand.
-type Informers interface {
-	cache.Informers
-}
-
 // Register has a server serve webhooks, and the caches that they read filled. The check that it returns fails until these are; an
 // error says which webhook cannot be served.
-func Register(ctx context.Context, server webhook.Server, webhooks []Webhook, facts Facts, informers Informers, metrics *Metrics,
-) (ready func() error, err error) {
+func Register(server webhook.Server, webhooks []Webhook, facts Facts, metrics *Metrics) (ready func() error, err error) {
 	var all []waiting
+	served := map[string]bool{}
 	for _, row := range webhooks {
+		if served[row.Path] {
+			continue // another row has the same handler
+		}
+		served[row.Path] = true
 		handler, err := row.New(facts)
 		if err != nil {
 			return nil, fmt.Errorf("webhook %s: %w", row.Name, err)
 		}
 		caches := waiting{webhook: row.Name}
 		for _, object := range row.Reads {
-			informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+			informer, err := facts.Informers.GetInformer(facts.Context, object, cache.BlockUntilSynced(false))
 			if err != nil {
 				return nil, fmt.Errorf("webhook %s: cache of %T: %w", row.Name, object, err)
 			}

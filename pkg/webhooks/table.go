@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"net/http"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -23,7 +24,14 @@ var (
 
 // Table returns all webhooks: names, paths, rules and selectors are those of gardener-resource-manager.
 func Table() []Webhook {
-	return []Webhook{highAvailability()}
+	return slices.Concat(
+		[]Webhook{
+			projectedTokenMount(), highAvailability(), podSchedulerName(), seccompProfile(), kubernetesServiceHost(),
+			podKubeAPIServerLoadBalancing(), systemComponentsConfig(), podTopologySpreadConstraints(), vpaInPlaceUpdates(),
+			endpointSliceHints(), tokenInvalidator(),
+		},
+		deletionProtection(), extensionValidation(), []Webhook{nodeAgentAuthorizer()},
+	)
 }
 
 func highAvailability() Webhook {

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +37,54 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s is not enabled by webhooks.%s.enabled", row.Name, row.Setting)
 		}
 	}
+}
+
+// TestDocumentation compares the table of the documentation with this one. UPDATE=true writes it.
+func TestDocumentation(t *testing.T) {
+	const path, begin, end = "../../docs/webhooks.md", "<!-- begin of the table -->\n", "<!-- end of the table -->"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(page), begin)
+	_, after, found := strings.Cut(rest, end)
+	if !found {
+		t.Fatalf("%s has no place for the table", path)
+	}
+	want := before + begin + documentation() + end + after
+	if os.Getenv("UPDATE") == "true" {
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(page) != want {
+		t.Errorf("the table of %s is not up to date: run UPDATE=true go test ./pkg/webhooks", path)
+	}
+}
+
+// documentation returns the table in Markdown.
+func documentation() string {
+	var text strings.Builder
+	text.WriteString("\n| webhook | `webhooks.` | path | called for | if nobody answers |\n|---|---|---|---|---|\n")
+	for _, row := range Table() {
+		calledFor, otherwise := "SubjectAccessReviews", "as the API server is told"
+		if row.Calls != nil {
+			var rules []string
+			for _, rule := range row.Calls.Rules {
+				operations := make([]string, 0, len(rule.Operations))
+				for _, operation := range rule.Operations {
+					operations = append(operations, strings.ToLower(string(operation)))
+				}
+				rules = append(rules, fmt.Sprintf("%s of %s (`%s`)", strings.Join(operations, ", "), strings.Join(rule.Resources, ", "),
+					strings.TrimPrefix(rule.APIGroups[0]+"/"+rule.APIVersions[0], "/")))
+			}
+			calledFor, otherwise = strings.Join(rules, "; "), fmt.Sprintf("`%s` after %d s. %s", row.Calls.FailurePolicy, row.Calls.TimeoutSeconds, row.Calls.FailureReason)
+		}
+		if row.SeedOnly {
+			calledFor += "; in seeds only"
+		}
+		fmt.Fprintf(&text, "| **%s** %s | `%s` | `%s` | %s | %s |\n", row.Name, row.Does, row.Setting, row.Path, calledFor, otherwise)
+	}
+	return text.String() + "\n"
 }
 
 // TestConfigurations compares the configurations of all webhooks with those in testdata, which UPDATE=true writes.

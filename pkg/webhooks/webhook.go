@@ -3,10 +3,12 @@
 package webhooks
 
 import (
+	"context"
 	"net/http"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
@@ -77,6 +79,11 @@ type Facts struct {
 	Target, TargetDirect client.Reader
 	// Source reads caches of the source cluster, and SourceDirect its API server.
 	Source, SourceDirect client.Reader
+	// Informers fill the caches of the target cluster, until Context ends.
+	Informers cache.Informers
+	Context   context.Context //nolint:containedctx // it is that of the process, for what goes on after New has returned
+	// NodeAgentAuthorizer makes the handler of that name, which has caches of its own.
+	NodeAgentAuthorizer func() (http.Handler, error)
 	// Config holds the settings of all webhooks.
 	Config *configv1alpha1.WebhooksConfiguration
 }
