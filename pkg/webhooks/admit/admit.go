@@ -33,18 +33,11 @@ func Mutating[T client.Object](newObject func() T, mutate Mutation[T]) admission
 		if err := json.Unmarshal(request.Object.Raw, object); err != nil {
 			return malformed(request, err)
 		}
-		before, err := json.Marshal(object)
-		if err != nil {
-			return answer(request, err)
-		}
+		before := object.DeepCopyObject()
 		if err := mutate(ctx, request, object); err != nil {
 			return answer(request, err)
 		}
-		after, err := json.Marshal(object)
-		if err != nil {
-			return answer(request, err)
-		}
-		patch, err := difference(request.Object.Raw, before, after)
+		patch, err := difference(request.Object.Raw, before, object)
 		if err != nil {
 			return answer(request, err)
 		}

@@ -2,80 +2,115 @@ package admit
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// The operations of patches (RFC 6902).
+const (
+	operationAdd     = "add"
+	operationReplace = "replace"
+	operationRemove  = "remove"
 )
 
 // difference returns the patch that does to raw, the object as it was sent, what was done to before, the same object in the form of a
 // type, to get after. What the type does not know stays as it was sent.
-func difference(raw, before, after []byte) ([]jsonpatch.Operation, error) {
-	var sent, old, changed any
-	for text, value := range map[*[]byte]*any{&raw: &sent, &before: &old, &after: &changed} {
-		if err := json.Unmarshal(*text, value); err != nil {
-			return nil, fmt.Errorf("find what has changed: %w", err)
-		}
+func difference(raw []byte, before, after any) ([]jsonpatch.Operation, error) {
+	if reflect.DeepEqual(before, after) {
+		return nil, nil
 	}
-	result, err := json.Marshal(redo(sent, old, changed))
-	if err != nil {
-		return nil, fmt.Errorf("encode the changed object: %w", err)
+	var sent map[string]any
+	if err := json.Unmarshal(raw, &sent); err != nil {
+		return nil, fmt.Errorf("find what has changed: %w", err)
 	}
-	patch, err := jsonpatch.CreatePatch(raw, result)
+	old, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
 	if err != nil {
 		return nil, fmt.Errorf("find what has changed: %w", err)
 	}
-	return patch, nil
+	changed, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
+	if err != nil {
+		return nil, fmt.Errorf("find what has changed: %w", err)
+	}
+	return fields(nil, "", sent, old, changed), nil
 }
 
-// redo does to what was sent what makes new of old. A list whose elements cannot be paired, as one of them is gone, is replaced.
-func redo(sent, old, changed any) any {
-	if reflect.DeepEqual(old, changed) {
-		return sent
-	}
+// values adds to a patch what makes changed of old, at a path at which something was sent.
+func values(patch []jsonpatch.Operation, path string, sent, old, changed any) []jsonpatch.Operation {
 	switch changed := changed.(type) {
 	case map[string]any:
-		old, is := old.(map[string]any)
-		if !is {
-			return changed
+		object, isObject := sent.(map[string]any)
+		if before, is := old.(map[string]any); is && isObject {
+			return fields(patch, path, object, before, changed)
 		}
-		fields, is := sent.(map[string]any)
-		if !is {
-			fields = map[string]any{} // the type has a field where nothing was sent
-		}
-		return redoFields(fields, old, changed)
 	case []any:
-		old, _ := old.([]any)
-		elements, is := sent.([]any)
-		if !is || len(elements) != len(old) || len(changed) < len(old) {
-			return changed
+		elements, isList := sent.([]any)
+		if before, is := old.([]any); is && isList && len(elements) == len(before) && len(changed) >= len(before) {
+			return elementsOf(patch, path, elements, before, changed)
 		}
-		result := make([]any, 0, len(changed))
-		for i := range old {
-			result = append(result, redo(elements[i], old[i], changed[i]))
-		}
-		return append(result, changed[len(old):]...)
-	default:
-		return changed
 	}
+	if reflect.DeepEqual(old, changed) {
+		return patch
+	}
+	// A list whose elements cannot be paired, as one of them is gone, is replaced.
+	return append(patch, jsonpatch.NewOperation(operationReplace, path, put(old, changed)))
 }
 
-func redoFields(sent, old, changed map[string]any) map[string]any {
-	result := make(map[string]any, len(sent))
-	for key, value := range sent {
-		if _, kept := changed[key]; kept || !has(old, key) {
-			result[key] = value
+func fields(patch []jsonpatch.Operation, path string, sent, old, changed map[string]any) []jsonpatch.Operation {
+	for _, key := range slices.Sorted(maps.Keys(old)) {
+		_, kept := changed[key]
+		if _, found := sent[key]; found && !kept {
+			patch = append(patch, jsonpatch.NewOperation(operationRemove, below(path, key), nil))
 		}
 	}
-	for key, value := range changed {
-		if !has(old, key) || !reflect.DeepEqual(old[key], value) {
-			result[key] = redo(sent[key], old[key], value)
+	for _, key := range slices.Sorted(maps.Keys(changed)) {
+		now, found := sent[key]
+		before, had := old[key]
+		switch {
+		case found:
+			patch = values(patch, below(path, key), now, before, changed[key])
+		case !had || !reflect.DeepEqual(before, changed[key]):
+			// The type may have the field where nothing was sent: what the mutation has put there is all there is.
+			patch = append(patch, jsonpatch.NewOperation(operationAdd, below(path, key), put(before, changed[key])))
+		}
+	}
+	return patch
+}
+
+func elementsOf(patch []jsonpatch.Operation, path string, sent, old, changed []any) []jsonpatch.Operation {
+	for i := range old {
+		patch = values(patch, below(path, strconv.Itoa(i)), sent[i], old[i], changed[i])
+	}
+	for i := len(old); i < len(changed); i++ {
+		patch = append(patch, jsonpatch.NewOperation(operationAdd, below(path, strconv.Itoa(i)), changed[i]))
+	}
+	return patch
+}
+
+// put returns a value without the fields that it had before: those that the type has although they are empty.
+func put(before, value any) any {
+	old, isObject := before.(map[string]any)
+	changed, is := value.(map[string]any)
+	if !is || !isObject {
+		return value
+	}
+	result := map[string]any{}
+	for key, one := range changed {
+		if earlier, had := old[key]; !had || !reflect.DeepEqual(earlier, one) {
+			result[key] = put(earlier, one)
 		}
 	}
 	return result
 }
 
-func has(fields map[string]any, key string) bool {
-	_, found := fields[key]
-	return found
-}
+// escape writes a key as a part of a path (RFC 6901).
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
+
+// below returns the path of a field or element.
+func below(path, key string) string { return path + "/" + escape.Replace(key) }

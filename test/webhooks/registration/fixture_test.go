@@ -114,3 +114,7 @@ func (f *fixture) namespace(annotations map[string]string) string {
 	})
 	return namespace.Name
 }
+
+func namespaceOf(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
