@@ -56,7 +56,6 @@ func warnOfMissingParts(log logr.Logger, config *configv1alpha1.ResourceManagerC
 	controllers := config.Controllers
 	for path, enabled := range map[string]bool{
 		"controllers.istioClusterConfiguration": controllers.IstioClusterConfiguration.Enabled,
-		"controllers.networkPolicy":             controllers.NetworkPolicy.Enabled,
 	} {
 		if enabled {
 			log.Error(nil, "The configuration enables a part that this version does not have yet; it is not run", "part", path)

@@ -148,6 +148,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *configv1al
 		addWebhooks(ctx, mgr, config, targetCluster, targetConfig),
 		addTokenInvalidator(ctx, mgr, config, targetConfig, targetCluster),
 		addCSRApprover(mgr, config, targetCluster),
+		addNetworkPolicies(ctx, mgr, config, targetCluster, objects),
 	)
 }
 

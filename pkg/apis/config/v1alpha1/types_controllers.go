@@ -141,6 +141,11 @@ type NetworkPolicyConfiguration struct {
 	// Ingresses name. Default: nil.
 	// +optional
 	IngressControllerSelector *IngressControllerSelector `json:"ingressControllerSelector,omitempty"`
+	// OnlyWhilePodsExist has policies that matter to Pods with a certain label only while there are such Pods in their
+	// namespace, as newer versions of gardener-resource-manager do. Pods are watched for that. Default: false.
+	// Trellis adds this field.
+	// +optional
+	OnlyWhilePodsExist bool `json:"onlyWhilePodsExist,omitempty"`
 }
 
 // IngressControllerSelector selects the pods of an ingress controller.

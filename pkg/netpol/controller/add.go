@@ -1,0 +1,209 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// AddToManager registers the controller. Its cache is started by the manager, in the leader alone.
+func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager) error {
+	if err := addIndexes(ctx, r.Cache, r.Options); err != nil {
+		return err
+	}
+	if err := mgr.Add(leaderCache{r.Cache}); err != nil {
+		return err
+	}
+	b := builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		WatchesRawSource(source.Kind(r.Cache, &corev1.Service{}, onChange(servicesDiffer, r.ofService))).
+		WatchesRawSource(source.Kind(r.Cache, &corev1.Namespace{}, onChange(namespacesDiffer, r.ofNamespace))).
+		WatchesRawSource(source.Kind(r.Cache, &networkingv1.NetworkPolicy{}, r.onPolicy())).
+		WatchesRawSource(source.Func(func(ctx context.Context, q queue) error {
+			return r.istio.start(ctx, func(services ...types.NamespacedName) { enqueue(q, services...) }, r.withGatewayPolicies)
+		})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Options.ConcurrentSyncs})
+	if r.Options.Config.IngressController != nil {
+		b = b.WatchesRawSource(source.Kind(r.Cache, &networkingv1.Ingress{}, onChange(ingressesDiffer, r.ofIngress)))
+	}
+	if r.Options.OnlyWhilePodsExist {
+		b = b.WatchesRawSource(source.Kind(r.Cache, podMetadata(), onChange(podsDiffer, r.ofPod)))
+	}
+	return b.Complete(r)
+}
+
+// leaderCache is a cache that runs in the leader alone: nobody else needs it.
+type leaderCache struct{ cache.Cache }
+
+// NeedLeaderElection tells the manager that.
+func (leaderCache) NeedLeaderElection() bool { return true }
+
+func enqueue(q queue, services ...types.NamespacedName) {
+	for _, service := range services {
+		q.Add(reconcile.Request{NamespacedName: service})
+	}
+}
+
+// onChange has the Services looked at that an object affects, or affected before it changed. Resyncs count as changes.
+func onChange[T client.Object](differ func(before, after T) bool, affected func(context.Context, T) []types.NamespacedName,
+) handler.TypedEventHandler[T, reconcile.Request] {
+	return handler.TypedFuncs[T, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q queue) {
+			enqueue(q, affected(ctx, e.Object)...)
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
+			if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() || differ(e.ObjectOld, e.ObjectNew) {
+				enqueue(q, affected(ctx, e.ObjectOld)...)
+				enqueue(q, affected(ctx, e.ObjectNew)...)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q queue) {
+			enqueue(q, affected(ctx, e.Object)...)
+		},
+	}
+}
+
+// Reduced objects have nothing but what matters, so that all of it is compared.
+
+func servicesDiffer(before, after *corev1.Service) bool {
+	return before.UID != after.UID || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		!maps.Equal(before.Annotations, after.Annotations) || !equality.Semantic.DeepEqual(before.Spec, after.Spec)
+}
+
+func namespacesDiffer(before, after *corev1.Namespace) bool {
+	return before.UID != after.UID || isTerminating(before) != isTerminating(after) || !maps.Equal(before.Labels, after.Labels)
+}
+
+func ingressesDiffer(before, after *networkingv1.Ingress) bool {
+	return before.UID != after.UID || !equality.Semantic.DeepEqual(before.Spec, after.Spec)
+}
+
+func podsDiffer(before, after *metav1.PartialObjectMetadata) bool {
+	return !maps.Equal(before.Labels, after.Labels)
+}
+
+func (r *Reconciler) ofService(_ context.Context, service *corev1.Service) []types.NamespacedName {
+	return []types.NamespacedName{keyOf(service)}
+}
+
+// ofNamespace returns the Services that a namespace matters to: those in it, those that select it, those with policies in it or for
+// Pods in it, and, if it is that of the ingress controller, those that Ingresses expose.
+func (r *Reconciler) ofNamespace(ctx context.Context, namespace *corev1.Namespace) []types.NamespacedName {
+	services := r.services(ctx, client.InNamespace(namespace.Name))
+	for _, bucket := range bucketsFor(namespace) {
+		services = append(services, r.services(ctx, lookup(indexLabels, bucket, "")...)...)
+	}
+	services = append(services, r.withPolicies(ctx, client.InNamespace(namespace.Name))...)
+	if controller := r.Options.Config.IngressController; controller != nil && controller.Namespace == namespace.Name {
+		var list networkingv1.IngressList
+		if r.listed(ctx, &list) {
+			for i := range list.Items {
+				services = append(services, r.ofIngress(ctx, &list.Items[i])...)
+			}
+		}
+	}
+	return services
+}
+
+func (r *Reconciler) ofIngress(_ context.Context, ingress *networkingv1.Ingress) []types.NamespacedName {
+	var services []types.NamespacedName
+	for _, name := range backendNames(ingress) {
+		services = append(services, types.NamespacedName{Namespace: ingress.Namespace, Name: name})
+	}
+	return services
+}
+
+// ofPod returns the Services that a Pod's labels name.
+func (r *Reconciler) ofPod(ctx context.Context, pod *metav1.PartialObjectMetadata) []types.NamespacedName {
+	var services []types.NamespacedName
+	for key := range pod.Labels {
+		services = append(services, r.services(ctx, lookup(indexKeys, key, "")...)...)
+	}
+	return services
+}
+
+// onPolicy has the Service of a policy looked at, unless the event shows what was just written.
+func (r *Reconciler) onPolicy() handler.TypedEventHandler[*networkingv1.NetworkPolicy, reconcile.Request] {
+	type policy = *networkingv1.NetworkPolicy
+	return handler.TypedFuncs[policy, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[policy], q queue) {
+			if !r.writes.seen(e.Object) {
+				enqueue(q, serviceOf(e.Object))
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[policy], q queue) {
+			before, after := serviceOf(e.ObjectOld), serviceOf(e.ObjectNew)
+			own := r.writes.seen(e.ObjectNew)
+			if before != after {
+				enqueue(q, before)
+			}
+			if !own && (before != after || e.ObjectOld.UID != e.ObjectNew.UID ||
+				e.ObjectOld.Annotations[keptDigest] != e.ObjectNew.Annotations[keptDigest]) {
+				enqueue(q, after)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[policy], q queue) {
+			r.writes.seen(e.Object)
+			enqueue(q, serviceOf(e.Object))
+		},
+	}
+}
+
+// services returns the names of Services of the cache.
+func (r *Reconciler) services(ctx context.Context, options ...client.ListOption) []types.NamespacedName {
+	var list corev1.ServiceList
+	if !r.listed(ctx, &list, options...) {
+		return nil
+	}
+	names := make([]types.NamespacedName, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, keyOf(&list.Items[i]))
+	}
+	return names
+}
+
+// withPolicies returns the Services of some policies.
+func (r *Reconciler) withPolicies(ctx context.Context, options ...client.ListOption) []types.NamespacedName {
+	var list networkingv1.NetworkPolicyList
+	if !r.listed(ctx, &list, options...) {
+		return nil
+	}
+	names := make([]types.NamespacedName, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, serviceOf(&list.Items[i]))
+	}
+	slices.SortFunc(names, compareNames)
+	return slices.Compact(names)
+}
+
+func (r *Reconciler) withGatewayPolicies(ctx context.Context) []types.NamespacedName {
+	return r.withPolicies(ctx, lookup(indexForGateways, "true", "")...)
+}
+
+// listed lists from the cache, which only fails if a namespace is not overseen, or at the end.
+func (r *Reconciler) listed(ctx context.Context, list client.ObjectList, options ...client.ListOption) bool {
+	err := r.Cache.List(ctx, list, options...)
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("Cannot look up which Services an event affects", "reason", err.Error())
+	}
+	return err == nil
+}

@@ -1,0 +1,150 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/netpol"
+)
+
+// Names of indexes of the cache.
+const (
+	// indexLabels has Namespaces by their labels, and Services by labels that a namespace must have to be selected: see bucketsOf.
+	indexLabels = "labels"
+	// indexKeys has Services by the labels of Pods that talk to them, and Pods by these labels.
+	indexKeys = "keys"
+	// indexService has NetworkPolicies by the Service in their labels, Ingresses by the Services that they expose.
+	indexService = "service"
+	// indexForGateways has the NetworkPolicies that are for gateways.
+	indexForGateways = "gateways"
+)
+
+// everything is the bucket of selectors that ask for no label, and so of every namespace.
+const everything = "*"
+
+// bucketsOf returns labels of which a namespace must have one to be selected: as "<key>=<value>", "<key>" for any value, or everything.
+func bucketsOf(selector labels.Selector) []string {
+	requirements, selectable := selector.Requirements()
+	if !selectable {
+		return nil
+	}
+	best := []string{everything}
+	for _, requirement := range requirements {
+		var buckets []string
+		switch requirement.Operator() {
+		case selection.In, selection.Equals, selection.DoubleEquals:
+			for value := range requirement.Values() {
+				buckets = append(buckets, requirement.Key()+"="+value)
+			}
+		case selection.Exists:
+			buckets = []string{requirement.Key()}
+		default:
+			continue
+		}
+		if best[0] == everything || len(buckets) < len(best) {
+			best = buckets
+		}
+	}
+	return best
+}
+
+// bucketsFor returns the buckets of the selectors that a namespace may match.
+func bucketsFor(namespace *corev1.Namespace) []string {
+	buckets := []string{everything}
+	for key, value := range namespace.Labels {
+		buckets = append(buckets, key, key+"="+value)
+	}
+	return buckets
+}
+
+// addIndexes adds all indexes to the cache.
+func addIndexes(ctx context.Context, c cache.Cache, options Options) error {
+	type index struct {
+		object client.Object
+		name   string
+		values client.IndexerFunc
+	}
+	indexes := []index{
+		{&corev1.Namespace{}, indexLabels, func(o client.Object) []string {
+			return each(o, bucketsFor)
+		}},
+		{&corev1.Service{}, indexLabels, func(o client.Object) []string { return each(o, selectorBuckets) }},
+		{&networkingv1.NetworkPolicy{}, indexService, func(o client.Object) []string {
+			return each(o, func(policy *networkingv1.NetworkPolicy) []string { return []string{policy.Annotations[keptService]} })
+		}},
+		{&networkingv1.NetworkPolicy{}, indexForGateways, func(o client.Object) []string {
+			return each(o, func(policy *networkingv1.NetworkPolicy) []string {
+				return []string{strconv.FormatBool(existingOf(policy).ForGateways)}
+			})
+		}},
+	}
+	if options.Config.IngressController != nil {
+		indexes = append(indexes, index{&networkingv1.Ingress{}, indexService, func(o client.Object) []string { return each(o, backendNames) }})
+	}
+	if options.OnlyWhilePodsExist {
+		indexes = append(indexes,
+			index{&corev1.Service{}, indexKeys, func(o client.Object) []string {
+				return each(o, func(service *corev1.Service) []string { return netpol.Read(service).Keys() })
+			}},
+			index{podMetadata(), indexKeys, keysOf})
+	}
+	for _, one := range indexes {
+		if err := c.IndexField(ctx, one.object, one.name, one.values); err != nil {
+			return fmt.Errorf("index %T by %s: %w", one.object, one.name, err)
+		}
+	}
+	return nil
+}
+
+func each[T client.Object](object client.Object, values func(T) []string) []string {
+	typed, ok := object.(T)
+	if !ok {
+		return nil
+	}
+	return values(typed)
+}
+
+func selectorBuckets(service *corev1.Service) []string {
+	var buckets []string
+	for _, selector := range netpol.Read(service).Selectors {
+		buckets = append(buckets, bucketsOf(selector)...)
+	}
+	slices.Sort(buckets)
+	return slices.Compact(buckets)
+}
+
+// keysOf returns the keys of a Pod's labels that say whom it talks to.
+func keysOf(pod client.Object) []string {
+	keys := make([]string, 0, len(pod.GetLabels()))
+	for key := range pod.GetLabels() {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// backendNames returns the names of the Services that an Ingress exposes.
+func backendNames(ingress *networkingv1.Ingress) []string {
+	var names []string
+	for _, backend := range netpol.Backends(ingress) {
+		names = append(names, backend.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// lookup returns the objects of a list type that an index has for a value, in a namespace or, if that is empty, in all.
+func lookup(index, value, namespace string) []client.ListOption {
+	return []client.ListOption{client.MatchingFields{index: value}, client.InNamespace(namespace)}
+}
+
+func keyOf(object client.Object) types.NamespacedName { return client.ObjectKeyFromObject(object) }

@@ -1,0 +1,90 @@
+package controller
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trellis-k8s/trellis/pkg/netpol"
+)
+
+// change is a policy that has to be written; one of its fields may be nil.
+type change struct {
+	// desired is nil if the policy is to be deleted.
+	desired *networkingv1.NetworkPolicy
+	// present is the reduced policy in the cluster; nil if there is none.
+	present *networkingv1.NetworkPolicy
+}
+
+func (c change) key() types.NamespacedName {
+	if c.desired != nil {
+		return keyOf(c.desired)
+	}
+	return keyOf(c.present)
+}
+
+// todo is what has to be done for a Service.
+type todo struct {
+	changes []change
+	// wait is how long changes are put off that somebody keeps undoing; 0 if none is.
+	wait time.Duration
+}
+
+// again returns after what time the Service has to be looked at again; 0 for never.
+func (t todo) again() time.Duration {
+	switch {
+	case t.wait > 0 && len(t.changes) > 0:
+		return min(t.wait, secondLook)
+	case len(t.changes) > 0:
+		return secondLook
+	}
+	return t.wait
+}
+
+// differences returns what has to be written so that the policies in the cluster are those that are desired, deletions last.
+func differences(result *netpol.Result, existing map[types.NamespacedName]*networkingv1.NetworkPolicy) []change {
+	var changes, deletions []change
+	desired := make(map[types.NamespacedName]bool, len(result.Policies))
+	for _, policy := range result.Policies {
+		key := keyOf(policy)
+		desired[key] = true
+		if present := existing[key]; present == nil || present.Annotations[keptDigest] != netpol.Digest(policy) {
+			changes = append(changes, change{desired: policy, present: present})
+		}
+	}
+	for key, present := range existing {
+		if !desired[key] && !result.Keeps(key.Namespace, key.Name) && present.DeletionTimestamp == nil {
+			deletions = append(deletions, change{present: present})
+		}
+	}
+	slices.SortFunc(deletions, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.present.Namespace, b.present.Namespace), cmp.Compare(a.present.Name, b.present.Name))
+	})
+	return append(changes, deletions...)
+}
+
+// plan returns what is to be done now.
+func (r *Reconciler) plan(result *netpol.Result, existing map[types.NamespacedName]*networkingv1.NetworkPolicy) todo {
+	var plan todo
+	now := r.Clock.Now()
+	for _, one := range differences(result, existing) {
+		wait := r.brake.wait(one.key(), digestOf(one.desired), now)
+		if wait == 0 {
+			plan.changes = append(plan.changes, one)
+		} else if plan.wait == 0 || wait < plan.wait {
+			plan.wait = wait
+		}
+	}
+	return plan
+}
+
+// digestOf returns the digest of what is desired; empty if a policy is to be deleted.
+func digestOf(desired *networkingv1.NetworkPolicy) string {
+	if desired == nil {
+		return ""
+	}
+	return netpol.Digest(desired)
+}

@@ -1,0 +1,119 @@
+// Package controller makes the NetworkPolicies of the target cluster be what package netpol says.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	networkingv1client "k8s.io/client-go/kubernetes/typed/networking/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trellis-k8s/trellis/pkg/netpol"
+)
+
+// ControllerName names the controller in logs and metrics.
+const ControllerName = "network-policy"
+
+const (
+	// requestTimeout bounds every request.
+	requestTimeout = 30 * time.Second
+	// secondLook is how long after a write a Service is looked at again: in case the watches never showed what became of it.
+	secondLook = writesMemory + 5*time.Second
+)
+
+// Options are the settings of the controller.
+type Options struct {
+	// Config is what decides about policies.
+	Config netpol.Config
+	// OnlyWhilePodsExist has policies between Pods only while there are Pods with the label that they are for.
+	OnlyWhilePodsExist bool
+	// Namespaces are those of the target cluster that are watched and written to; empty for all.
+	Namespaces []string
+	// ConcurrentSyncs is how many Services are worked on at a time.
+	ConcurrentSyncs int
+}
+
+// Reconciler makes the NetworkPolicies of a Service be what it asks for.
+type Reconciler struct {
+	// Cache is that of NewCache.
+	Cache cache.Cache
+	// Policies writes NetworkPolicies of the target cluster.
+	Policies networkingv1client.NetworkPoliciesGetter
+	// Dynamic, Metadata and Kinds read the objects of Istio, if there are any.
+	Dynamic  dynamic.Interface
+	Metadata metadata.Interface
+	Kinds    Kinds
+	// Recorder writes Events of the target cluster.
+	Recorder events.EventRecorder
+	// Metrics count what is done; nil for none.
+	Metrics *Metrics
+	Clock   clock.Clock
+	Options Options
+
+	istio  *istio
+	writes *writes
+	brake  *brake
+	told   *told
+}
+
+// NewReconciler completes a reconciler whose exported fields are set.
+func NewReconciler(r Reconciler) *Reconciler {
+	r.writes, r.brake, r.told = newWrites(), newBrake(), newTold()
+	r.istio = newIstio(r.Dynamic, r.Metadata, r.Kinds, r.Options.Namespaces)
+	return &r
+}
+
+// Reconcile creates, changes and deletes the policies of a Service, which need not exist any more.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	existing, err := r.existing(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	service, result, err := r.desired(ctx, request.NamespacedName, existing)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	todo := r.plan(result, existing)
+	failures := r.write(ctx, todo)
+	r.tell(service, request.NamespacedName, result.Problems)
+	if err := summarize(failures); err != nil {
+		return reconcile.Result{}, fmt.Errorf("policies of Service %s: %w", request.NamespacedName, err)
+	}
+	return reconcile.Result{RequeueAfter: todo.again()}, nil
+}
+
+// existing returns the policies with the labels of a Service, by the cache and by what was written since.
+func (r *Reconciler) existing(ctx context.Context, service types.NamespacedName) (map[types.NamespacedName]*networkingv1.NetworkPolicy, error) {
+	var list networkingv1.NetworkPolicyList
+	if err := r.Cache.List(ctx, &list, lookup(indexService, service.String(), "")...); err != nil {
+		return nil, fmt.Errorf("look up the policies of Service %s: %w", service, err)
+	}
+	existing := make(map[types.NamespacedName]*networkingv1.NetworkPolicy, len(list.Items))
+	for i := range list.Items {
+		existing[keyOf(&list.Items[i])] = &list.Items[i]
+	}
+	r.writes.overlay(service, existing, r.Clock.Now())
+	return existing, nil
+}
+
+// summarize joins errors. They are tried again, unless the API server refuses what is asked for.
+func summarize(failures []error) error {
+	if len(failures) == 0 {
+		return nil
+	}
+	err := errors.Join(failures...)
+	if slices.ContainsFunc(failures, func(failure error) bool { return !isRefused(failure) }) {
+		return err
+	}
+	return reconcile.TerminalError(err)
+}

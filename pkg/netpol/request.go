@@ -1,0 +1,229 @@
+package netpol
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Reasons of problems.
+const (
+	ReasonInvalidAnnotation = "InvalidAnnotation"
+	ReasonInvalidService    = "InvalidService"
+	ReasonMatchesAll        = "NamespaceSelectorMatchesAll"
+	ReasonKeyTooLong        = "PodLabelSelectorKeyTooLong"
+	ReasonKeysTooLong       = "PodLabelSelectorKeysTooLong"
+	ReasonIngressPort       = "IngressPortNotFound"
+	ReasonGateway           = "GatewayNotUsable"
+)
+
+// Problem is what the owner of a Service should know.
+type Problem struct {
+	// Reason is a word in CamelCase.
+	Reason string
+	// Message says what is wrong, where, and what to do.
+	Message string
+}
+
+// Request is what a Service asks for by itself: its ports and annotations, checked.
+type Request struct {
+	service  types.NamespacedName
+	selector metav1.LabelSelector
+	// servicePorts are those of the Service, in its order, without the ones that are wrong.
+	servicePorts []servicePort
+	// aliases are those of from-<alias>-allowed-ports, in the order of their names.
+	aliases []alias
+	// world has what everybody may talk to; nil if the Service does not say so.
+	world *[]Port
+	// Selectors select the other namespaces whose Pods may talk to the Service, OR-ed.
+	Selectors []labels.Selector
+	// namespace is what stands for the Service's namespace in labels of Pods of other namespaces.
+	namespace string
+	// unreadable is what is not known since an annotation is wrong.
+	unreadable unreadable
+	// problems are in the order of what they are about.
+	problems []Problem
+	// qualifies is set if the Service can have policies at all.
+	qualifies bool
+}
+
+// servicePort is a port of a Service.
+type servicePort struct {
+	name   string
+	number int32
+	// target is the port of the Pods.
+	target Port
+}
+
+type alias struct {
+	name  string
+	ports []Port
+}
+
+// unreadable are the annotations that are wrong. What was made from them before is kept.
+type unreadable struct {
+	selectors, namespace, world bool
+	aliases                     []string
+}
+
+// Read reads what a Service asks for.
+func Read(service *corev1.Service) *Request {
+	r := &Request{
+		service:   types.NamespacedName{Namespace: service.Namespace, Name: service.Name},
+		selector:  metav1.LabelSelector{MatchLabels: service.Spec.Selector},
+		namespace: service.Namespace,
+		// An empty selector would select all Pods of the namespace.
+		qualifies: service.DeletionTimestamp == nil && len(service.Spec.Selector) > 0,
+	}
+	if !r.qualifies {
+		return r
+	}
+	if texts := validation.IsValidLabelValue(service.Name); len(texts) > 0 {
+		r.qualifies = false
+		r.complain(ReasonInvalidService, "The name of the Service cannot be the value of a label: %s. It gets no policies.", strings.Join(texts, "; "))
+		return r
+	}
+	r.readPorts(service.Spec.Ports)
+	r.readNamespaces(service.Annotations)
+	for _, key := range slices.Sorted(maps.Keys(service.Annotations)) {
+		if strings.HasPrefix(key, annotationAliasPrefix) {
+			r.readFrom(key, service.Annotations[key])
+		}
+	}
+	return r
+}
+
+func (r *Request) complain(reason, format string, values ...any) {
+	r.problems = append(r.problems, Problem{Reason: reason, Message: fmt.Sprintf(format, values...)})
+}
+
+func (r *Request) complainOf(annotation string, err error, consequence string) {
+	r.complain(ReasonInvalidAnnotation, "Annotation %s: %s. %s", annotation, err, consequence)
+}
+
+func (r *Request) readPorts(ports []corev1.ServicePort) {
+	for _, port := range ports {
+		target, err := targetOf(port)
+		if err != nil {
+			r.complain(ReasonInvalidService, "Port %d of the Service gets no policies: %s.", port.Port, err)
+			continue
+		}
+		r.servicePorts = append(r.servicePorts, servicePort{name: port.Name, number: port.Port, target: target})
+	}
+}
+
+// readNamespaces reads the annotations about Pods of other namespaces.
+func (r *Request) readNamespaces(annotations map[string]string) {
+	if text, found := annotations[AnnotationNamespaceSelectors]; found {
+		selectors, err := readSelectors(text)
+		if err != nil {
+			r.unreadable.selectors = true
+			r.complainOf(AnnotationNamespaceSelectors, err, "No namespace is added or removed until that is mended.")
+		}
+		r.Selectors = selectors
+		if slices.ContainsFunc(selectors, labels.Selector.Empty) {
+			r.complain(ReasonMatchesAll, "Annotation %s has a selector that matches every namespace: there are policies for each.", AnnotationNamespaceSelectors)
+		}
+	}
+	if text, found := annotations[AnnotationNamespaceAlias]; found {
+		r.namespace = text
+		if texts := validation.IsQualifiedName(domain + shorten("to-"+text+"-x", maxLabelName)); len(texts) > 0 {
+			r.unreadable.namespace = true
+			r.complainOf(AnnotationNamespaceAlias, fmt.Errorf("%q cannot be part of a label's key", text),
+				"Policies for other namespaces stay as they are until that is mended.")
+		}
+	}
+}
+
+// readFrom reads an annotation whose key begins like from-<alias>-allowed-ports and from-world-to-ports.
+func (r *Request) readFrom(key, text string) {
+	if key == AnnotationFromWorld {
+		ports, err := readPorts(text)
+		if err != nil {
+			r.unreadable.world = true
+			r.complainOf(key, err, "What it allowed before stays allowed until that is mended.")
+			return
+		}
+		r.world = &ports
+		return
+	}
+	name, isAlias := strings.CutSuffix(strings.TrimPrefix(key, annotationAliasPrefix), annotationAliasSuffix)
+	if !isAlias {
+		if strings.Contains(key, annotationAliasSuffix) {
+			r.complainOf(key, fmt.Errorf("the key must end with %s", annotationAliasSuffix), "It has no effect.")
+		}
+		return
+	}
+	if err := checkAlias(name); err != nil {
+		r.complainOf(key, err, "It has no effect.")
+		return
+	}
+	ports, err := readPorts(text)
+	if err != nil {
+		r.unreadable.aliases = append(r.unreadable.aliases, name)
+		r.complainOf(key, err, "What it allowed before stays allowed until that is mended.")
+		return
+	}
+	slices.SortFunc(ports, comparePorts)
+	r.aliases = append(r.aliases, alias{name: name, ports: ports})
+}
+
+func checkAlias(name string) error {
+	key, _ := toKey(name)
+	if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsDNS1123Subdomain("via-"+name)) > 0 {
+		return fmt.Errorf("%q cannot be part of a label's key and of a NetworkPolicy's name: use lower-case letters, digits and dashes", name)
+	}
+	return nil
+}
+
+func readSelectors(text string) ([]labels.Selector, error) {
+	var list []*metav1.LabelSelector
+	if err := decode(text, &list); err != nil {
+		return nil, err
+	}
+	if list == nil {
+		return nil, errors.New("must be a list of label selectors, for example [{\"matchLabels\":{\"kubernetes.io/metadata.name\":\"b\"}}]")
+	}
+	result := make([]labels.Selector, 0, len(list))
+	for i, one := range list {
+		if one == nil {
+			return nil, fmt.Errorf("selector %d is null", i)
+		}
+		if errs := metav1validation.ValidateLabelSelector(one, metav1validation.LabelSelectorValidationOptions{}, nil); len(errs) > 0 {
+			return nil, fmt.Errorf("selector %d: %w", i, errs.ToAggregate())
+		}
+		selector, err := metav1.LabelSelectorAsSelector(one)
+		if err != nil {
+			return nil, fmt.Errorf("selector %d: %w", i, err)
+		}
+		result = append(result, selector)
+	}
+	return result, nil
+}
+
+// Keys returns the keys of the labels by which Pods of the Service's namespace, and of other ones, say that they talk to it.
+func (r *Request) Keys() []string {
+	var keys []string
+	add := func(what string) {
+		own, _ := toKey(what)
+		foreign, _ := toKey(r.namespace + "-" + what)
+		keys = append(keys, own, foreign)
+	}
+	for _, port := range r.servicePorts {
+		add(port.target.id(r.service.Name))
+	}
+	for _, alias := range r.aliases {
+		add(alias.name)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
