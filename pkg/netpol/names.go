@@ -32,9 +32,10 @@ const (
 	annotationAliasPrefix = domain + "from-"
 	annotationAliasSuffix = "-allowed-ports"
 
-	// LabelPrefix begins the labels by which a Pod says whom it talks to; LabelValue is their value.
+	// LabelPrefix begins the keys of the labels by which a Pod says whom it talks to.
 	LabelPrefix = domain + "to-"
-	LabelValue  = "allowed"
+	// LabelValue is the value of these labels.
+	LabelValue = "allowed"
 )
 
 const (
