@@ -42,9 +42,24 @@ func (t *told) news(service types.NamespacedName, problems []netpol.Problem) (ne
 func (r *Reconciler) tell(service *corev1.Service, key types.NamespacedName, problems []netpol.Problem) {
 	news, services := r.told.news(key, problems)
 	r.Metrics.troubled(services)
-	for _, problem := range news {
-		if service != nil {
-			r.Recorder.Eventf(service, nil, corev1.EventTypeWarning, problem.Reason, actionReconcile, "%s", message.ForEvent(problem.Message))
+	if service == nil {
+		return
+	}
+	for _, one := range byReason(news) {
+		r.Recorder.Eventf(service, nil, corev1.EventTypeWarning, one.Reason, actionReconcile, "%s", message.ForEvent(one.Message))
+	}
+}
+
+// byReason joins the problems of one reason: the recorder takes Events of one reason about one version of an object for one.
+func byReason(problems []netpol.Problem) []netpol.Problem {
+	var joined []netpol.Problem
+	for _, problem := range problems {
+		i := slices.IndexFunc(joined, func(other netpol.Problem) bool { return other.Reason == problem.Reason })
+		if i < 0 {
+			joined = append(joined, problem)
+		} else {
+			joined[i].Message += " " + problem.Message
 		}
 	}
+	return joined
 }
