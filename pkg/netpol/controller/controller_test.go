@@ -1,0 +1,260 @@
+package controller
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trellis-k8s/trellis/pkg/netpol"
+)
+
+var (
+	noon   = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	shop   = types.NamespacedName{Namespace: "a", Name: "shop"}
+	policy = types.NamespacedName{Namespace: "a", Name: "ingress-to-shop-tcp-80"}
+)
+
+// TestBuckets: a namespace that a selector matches is always found by the buckets of both.
+func TestBuckets(t *testing.T) {
+	namespaces := []map[string]string{nil, {"a": "1"}, {"a": "2", "b": ""}, {"b": "x", "c": "y"}, {"c": "z", "a": "3"}}
+	for text, want := range map[string]string{
+		"a=1": "a=1", "a in (1,2)": "a=1 a=2", "a": "a", "!a": "*", "a!=1": "*", "a,b=x": "a", "a in (1,2),b=x": "b=x", "!a,b": "b", "a notin (1,2),c==y": "c=y", "": "*",
+	} {
+		selector, err := labels.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		buckets := slices.Sorted(slices.Values(bucketsOf(selector)))
+		if got := strings.Join(buckets, " "); got != want {
+			t.Errorf("%s: got %s", text, got)
+		}
+		for _, values := range namespaces {
+			of := bucketsFor(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: values}})
+			found := slices.ContainsFunc(buckets, func(bucket string) bool { return slices.Contains(of, bucket) })
+			if selector.Matches(labels.Set(values)) && !found {
+				t.Errorf("%s matches %v, which is not found", text, values)
+			}
+		}
+	}
+	if got := bucketsOf(labels.Nothing()); len(got) > 0 {
+		t.Errorf("what matches nothing has the buckets %v", got)
+	}
+}
+
+// reduced returns a policy of the cache.
+func reduced(t *testing.T, version, description string) *networkingv1.NetworkPolicy {
+	t.Helper()
+	full := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{
+		Namespace: policy.Namespace, Name: policy.Name, UID: "uid", ResourceVersion: version,
+		Labels:      map[string]string{netpol.LabelServiceName: shop.Name, netpol.LabelServiceNamespace: shop.Namespace},
+		Annotations: map[string]string{netpol.AnnotationDescription: description},
+	}}
+	first, err := reducePolicy(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := reducePolicy(first)
+	if err != nil || second != first {
+		t.Fatalf("what is reduced is reduced again: %v, %v", second, err)
+	}
+	result, ok := first.(*networkingv1.NetworkPolicy)
+	if !ok || result.Annotations[keptDigest] != netpol.Digest(full) || serviceOf(result) != shop {
+		t.Fatalf("got %+v", first)
+	}
+	return result
+}
+
+func TestWrites(t *testing.T) {
+	w := newWrites()
+	of := func(cached *networkingv1.NetworkPolicy, now time.Time) string {
+		all := map[types.NamespacedName]*networkingv1.NetworkPolicy{}
+		if cached != nil {
+			all[policy] = cached
+		}
+		w.overlay(shop, all, now)
+		if all[policy] == nil {
+			return ""
+		}
+		return all[policy].ResourceVersion
+	}
+	expect := func(what, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: got %q, want %q", what, got, want)
+		}
+	}
+	w.note(reduced(t, "10", "x"), noon)
+	expect("not in the cache yet", of(nil, noon), "10")
+	expect("an older one in the cache", of(reduced(t, "9", "y"), noon), "10")
+	expect("a newer one in the cache", of(reduced(t, "11", "y"), noon), "11")
+	if w.seen(reduced(t, "9", "y")) {
+		t.Error("an earlier event is taken for our own")
+	}
+	expect("after an earlier event", of(nil, noon), "10")
+	if !w.seen(reduced(t, "10", "x")) || w.seen(reduced(t, "10", "x")) {
+		t.Error("our own event is not known, or twice")
+	}
+	expect("after the event", of(nil, noon), "")
+	w.note(reduced(t, "12", "x"), noon)
+	if w.seen(reduced(t, "13", "y")) {
+		t.Error("a later event is taken for our own")
+	}
+	w.note(reduced(t, "14", "x"), noon)
+	expect("never seen", of(nil, noon.Add(writesMemory+1)), "")
+	if len(w.byPolicy)+len(w.byService) > 0 {
+		t.Errorf("memory is held for nothing: %v %v", w.byPolicy, w.byService)
+	}
+}
+
+func TestBrake(t *testing.T) {
+	b := newBrake()
+	now := noon
+	for i := range brakeTolerance {
+		if wait := b.wait(policy, "x", now); wait != 0 {
+			t.Errorf("correction %d waits for %s", i, wait)
+		}
+		b.corrected(policy, "x", now)
+	}
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		if wait := b.wait(policy, "x", now); wait != want {
+			t.Errorf("waits for %s, not %s", wait, want)
+		}
+		if wait := b.wait(policy, "y", now); wait != 0 {
+			t.Errorf("something else waits for %s", wait)
+		}
+		now = now.Add(want)
+		if wait := b.wait(policy, "x", now); wait != 0 {
+			t.Errorf("still waits for %s", wait)
+		}
+		b.corrected(policy, "x", now)
+	}
+	for range 100 {
+		b.corrected(policy, "x", now)
+	}
+	if wait := b.wait(policy, "x", now); wait != brakeMaxDelay {
+		t.Errorf("waits for %s", wait)
+	}
+	now = now.Add(brakeMemory + 1)
+	if wait := b.wait(policy, "x", now); wait != 0 {
+		t.Errorf("after a long time it waits for %s", wait)
+	}
+	b.corrected(types.NamespacedName{Name: "other"}, "x", now)
+	if len(b.byPolicy) != 1 {
+		t.Errorf("memory is held for nothing: %v", b.byPolicy)
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	desired := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{
+		Namespace: policy.Namespace, Name: policy.Name,
+		Labels:      map[string]string{netpol.LabelServiceName: shop.Name, netpol.LabelServiceNamespace: shop.Namespace},
+		Annotations: map[string]string{netpol.AnnotationDescription: "x"},
+	}}
+	going := reduced(t, "1", "x")
+	going.DeletionTimestamp = &metav1.Time{Time: noon}
+	for name, test := range map[string]struct {
+		desired, present *networkingv1.NetworkPolicy
+		want             int
+	}{
+		"nothing": {nil, nil, 0}, "missing": {desired, nil, 1}, "as it should be": {desired, reduced(t, "1", "x"), 0}, "different": {desired, reduced(t, "1", "y"), 1},
+		"too much": {nil, reduced(t, "1", "x"), 1}, "going already": {nil, going, 0},
+	} {
+		result, existing := &netpol.Result{}, map[types.NamespacedName]*networkingv1.NetworkPolicy{}
+		if test.desired != nil {
+			result.Policies = append(result.Policies, test.desired)
+		}
+		if test.present != nil {
+			existing[policy] = test.present
+		}
+		changes := differences(result, existing)
+		if len(changes) != test.want || len(changes) > 0 && (changes[0].desired != test.desired || changes[0].present != test.present) {
+			t.Errorf("%s: got %+v", name, changes)
+		}
+	}
+}
+
+func TestAgain(t *testing.T) {
+	one := []change{{}}
+	for want, todo := range map[time.Duration]todo{0: {}, secondLook: {changes: one}, time.Second: {changes: one, wait: time.Second}, time.Hour: {wait: time.Hour}} {
+		if got := todo.again(); got != want {
+			t.Errorf("%+v: got %s", todo, got)
+		}
+	}
+}
+
+// TestSummarize: what the API server refuses is not tried again and again, all other errors are.
+func TestSummarize(t *testing.T) {
+	refused := apierrors.NewInvalid(schema.GroupKind{}, "x", nil)
+	for name, test := range map[string]struct {
+		failures []error
+		terminal bool
+	}{
+		"refused": {[]error{refused, errAltered}, true}, "one other": {[]error{refused, errors.New("broken")}, false},
+	} {
+		err := summarize(test.failures)
+		if got := errors.Is(err, reconcile.TerminalError(nil)); err == nil || got != test.terminal {
+			t.Errorf("%s: terminal is %t: %v", name, got, err)
+		}
+	}
+	if err := summarize(nil); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTold(t *testing.T) {
+	told := newTold()
+	first, second := netpol.Problem{Reason: "A", Message: "1"}, netpol.Problem{Reason: "A", Message: "2"}
+	if news, services := told.news(shop, []netpol.Problem{first}); !slices.Equal(news, []netpol.Problem{first}) || services != 1 {
+		t.Errorf("got %v, %d", news, services)
+	}
+	if news, _ := told.news(shop, []netpol.Problem{first, second}); !slices.Equal(news, []netpol.Problem{second}) {
+		t.Errorf("got %v", news)
+	}
+	if news, services := told.news(shop, nil); len(news) > 0 || services != 0 {
+		t.Errorf("got %v, %d", news, services)
+	}
+	if got := byReason([]netpol.Problem{first, {Reason: "B"}, second}); len(got) != 2 || got[0].Message != "1 2" {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestReduce: of Services, Namespaces, Ingresses and Pods, what does not matter is not kept.
+func TestReduce(t *testing.T) {
+	meta := metav1.ObjectMeta{Name: "x", UID: "u", ResourceVersion: "1", Labels: map[string]string{"l": "1"},
+		Annotations: map[string]string{"other": "x", netpol.AnnotationFromWorld: "[]"}, ManagedFields: []metav1.ManagedFieldsEntry{{}}}
+	service := &corev1.Service{ObjectMeta: meta}
+	service.Spec.ClusterIP, service.Spec.Selector = "10.0.0.1", map[string]string{"a": "b"}
+	service.Spec.Ports = []corev1.ServicePort{{Name: "p", Port: 1, NodePort: 30000}}
+	object, err := reduceService(service)
+	got, ok := object.(*corev1.Service)
+	if err != nil || !ok || len(got.Annotations) != 1 || len(got.Labels)+len(got.ManagedFields)+len(got.Spec.ClusterIP) > 0 ||
+		got.Spec.Ports[0].NodePort != 0 || got.Spec.Ports[0].Name != "p" || got.UID != "u" {
+		t.Errorf("got %+v, %v", object, err)
+	}
+	pod := podMetadata()
+	pod.ObjectMeta = meta
+	pod.Labels = map[string]string{"l": "1", netpol.LabelPrefix + "x": "allowed", netpol.LabelPrefix + "y": "denied"}
+	object, err = reducePod(pod)
+	if kept, ok := object.(*metav1.PartialObjectMetadata); err != nil || !ok || len(kept.Labels) != 1 || len(kept.Annotations) > 0 {
+		t.Errorf("got %+v, %v", object, err)
+	}
+	ingress := &networkingv1.Ingress{ObjectMeta: meta}
+	ingress.Spec.Rules = []networkingv1.IngressRule{{Host: "h"}, {IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
+		Paths: []networkingv1.HTTPIngressPath{{Path: "/", Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "s"}}}},
+	}}}}
+	object, err = reduceIngress(ingress)
+	if kept, ok := object.(*networkingv1.Ingress); err != nil || !ok || len(kept.Labels) > 0 || !slices.Equal(backendNames(kept), []string{"s"}) {
+		t.Errorf("got %+v, %v", object, err)
+	}
+}
