@@ -143,9 +143,9 @@ func into[T any](t *testing.T, document *unstructured.Unstructured) *T {
 	return result
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -230,10 +229,8 @@ func TestContractCompleteConfiguration(t *testing.T) {
 		t.Errorf("the lease is %+v", lease.Spec)
 	}
 	wantContains(t, p.log.String(), `"worker count":3`)
-	for _, part := range []string{
-		"controllers.networkPolicy",
-	} {
-		wantContains(t, p.log.String(), fmt.Sprintf("%q:%q", "part", part))
+	if strings.Contains(p.log.String(), "does not have yet") {
+		t.Error("the log says that a part is missing")
 	}
 	p.stop()
 	must(t, f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "my-lease"}, lease))

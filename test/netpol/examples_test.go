@@ -60,6 +60,35 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// TestExampleFile: the example of the documentation works as it says.
+func TestExampleFile(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, shared.Get(t).Config())
+	all := []string{"webshop", "monitoring"}
+	f.run(controller.Options{Namespaces: all})
+	for _, document := range documents(t, "../../examples/network-policies.yaml") {
+		kit.Must(t, f.client.Create(f.ctx, document))
+	}
+	f.eventually("its policies", all, slices.Concat(
+		[]string{"webshop/deny-all", "webshop/ingress-to-shop-from-world"},
+		pairIn("webshop", "shop-tcp-8080"), pairIn("webshop", "database-tcp-5432"), pairIn("webshop", "shop-tcp-9090-via-scraper"),
+		[]string{"webshop/ingress-to-shop-tcp-8080-from-monitoring", "monitoring/egress-to-webshop-shop-tcp-8080"},
+		[]string{"webshop/ingress-to-shop-tcp-9090-via-scraper-from-monitoring", "monitoring/egress-to-webshop-shop-tcp-9090-via-scraper"},
+	)...)
+	to := func(policy *networkingv1.NetworkPolicy) string {
+		for key := range policy.Spec.PodSelector.MatchLabels {
+			return strings.TrimPrefix(key, domain)
+		}
+		return ""
+	}
+	if got := to(f.policy("monitoring", "egress-to-webshop-shop-tcp-9090-via-scraper")); got != "to-all-scraper" {
+		t.Errorf("the scraper needs the label %s", got)
+	}
+	if got := to(f.policy("webshop", "egress-to-database-tcp-5432")); got != "to-database-tcp-5432" {
+		t.Errorf("the shop needs the label %s", got)
+	}
+}
+
 // example is a file of manifests.
 type example struct {
 	options    controller.Options

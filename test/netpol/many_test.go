@@ -55,7 +55,7 @@ func TestManyNamespaces(t *testing.T) {
 	idle.Stop()
 	started := time.Now()
 	p := process{kit.StartManager(t, controlPlane.Kubeconfig(), nil, "controllers: {networkPolicy: {enabled: true}}")}
-	kit.Eventually(t, "all policies are made", func() string { return p.wants("created", want) })
+	p.await(want)
 	took := time.Since(started)
 	sent := p.patches()
 	t.Logf("%d policies of %d Services in %s, with %d requests (%.3f for each), resident memory %s", want,
@@ -72,7 +72,7 @@ func TestManyNamespaces(t *testing.T) {
 	started = time.Now()
 	kit.Must(t, f.client.Create(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "one-more", Labels: map[string]string{"pair": "0"}}}))
 	more := 2 * servicesPerNamespace * 2 // of the Services of the two namespaces of the pair
-	kit.Eventually(t, "policies for a further namespace", func() string { return p.wants("created", want+more) })
+	p.await(want + more)
 	took = time.Since(started)
 	t.Logf("a further namespace: %d policies in %s, with %d requests", more, took.Round(time.Millisecond), p.patches()-sent)
 	if p.patches() != want+more {
@@ -96,6 +96,18 @@ func (p process) sum(expression string) int {
 		sum += value
 	}
 	return int(sum)
+}
+
+// await waits, as long as there is progress, until some number of policies is made.
+func (p process) await(want int) {
+	p.Helper()
+	for made := 0; made < want; {
+		before := made
+		kit.EventuallyTrue(p, "further policies", func() bool {
+			made = p.sum(`resource_manager_network_policy_changes_total\{change="created"\} (\S+)`)
+			return made > before
+		})
+	}
 }
 
 // wants objects to another number of changes than a given one.

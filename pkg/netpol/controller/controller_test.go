@@ -82,7 +82,7 @@ func TestWrites(t *testing.T) {
 		if cached != nil {
 			all[policy] = cached
 		}
-		w.overlay(shop, all, now)
+		overlay(all, w.of(shop, now))
 		if all[policy] == nil {
 			return ""
 		}

@@ -94,6 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // existing returns the policies with the labels of a Service, by the cache and by what was written since.
 func (r *Reconciler) existing(ctx context.Context, service types.NamespacedName) (map[types.NamespacedName]*networkingv1.NetworkPolicy, error) {
+	written := r.writes.of(service, r.Clock.Now())
 	var list networkingv1.NetworkPolicyList
 	if err := r.Cache.List(ctx, &list, lookup(indexService, service.String(), "")...); err != nil {
 		return nil, fmt.Errorf("look up the policies of Service %s: %w", service, err)
@@ -102,7 +103,7 @@ func (r *Reconciler) existing(ctx context.Context, service types.NamespacedName)
 	for i := range list.Items {
 		existing[keyOf(&list.Items[i])] = &list.Items[i]
 	}
-	r.writes.overlay(service, existing, r.Clock.Now())
+	overlay(existing, written)
 	return existing, nil
 }
 

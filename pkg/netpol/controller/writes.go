@@ -10,7 +10,7 @@ import (
 )
 
 // writesMemory is how long a write counts that the watch has not shown.
-const writesMemory = 10 * time.Second
+const writesMemory = time.Minute
 
 // writes remembers policies as they were after they had been written until the watch shows them, so that nothing is written
 // twice. It is safe for concurrent use.
@@ -70,16 +70,27 @@ func (w *writes) seen(policy *networkingv1.NetworkPolicy) (own bool) {
 	return policy.UID == known.policy.UID && policy.ResourceVersion == known.policy.ResourceVersion
 }
 
-// overlay replaces, in the policies of a Service as the cache shows them, those that were written since.
-func (w *writes) overlay(service types.NamespacedName, cached map[types.NamespacedName]*networkingv1.NetworkPolicy, now time.Time) {
+// of returns the policies of a Service that were written and not seen yet. It has to be called before the cache is read: what is
+// seen in between is in the cache then.
+func (w *writes) of(service types.NamespacedName, now time.Time) []*networkingv1.NetworkPolicy {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	var found []*networkingv1.NetworkPolicy
 	for key := range w.byService[service] {
-		known := w.byPolicy[key]
-		if now.Sub(known.at) > writesMemory {
+		if known := w.byPolicy[key]; now.Sub(known.at) > writesMemory {
 			w.forget(key)
-		} else if present := cached[key]; present == nil || isOlder(present, known.policy) {
-			cached[key] = known.policy
+		} else {
+			found = append(found, known.policy)
+		}
+	}
+	return found
+}
+
+// overlay replaces, in policies as the cache shows them, those that were written since.
+func overlay(cached map[types.NamespacedName]*networkingv1.NetworkPolicy, written []*networkingv1.NetworkPolicy) {
+	for _, policy := range written {
+		if present := cached[keyOf(policy)]; present == nil || isOlder(present, policy) {
+			cached[keyOf(policy)] = policy
 		}
 	}
 }
