@@ -82,6 +82,14 @@ func isPort(port intstr.IntOrString, last int32, t traffic) bool {
 }
 
 func selects(selector *metav1.LabelSelector, values map[string]string) bool {
+	if len(selector.MatchExpressions) == 0 { // which is nearly always so, and quick
+		for key, value := range selector.MatchLabels {
+			if present, found := values[key]; !found || present != value {
+				return false
+			}
+		}
+		return true
+	}
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && s.Matches(labels.Set(values))
 }

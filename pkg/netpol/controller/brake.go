@@ -47,6 +47,13 @@ func (b *brake) wait(policy types.NamespacedName, digest string, now time.Time) 
 	return max(known.last.Add(delay).Sub(now), 0)
 }
 
+// forget is for a policy that is created: that it is deleted again later is no contest.
+func (b *brake) forget(policy types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.byPolicy, policy)
+}
+
 // corrected notes that a policy is changed or deleted.
 func (b *brake) corrected(policy types.NamespacedName, digest string, now time.Time) {
 	b.mu.Lock()

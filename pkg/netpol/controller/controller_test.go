@@ -145,6 +145,10 @@ func TestBrake(t *testing.T) {
 	if wait := b.wait(policy, "x", now); wait != brakeMaxDelay {
 		t.Errorf("waits for %s", wait)
 	}
+	b.corrected(shop, "", now)
+	if b.forget(shop); b.byPolicy[shop].count != 0 {
+		t.Error("a policy that is created counts as contested")
+	}
 	now = now.Add(brakeMemory + 1)
 	if wait := b.wait(policy, "x", now); wait != 0 {
 		t.Errorf("after a long time it waits for %s", wait)

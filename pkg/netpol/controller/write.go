@@ -48,6 +48,8 @@ func (r *Reconciler) writeOne(ctx context.Context, one change) error {
 	defer cancel()
 	if one.present != nil {
 		r.brake.corrected(one.key(), digestOf(one.desired), r.Clock.Now())
+	} else {
+		r.brake.forget(one.key())
 	}
 	var what string
 	var err error
