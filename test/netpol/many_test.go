@@ -66,7 +66,7 @@ func TestManyNamespaces(t *testing.T) {
 	before := p.requests()
 	if *manyRest > 0 {
 		<-time.After(*manyRest)
-		t.Logf("at rest for %s: %d requests", *manyRest, p.requests()-before)
+		t.Logf("at rest for %s: %d requests, resident memory %s", *manyRest, p.requests()-before, memoryOf(t, p.Process))
 	}
 
 	started = time.Now()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -83,9 +82,7 @@ func addIndexes(ctx context.Context, c cache.Cache, options Options) error {
 			return each(o, func(policy *networkingv1.NetworkPolicy) []string { return []string{policy.Annotations[keptService]} })
 		}},
 		{&networkingv1.NetworkPolicy{}, indexForGateways, func(o client.Object) []string {
-			return each(o, func(policy *networkingv1.NetworkPolicy) []string {
-				return []string{strconv.FormatBool(existingOf(policy).ForGateways)}
-			})
+			return each(o, gatewayMarks)
 		}},
 	}
 	if options.Config.IngressController != nil {
@@ -121,6 +118,14 @@ func selectorBuckets(service *corev1.Service) []string {
 	}
 	slices.Sort(buckets)
 	return slices.Compact(buckets)
+}
+
+// gatewayMarks returns what is kept of a policy for gateways, nothing for others, which are many.
+func gatewayMarks(policy *networkingv1.NetworkPolicy) []string {
+	if mark := policy.Annotations[keptForGateways]; mark != "" {
+		return []string{mark}
+	}
+	return nil
 }
 
 // keysOf returns the keys of a Pod's labels that say whom it talks to.
