@@ -46,8 +46,7 @@ func ReadVirtualService(object *unstructured.Unstructured) *VirtualService {
 	result := &VirtualService{ObjectMeta: metav1.ObjectMeta{
 		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
 	}}
-	gateways, _, _ := unstructured.NestedSlice(object.Object, "spec", "gateways")
-	for _, one := range gateways {
+	for _, one := range listAt(object.Object, "spec", "gateways") {
 		name, isText := one.(string)
 		if !isText || name == "" || name == gatewayMesh {
 			continue
@@ -59,8 +58,7 @@ func ReadVirtualService(object *unstructured.Unstructured) *VirtualService {
 		result.Gateways = append(result.Gateways, key)
 	}
 	for _, protocol := range []string{"http", "tls", "tcp"} {
-		routes, _, _ := unstructured.NestedSlice(object.Object, "spec", protocol)
-		for _, one := range routes {
+		for _, one := range listAt(object.Object, "spec", protocol) {
 			result.Destinations = append(result.Destinations, destinationsOf(one, object.GetNamespace())...)
 		}
 	}
@@ -72,6 +70,13 @@ func ReadVirtualService(object *unstructured.Unstructured) *VirtualService {
 	return result
 }
 
+// listAt returns a list in an object; none if there is something else.
+func listAt(object map[string]any, path ...string) []any {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, path...) // an error says that there is something else
+	list, _ := value.([]any)
+	return list
+}
+
 // destinationsOf returns the destinations of a route that are Services of a namespace.
 func destinationsOf(route any, namespace string) []Destination {
 	fields, isMap := route.(map[string]any)
@@ -79,8 +84,7 @@ func destinationsOf(route any, namespace string) []Destination {
 		return nil
 	}
 	var found []Destination
-	list, _, _ := unstructured.NestedSlice(fields, "route")
-	for _, one := range list {
+	for _, one := range listAt(fields, "route") {
 		entry, isMap := one.(map[string]any)
 		if !isMap {
 			continue
