@@ -9,6 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -21,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -109,15 +112,31 @@ func (r *Reconciler) ofService(_ context.Context, service *corev1.Service) []typ
 // Pods in it, and, if it is that of the ingress controller, those that Ingresses expose.
 func (r *Reconciler) ofNamespace(ctx context.Context, namespace *corev1.Namespace) []types.NamespacedName {
 	services := r.services(ctx, client.InNamespace(namespace.Name))
-	for _, bucket := range bucketsFor(namespace) {
-		services = append(services, r.services(ctx, lookup(indexLabels, bucket, "")...)...)
-	}
+	services = append(services, r.selecting(ctx, namespace)...)
 	services = append(services, r.withPolicies(ctx, client.InNamespace(namespace.Name))...)
 	if controller := r.Options.Config.IngressController; controller != nil && controller.Namespace == namespace.Name {
 		var list networkingv1.IngressList
 		if r.listed(ctx, &list) {
 			for i := range list.Items {
 				services = append(services, r.ofIngress(ctx, &list.Items[i])...)
+			}
+		}
+	}
+	return services
+}
+
+// selecting returns the Services that select a namespace.
+func (r *Reconciler) selecting(ctx context.Context, namespace *corev1.Namespace) []types.NamespacedName {
+	var services []types.NamespacedName
+	for _, bucket := range bucketsFor(namespace) {
+		var list corev1.ServiceList
+		if !r.listed(ctx, &list, lookup(indexLabels, bucket, "")...) {
+			continue
+		}
+		for i := range list.Items {
+			selectors := netpol.Read(&list.Items[i]).Selectors
+			if slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(namespace.Labels)) }) {
+				services = append(services, keyOf(&list.Items[i]))
 			}
 		}
 	}
