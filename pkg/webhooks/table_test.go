@@ -74,10 +74,10 @@ func documentation() string {
 				for _, operation := range rule.Operations {
 					operations = append(operations, strings.ToLower(string(operation)))
 				}
-				rules = append(rules, fmt.Sprintf("%s of %s (`%s`)", strings.Join(operations, ", "), strings.Join(rule.Resources, ", "),
+				rules = append(rules, fmt.Sprintf("%s of %s (%#q)", strings.Join(operations, ", "), strings.Join(rule.Resources, ", "),
 					strings.TrimPrefix(rule.APIGroups[0]+"/"+rule.APIVersions[0], "/")))
 			}
-			calledFor, otherwise = strings.Join(rules, "; "), fmt.Sprintf("`%s` after %d s. %s", row.Calls.FailurePolicy, row.Calls.TimeoutSeconds, row.Calls.FailureReason)
+			calledFor, otherwise = strings.Join(rules, "; "), fmt.Sprintf("%#q after %d s. %s", row.Calls.FailurePolicy, row.Calls.TimeoutSeconds, row.Calls.FailureReason)
 		}
 		if row.SeedOnly {
 			calledFor += "; in seeds only"

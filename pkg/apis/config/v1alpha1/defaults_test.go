@@ -45,10 +45,8 @@ controllers:
   istioClusterConfiguration: {enabled: false}
   networkPolicy: {enabled: false}
   nodeCriticalComponents: {enabled: false}
-  nodeAgentReconciliationDelay: {enabled: false}
-  tokenRequestor: {enabled: false, cleanUp: false}
   nodeAgentReconciliationDelay: {enabled: false, keepDelays: false}
-  tokenRequestor: {enabled: false}
+  tokenRequestor: {enabled: false, cleanUp: false}
   tokenInvalidator: {enabled: false}
 webhooks:
   crdDeletionProtection: {enabled: false}
@@ -99,10 +97,8 @@ managedResource: {concurrentSyncs: 5, syncPeriod: 1m0s, alwaysUpdate: false, man
 istioClusterConfiguration: {enabled: true, concurrentSyncs: 5}
 networkPolicy: {enabled: true, concurrentSyncs: 5}
 nodeCriticalComponents: {enabled: true, concurrentSyncs: 5, backoff: 10s}
-nodeAgentReconciliationDelay: {enabled: true, minDelay: 0s, maxDelay: 5m0s}
 tokenRequestor: {enabled: true, concurrentSyncs: 5, cleanUp: false}
 nodeAgentReconciliationDelay: {enabled: true, minDelay: 0s, maxDelay: 5m0s, keepDelays: false}
-tokenRequestor: {enabled: true, concurrentSyncs: 5}
 tokenInvalidator: {enabled: true, concurrentSyncs: 5}
 `)
 	expectYAML(t, c.Webhooks.NodeAgentAuthorizer, `{enabled: true, authorizeWithSelectors: false}`)
