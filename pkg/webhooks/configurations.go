@@ -42,7 +42,7 @@ func MutatingConfiguration(webhooks []Webhook, placement Placement, reach Client
 	for _, webhook := range called(webhooks, Mutating, placement) {
 		calls := webhook.Calls
 		configuration.Webhooks = append(configuration.Webhooks, admissionregistrationv1.MutatingWebhook{
-			Name: webhook.Name + nameSuffix, ClientConfig: reach(webhook.Path), Rules: calls.Rules,
+			Name: webhook.nameFor(placement), ClientConfig: reach(webhook.Path), Rules: calls.Rules,
 			NamespaceSelector: calls.NamespaceSelector(placement), ObjectSelector: calls.ObjectSelector(placement),
 			MatchConditions: calls.MatchConditions, MatchPolicy: &calls.MatchPolicy,
 			FailurePolicy: &calls.FailurePolicy, TimeoutSeconds: &calls.TimeoutSeconds,
@@ -65,7 +65,7 @@ func ValidatingConfiguration(webhooks []Webhook, placement Placement, reach Clie
 	for _, webhook := range called(webhooks, Validating, placement) {
 		calls := webhook.Calls
 		configuration.Webhooks = append(configuration.Webhooks, admissionregistrationv1.ValidatingWebhook{
-			Name: webhook.Name + nameSuffix, ClientConfig: reach(webhook.Path), Rules: calls.Rules,
+			Name: webhook.nameFor(placement), ClientConfig: reach(webhook.Path), Rules: calls.Rules,
 			NamespaceSelector: calls.NamespaceSelector(placement), ObjectSelector: calls.ObjectSelector(placement),
 			MatchConditions: calls.MatchConditions, MatchPolicy: &calls.MatchPolicy,
 			FailurePolicy: &calls.FailurePolicy, TimeoutSeconds: &calls.TimeoutSeconds,

@@ -95,8 +95,9 @@ func kubernetesServiceHost() Webhook {
 func podKubeAPIServerLoadBalancing() Webhook {
 	return Webhook{
 		Name: "pod-kube-apiserver-load-balancing", Path: loadbalancing.Path, Kind: Mutating, Setting: "podKubeAPIServerLoadBalancing",
-		Does:    "Has Pods of a control plane reach the API server through its load balancer.",
-		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.PodKubeAPIServerLoadBalancing.Enabled },
+		Prefixed: func(prefix string) string { return "pod-" + prefix + "kube-apiserver-load-balancing" },
+		Does:     "Has Pods of a control plane reach the API server through its load balancer.",
+		Enabled:  func(c *configv1alpha1.WebhooksConfiguration) bool { return c.PodKubeAPIServerLoadBalancing.Enabled },
 		// Reads nothing from caches: few Pods are concerned, and clusters have many ConfigMaps and Services.
 		Calls: onPods(inNamespaces(), everything, onlyIf("uses-the-generic-kubeconfig",
 			`object.spec.?volumes.orValue([]).exists(v, v.?secret.?secretName.orValue("").startsWith("generic-token-kubeconfig") || `+

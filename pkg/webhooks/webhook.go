@@ -38,6 +38,8 @@ const (
 type Webhook struct {
 	// Name is that in a configuration of webhooks, without its suffix.
 	Name string
+	// Prefixed returns the name for a resource-manager with a prefix; nil if it is the same.
+	Prefixed func(prefix string) string
 	// Path is where it is served.
 	Path string
 	Kind Kind
@@ -55,6 +57,14 @@ type Webhook struct {
 	Reads []client.Object
 	// New returns what serves it.
 	New func(Facts) (http.Handler, error)
+}
+
+// nameFor returns the name in a configuration.
+func (w Webhook) nameFor(placement Placement) string {
+	if w.Prefixed != nil {
+		return w.Prefixed(placement.NamePrefix) + nameSuffix
+	}
+	return w.Name + nameSuffix
 }
 
 // Calls says what an API server calls an admission webhook for, and what happens if it cannot.
