@@ -37,7 +37,8 @@ func Mutating[T client.Object](newObject func() T, mutate Mutation[T]) admission
 		if err := mutate(ctx, request, object); err != nil {
 			return answer(request, err)
 		}
-		patch, err := difference(request.Object.Raw, before, object)
+		// A copy, since the mutation may have put one value into two places.
+		patch, err := difference(request.Object.Raw, before, object.DeepCopyObject())
 		if err != nil {
 			return answer(request, err)
 		}

@@ -180,3 +180,16 @@ func TestPatchOfWhatWasNotSent(t *testing.T) {
 		}
 	}
 }
+
+// TestValueInTwoPlaces: a mutation may put what is in the object into another place of it.
+func TestValueInTwoPlaces(t *testing.T) {
+	handler := Mutating(func() *appsv1.Deployment { return &appsv1.Deployment{} }, func(_ context.Context, _ *admission.Request, deployment *appsv1.Deployment) error {
+		deployment.Spec.Template.Spec.TopologySpreadConstraints[0].LabelSelector = deployment.Spec.Selector
+		return nil
+	})
+	response := handler.Handle(t.Context(), request(`{"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"spec":{"topologySpreadConstraints":[{"maxSkew":1,"labelSelector":{"matchLabels":{"a":"c"}}}]}}}}`))
+	const want = `[{"op":"replace","path":"/spec/template/spec/topologySpreadConstraints/0/labelSelector/matchLabels/a","value":"b"}]`
+	if encoded, err := json.Marshal(response.Patches); err != nil || string(encoded) != want {
+		t.Errorf("the patch is %s, %v", encoded, err)
+	}
+}

@@ -21,9 +21,9 @@ const (
 )
 
 // difference returns the patch that does to raw, the object as it was sent, what was done to before, the same object in the form of a
-// type, to get after. What the type does not know stays as it was sent.
+// type, to get after. What the type does not know stays as it was sent. Both objects are pointers, and lose what is equal in them.
 func difference(raw []byte, before, after any) ([]jsonpatch.Operation, error) {
-	if reflect.DeepEqual(before, after) {
+	if !dropEqual(reflect.ValueOf(before), reflect.ValueOf(after)) {
 		return nil, nil
 	}
 	var sent map[string]any
@@ -39,6 +39,42 @@ func difference(raw []byte, before, after any) ([]jsonpatch.Operation, error) {
 		return nil, fmt.Errorf("find what has changed: %w", err)
 	}
 	return fields(nil, "", sent, old, changed), nil
+}
+
+// dropEqual tells whether two values of a type differ, and empties what is equal in them, which makes them cheap to look through.
+func dropEqual(a, b reflect.Value) (differ bool) {
+	switch {
+	case a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil():
+		return dropEqual(a.Elem(), b.Elem())
+	case a.Kind() == reflect.Struct && a.CanSet() && exported(a.Type()):
+		for i := range a.NumField() {
+			differ = dropEqual(a.Field(i), b.Field(i)) || differ
+		}
+		return differ
+	case a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Struct && a.Len() <= b.Len() && a.Len() > 0:
+		differ = a.Len() != b.Len()
+		for i := range a.Len() {
+			differ = dropEqual(a.Index(i), b.Index(i)) || differ
+		}
+		return differ
+	case !reflect.DeepEqual(a.Interface(), b.Interface()):
+		return true
+	}
+	if a.CanSet() && b.CanSet() {
+		a.SetZero()
+		b.SetZero()
+	}
+	return false
+}
+
+// exported tells whether a struct has no fields of its own, as those have that stand for a single value, such as a time.
+func exported(t reflect.Type) bool {
+	for i := range t.NumField() {
+		if !t.Field(i).IsExported() {
+			return false
+		}
+	}
+	return true
 }
 
 // values adds to a patch what makes changed of old, at a path at which something was sent.

@@ -53,10 +53,34 @@ func TestLoad(t *testing.T) {
 	}
 	t.Logf("%d Pods, %d at a time, %d rounds; %d calls of idle webhooks; resident memory of the resource-manager: %s",
 		*loadPods, *loadWorkers, *loadRounds, idle.Load(), residentMemory(t, f.process))
+	logLatencies(t, f.process)
 	for _, percent := range []int{50, 99} {
 		none, idle, all := quantileOf(took["none"], percent), quantileOf(took["idle"], percent), quantileOf(took["all"], percent)
 		t.Logf("p%d of a request: %.1f ms without webhooks, %.1f ms with %d idle ones, %.1f ms with ours: ratios %.2f and %.2f, %.2f ms more for each",
 			percent, millis(none), millis(idle), podWebhooks, millis(all), float64(all)/float64(none), float64(all)/float64(idle), millis(all-idle)/podWebhooks)
+	}
+}
+
+// logLatencies prints how long each handler took on average, without what the API server does.
+func logLatencies(t *testing.T, process *kit.Process) {
+	t.Helper()
+	_, metrics := process.Get(process.Metrics, "/metrics")
+	sums := map[string]float64{}
+	for line := range strings.Lines(metrics) {
+		var path string
+		var value float64
+		name, rest, _ := strings.Cut(line, "{webhook=")
+		if _, err := fmt.Sscanf(strings.ReplaceAll(rest, "}", " "), "%q %g", &path, &value); err != nil {
+			continue
+		}
+		switch name {
+		case "controller_runtime_webhook_latency_seconds_sum":
+			sums[path] = value
+		case "controller_runtime_webhook_latency_seconds_count":
+			if value > 0 {
+				t.Logf("%-55s %.2f ms in the resource-manager, on average of %.0f", path, 1000*sums[path]/value, value)
+			}
+		}
 	}
 }
 
