@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -89,7 +90,8 @@ func FuzzHandler(f *testing.F) {
 		{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}, {Group: "apps", Version: "v1", Kind: "DaemonSet"},
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, tolerance, zones string, nodes byte) {
-		surroundings := fixed{map[string]string{AnnotationFailureTolerance: tolerance, AnnotationZones: zones}, int(nodes % 3)}
+		// API servers have annotations in UTF-8 only.
+		surroundings := fixed{map[string]string{AnnotationFailureTolerance: tolerance, AnnotationZones: strings.ToValidUTF8(zones, "")}, int(nodes % 3)}
 		handler := NewHandler(surroundings, surroundings, Options{})
 		for _, kind := range kinds {
 			request := requestFor(t, "{}")
