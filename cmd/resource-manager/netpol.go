@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	networkingv1client "k8s.io/client-go/kubernetes/typed/networking/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
@@ -44,6 +45,10 @@ func addNetworkPolicies(ctx context.Context, mgr manager.Manager, config *config
 	if err != nil {
 		return fmt.Errorf("create a client of network policies: %w", err)
 	}
+	pods, err := corev1client.NewForConfigAndClient(targetConfig, httpClient)
+	if err != nil {
+		return fmt.Errorf("create a client of Pods: %w", err)
+	}
 	dynamicClient, err := dynamic.NewForConfigAndClient(targetConfig, httpClient)
 	if err != nil {
 		return fmt.Errorf("create a client of Istio's objects: %w", err)
@@ -53,7 +58,7 @@ func addNetworkPolicies(ctx context.Context, mgr manager.Manager, config *config
 		return fmt.Errorf("create a metadata client of network policies: %w", err)
 	}
 	return netpolcontroller.NewReconciler(netpolcontroller.Reconciler{
-		Cache: cache, Policies: policies, Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects,
+		Cache: cache, Policies: policies, Pods: pods, Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects,
 		Recorder: targetCluster.GetEventRecorder("resource-manager"),
 		Metrics:  netpolcontroller.NewMetrics(metrics.Registry),
 		Clock:    clock.RealClock{},

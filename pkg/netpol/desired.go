@@ -73,6 +73,8 @@ type Result struct {
 	Policies []*networkingv1.NetworkPolicy
 	// Problems are in an order that depends on the input alone.
 	Problems []Problem
+	// NamedPorts are the ports that policies have by name: Pods need to have them.
+	NamedPorts []NamedPort
 
 	kept map[types.NamespacedName]bool
 }
@@ -116,7 +118,7 @@ func Desired(request *Request, input Input, config Config) *Result {
 	slices.SortFunc(result.Policies, func(a, b *networkingv1.NetworkPolicy) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	result.Problems = b.problems
+	result.Problems, result.NamedPorts = b.problems, request.namedPorts()
 	return result
 }
 

@@ -24,6 +24,7 @@ const (
 	ReasonKeysTooLong       = "PodLabelSelectorKeysTooLong"
 	ReasonIngressPort       = "IngressPortNotFound"
 	ReasonGateway           = "GatewayNotUsable"
+	ReasonPodPort           = "PodPortNotFound"
 )
 
 // Problem is what the owner of a Service should know.

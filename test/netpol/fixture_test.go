@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	networkingv1client "k8s.io/client-go/kubernetes/typed/networking/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -128,6 +129,8 @@ func (f *fixture) add(ctx context.Context, mgr manager.Manager, config *rest.Con
 	kit.Must(f, err)
 	policies, err := networkingv1client.NewForConfigAndClient(config, mgr.GetHTTPClient())
 	kit.Must(f, err)
+	pods, err := corev1client.NewForConfigAndClient(config, mgr.GetHTTPClient())
+	kit.Must(f, err)
 	dynamicClient, err := dynamic.NewForConfigAndClient(config, mgr.GetHTTPClient())
 	kit.Must(f, err)
 	metadataClient, err := metadata.NewForConfigAndClient(config, mgr.GetHTTPClient())
@@ -136,7 +139,7 @@ func (f *fixture) add(ctx context.Context, mgr manager.Manager, config *rest.Con
 	kit.Must(f, err)
 	options.ConcurrentSyncs = max(options.ConcurrentSyncs, 5)
 	kit.Must(f, controller.NewReconciler(controller.Reconciler{
-		Cache: cache, Policies: policies, Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects,
+		Cache: cache, Policies: policies, Pods: pods, Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects,
 		Recorder: mgr.GetEventRecorder("resource-manager"), Clock: clock.RealClock{}, Options: options,
 	}).AddToManager(ctx, mgr))
 }

@@ -2,10 +2,12 @@ package netpol
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
@@ -192,4 +194,65 @@ func TestIngressesComeAndGo(t *testing.T) {
 	f.eventually("the Ingress comes again", all, exposed...)
 	kit.Must(t, f.client.Delete(f.ctx, namespace))
 	f.eventually("the namespace goes", all, own...)
+}
+
+// TestNamedPortThatNoPodHas: is told, by what a few Pods have that are read once. Pods are not watched, and not read for numbers.
+func TestNamedPortThatNoPodHas(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, shared.Get(t).Config())
+	all := f.namespaces(1)
+	f.run(controller.Options{Namespaces: all})
+	pod := podWith(all[0], "shop", map[string]string{"app": "shop"})
+	pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}}
+	kit.Must(t, f.client.Create(f.ctx, pod))
+	service := f.service(all[0], "shop", nil)
+	target := func(port any) {
+		f.patch(service, map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": 80, "protocol": "TCP", "targetPort": port}}}})
+	}
+	f.eventually("a number", all, pairIn(all[0], "shop-tcp-8080")...)
+	others := 0
+	read := func() (count int) {
+		others++
+		for _, request := range f.quiet(all[0], "other"+strconv.Itoa(others)) {
+			if strings.HasSuffix(request, "/pods") {
+				count++
+			}
+		}
+		return count
+	}
+	if count := read(); count != 0 || f.requests.Watched("/pods") {
+		t.Errorf("Pods are read %d times for numbers, or watched", count)
+	}
+	target("web")
+	kit.EventuallyTrue(t, "a name that the Pod has", func() bool {
+		return slices.Contains(f.policies(all[0]), all[0]+"/ingress-to-shop-tcp-web")
+	})
+	kit.EventuallyTrue(t, "one look at Pods", func() bool { return read() == 1 })
+	f.annotate(service, "from-world-to-ports", "[]")
+	kit.EventuallyTrue(t, "another policy", func() bool {
+		return slices.Contains(f.policies(all[0]), all[0]+"/ingress-to-shop-from-world")
+	})
+	if count := read(); count != 1 {
+		t.Errorf("Pods are read %d times for the same ports", count)
+	}
+	f.annotate(service, "from-world-to-ports", `[{"port":"metrics"}]`)
+	f.warned(service, "PodPortNotFound", `from-world-to-ports: no Pod that the Service selects has a container port named "metrics" with protocol TCP`)
+	f.annotate(service, "from-world-to-ports", nil)
+	target("wbe")
+	f.warned(service, "PodPortNotFound", `Port 80 of the Service: no Pod that the Service selects has a container port named "wbe"`)
+	if f.requests.Watched("/pods") {
+		t.Error("Pods are watched")
+	}
+	f.patch(f.service(all[0], "none", nil), map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": 80, "protocol": "TCP", "targetPort": "web"}}}})
+	kit.EventuallyTrue(t, "policies of a Service without Pods", func() bool {
+		return slices.Contains(f.policies(all[0]), all[0]+"/ingress-to-none-tcp-web")
+	})
+	f.quiet(all[0], "last")
+	var list eventsv1.EventList
+	kit.Must(t, f.client.List(f.ctx, &list, client.InNamespace(all[0])))
+	for _, event := range list.Items {
+		if event.Regarding.Name == "none" {
+			t.Errorf("told is %q of a Service without Pods", event.Note)
+		}
+	}
 }

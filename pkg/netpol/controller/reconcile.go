@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	networkingv1client "k8s.io/client-go/kubernetes/typed/networking/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/events"
@@ -49,6 +50,8 @@ type Reconciler struct {
 	Cache cache.Cache
 	// Policies writes NetworkPolicies of the target cluster.
 	Policies networkingv1client.NetworkPoliciesGetter
+	// Pods reads Pods of Services that name ports of theirs.
+	Pods corev1client.PodsGetter
 	// Dynamic, Metadata and Kinds read the objects of Istio, if there are any.
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
@@ -64,11 +67,12 @@ type Reconciler struct {
 	writes *writes
 	brake  *brake
 	told   *told
+	ports  *knownPorts
 }
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.writes, r.brake, r.told = newWrites(), newBrake(), newTold()
+	r.writes, r.brake, r.told, r.ports = newWrites(), newBrake(), newTold(), newKnownPorts()
 	r.istio = newIstio(r.Dynamic, r.Metadata, r.Kinds, r.Options.Namespaces)
 	return &r
 }
@@ -85,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	todo := r.plan(result, existing)
 	failures := r.write(ctx, todo)
-	r.tell(service, request.NamespacedName, result.Problems)
+	r.tell(service, request.NamespacedName, slices.Concat(result.Problems, r.missingPorts(ctx, service, request.NamespacedName, result)))
 	if err := summarize(failures); err != nil {
 		return reconcile.Result{}, fmt.Errorf("policies of Service %s: %w", request.NamespacedName, err)
 	}

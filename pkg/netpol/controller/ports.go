@@ -1,0 +1,84 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/trellis-k8s/trellis/pkg/netpol"
+)
+
+// somePods is how many Pods of a Service are looked at for its named ports: as a rule, all of them are alike.
+const somePods = 10
+
+// lookedFor is what Pods of a Service have to have.
+type lookedFor struct {
+	uid      types.UID
+	selector string
+	ports    []netpol.NamedPort
+}
+
+func (l lookedFor) equals(other lookedFor) bool {
+	return l.uid == other.uid && l.selector == other.selector && slices.Equal(l.ports, other.ports)
+}
+
+// knownPorts remembers of which Services the Pods were seen to have all named ports, so that they are read once. It is safe for
+// concurrent use.
+type knownPorts struct {
+	mu        sync.Mutex
+	byService map[types.NamespacedName]lookedFor
+}
+
+func newKnownPorts() *knownPorts {
+	return &knownPorts{byService: map[types.NamespacedName]lookedFor{}}
+}
+
+func (k *knownPorts) has(service types.NamespacedName, wanted lookedFor) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known, found := k.byService[service]
+	return found && known.equals(wanted)
+}
+
+func (k *knownPorts) add(service types.NamespacedName, found lookedFor) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.byService[service] = found
+}
+
+func (k *knownPorts) forget(service types.NamespacedName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.byService, service)
+}
+
+// missingPorts tells of the named ports of a Service that its Pods do not have. Pods are not watched, since that costs more than it is
+// worth: some are read whenever the Service is looked at, until they have all ports. A Service with numbers alone costs nothing.
+func (r *Reconciler) missingPorts(ctx context.Context, service *corev1.Service, key types.NamespacedName, result *netpol.Result) []netpol.Problem {
+	if service == nil || len(result.NamedPorts) == 0 || len(result.Policies) == 0 {
+		r.ports.forget(key)
+		return nil
+	}
+	wanted := lookedFor{uid: service.UID, selector: labels.Set(service.Spec.Selector).String(), ports: result.NamedPorts}
+	if r.ports.has(key, wanted) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	pods, err := r.Pods.Pods(key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: wanted.selector, Limit: somePods})
+	if err != nil { // it is for a hint alone, for which nothing has to fail
+		log.FromContext(ctx).Info("Cannot see whether Pods have the named ports of a Service", "reason", err.Error())
+		return nil
+	}
+	problems, known := netpol.MissingPorts(wanted.ports, pods.Items)
+	if known && len(problems) == 0 {
+		r.ports.add(key, wanted)
+	}
+	return problems
+}

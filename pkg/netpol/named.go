@@ -1,0 +1,76 @@
+package netpol
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// NamedPort is a port of Pods that a Service asks for by name.
+type NamedPort struct {
+	Name     string
+	Protocol corev1.Protocol
+	// Where says what asks for it: a port of the Service, or an annotation.
+	Where string
+}
+
+// namedPorts returns the ports that are names, in the order of what asks for them.
+func (r *Request) namedPorts() []NamedPort {
+	var named []NamedPort
+	add := func(port Port, where string) {
+		if port.Port.Type == intstr.String {
+			named = append(named, NamedPort{Name: port.Port.StrVal, Protocol: port.Protocol, Where: where})
+		}
+	}
+	for _, port := range r.servicePorts {
+		add(port.target, "Port "+strconv.Itoa(int(port.number))+" of the Service")
+	}
+	for _, alias := range r.aliases {
+		for _, port := range alias.ports {
+			add(port, "Annotation "+annotationAliasPrefix+alias.name+annotationAliasSuffix)
+		}
+	}
+	if r.world != nil {
+		for _, port := range *r.world {
+			add(port, "Annotation "+AnnotationFromWorld)
+		}
+	}
+	return named
+}
+
+// MissingPorts tells of the named ports that none of some Pods has. Known is unset if all of the Pods ended or are being deleted, or
+// there is none: others may come.
+func MissingPorts(ports []NamedPort, pods []corev1.Pod) (problems []Problem, known bool) {
+	live := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !lives(&pod) })
+	if len(live) == 0 {
+		return nil, false
+	}
+	for _, port := range ports {
+		if !slices.ContainsFunc(live, func(pod corev1.Pod) bool { return port.isOf(&pod) }) {
+			problems = append(problems, Problem{Reason: ReasonPodPort, Message: fmt.Sprintf(
+				"%s: no Pod that the Service selects has a container port named %q with protocol %s, so that its policies allow nothing. "+
+					"Mend the name, or name the port of the container so.", port.Where, port.Name, port.Protocol)})
+		}
+	}
+	return problems, true
+}
+
+// lives tells whether a Pod serves, or may come to.
+func lives(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// isOf tells whether a container of a Pod has the port. Init containers count if they go on to run beside the others.
+func (p NamedPort) isOf(pod *corev1.Pod) bool {
+	has := func(container corev1.Container) bool {
+		return slices.ContainsFunc(container.Ports, func(port corev1.ContainerPort) bool {
+			return port.Name == p.Name && (port.Protocol == p.Protocol || port.Protocol == "" && p.Protocol == corev1.ProtocolTCP)
+		})
+	}
+	return slices.ContainsFunc(pod.Spec.Containers, has) || slices.ContainsFunc(pod.Spec.InitContainers, func(container corev1.Container) bool {
+		return container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways && has(container)
+	})
+}
