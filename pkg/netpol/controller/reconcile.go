@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/trellis-k8s/trellis/pkg/customkind"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
 
@@ -55,7 +56,7 @@ type Reconciler struct {
 	// Dynamic, Metadata and Kinds read the objects of Istio, if there are any.
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
-	Kinds    Kinds
+	Kinds    customkind.Kinds
 	// Recorder writes Events of the target cluster.
 	Recorder events.EventRecorder
 	// Metrics count what is done; nil for none.
