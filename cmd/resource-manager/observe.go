@@ -49,16 +49,3 @@ func addProfiles(mgr manager.Manager, config *configv1alpha1.ResourceManagerConf
 		mgr.AddMetricsServerExtraHandler("/debug/pprof/trace", http.HandlerFunc(pprof.Trace)),
 	)
 }
-
-// warnOfMissingParts says which parts the configuration enables that this version does not have, so that nobody relies
-// on them.
-func warnOfMissingParts(log logr.Logger, config *configv1alpha1.ResourceManagerConfiguration) {
-	controllers := config.Controllers
-	for path, enabled := range map[string]bool{
-		"controllers.istioClusterConfiguration": controllers.IstioClusterConfiguration.Enabled,
-	} {
-		if enabled {
-			log.Error(nil, "The configuration enables a part that this version does not have yet; it is not run", "part", path)
-		}
-	}
-}

@@ -49,7 +49,6 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 	log := newLogger(config)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
-	warnOfMissingParts(log, config)
 
 	sourceConfig, err := restConfig(&config.SourceClientConnection)
 	if err != nil {
@@ -149,6 +148,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *configv1al
 		addTokenInvalidator(ctx, mgr, config, targetConfig, targetCluster),
 		addCSRApprover(mgr, config, targetCluster),
 		addNetworkPolicies(ctx, mgr, config, targetCluster, objects),
+		addIstioClusterConfiguration(mgr, config, targetCluster, objects),
 	)
 }
 

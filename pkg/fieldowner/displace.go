@@ -129,6 +129,18 @@ func Displace(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern
 	return rest, err == nil, err
 }
 
+// DisplaceAll returns the entries after all fields but those to keep went to the resource-manager's Apply entry, whoever owned them, and
+// whether that changes them. It is for objects that are the resource-manager's own. Errors are those of Displace.
+func DisplaceAll(entries []metav1.ManagedFieldsEntry, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
+	var policy Policy
+	for _, entry := range entries {
+		if entry.Manager != resourcesv1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply {
+			policy.Predecessors = append(policy.Predecessors, entry.Manager)
+		}
+	}
+	return Displace(entries, policy, keep)
+}
+
 // leave returns what is left of an entry after it was displaced; nil if nothing is.
 func (p Policy) leave(entry metav1.ManagedFieldsEntry, keep []Pattern) (*metav1.ManagedFieldsEntry, error) {
 	patterns, displaced := p.keepsOf(entry)

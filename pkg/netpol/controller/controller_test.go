@@ -117,48 +117,6 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-func TestBrake(t *testing.T) {
-	b := newBrake()
-	now := noon
-	for i := range brakeTolerance {
-		if wait := b.wait(policy, "x", now); wait != 0 {
-			t.Errorf("correction %d waits for %s", i, wait)
-		}
-		b.corrected(policy, "x", now)
-	}
-	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-		if wait := b.wait(policy, "x", now); wait != want {
-			t.Errorf("waits for %s, not %s", wait, want)
-		}
-		if wait := b.wait(policy, "y", now); wait != 0 {
-			t.Errorf("something else waits for %s", wait)
-		}
-		now = now.Add(want)
-		if wait := b.wait(policy, "x", now); wait != 0 {
-			t.Errorf("still waits for %s", wait)
-		}
-		b.corrected(policy, "x", now)
-	}
-	for range 100 {
-		b.corrected(policy, "x", now)
-	}
-	if wait := b.wait(policy, "x", now); wait != brakeMaxDelay {
-		t.Errorf("waits for %s", wait)
-	}
-	b.corrected(shop, "", now)
-	if b.forget(shop); b.byPolicy[shop].count != 0 {
-		t.Error("a policy that is created counts as contested")
-	}
-	now = now.Add(brakeMemory + 1)
-	if wait := b.wait(policy, "x", now); wait != 0 {
-		t.Errorf("after a long time it waits for %s", wait)
-	}
-	b.corrected(types.NamespacedName{Name: "other"}, "x", now)
-	if len(b.byPolicy) != 1 {
-		t.Errorf("memory is held for nothing: %v", b.byPolicy)
-	}
-}
-
 func TestDifferences(t *testing.T) {
 	desired := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{
 		Namespace: policy.Namespace, Name: policy.Name,

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/trellis-k8s/trellis/pkg/brake"
 	"github.com/trellis-k8s/trellis/pkg/customkind"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
@@ -66,14 +67,14 @@ type Reconciler struct {
 
 	istio  *istio
 	writes *writes
-	brake  *brake
+	brake  *brake.Brake
 	told   *told
 	ports  *knownPorts
 }
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.writes, r.brake, r.told, r.ports = newWrites(), newBrake(), newTold(), newKnownPorts()
+	r.writes, r.brake, r.told, r.ports = newWrites(), brake.New(), newTold(), newKnownPorts()
 	r.istio = newIstio(r.Dynamic, r.Metadata, r.Kinds, r.Options.Namespaces)
 	return &r
 }

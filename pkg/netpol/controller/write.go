@@ -47,9 +47,9 @@ func (r *Reconciler) writeOne(ctx context.Context, one change) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if one.present != nil {
-		r.brake.corrected(one.key(), digestOf(one.desired), r.Clock.Now())
+		r.brake.Corrected(one.key(), digestOf(one.desired), r.Clock.Now())
 	} else {
-		r.brake.forget(one.key())
+		r.brake.Forget(one.key())
 	}
 	var what string
 	var err error
@@ -92,7 +92,7 @@ func (r *Reconciler) apply(ctx context.Context, desired *networkingv1.NetworkPol
 	case netpol.Digest(live) == netpol.Digest(desired):
 		return r.note(live)
 	}
-	entries, changed, err := displaceOthers(live.ManagedFields)
+	entries, changed, err := fieldowner.DisplaceAll(live.ManagedFields, []fieldowner.Pattern{{"metadata"}})
 	if err != nil {
 		return err
 	}
@@ -138,17 +138,6 @@ func (r *Reconciler) note(live *networkingv1.NetworkPolicy) error {
 		r.writes.note(policy, r.Clock.Now())
 	}
 	return nil
-}
-
-// displaceOthers returns the entries after everything that others own of a policy but labels and annotations went to us.
-func displaceOthers(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
-	var policy fieldowner.Policy
-	for _, entry := range entries {
-		if entry.Manager != resourcesv1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply {
-			policy.Predecessors = append(policy.Predecessors, entry.Manager)
-		}
-	}
-	return fieldowner.Displace(entries, policy, []fieldowner.Pattern{{"metadata"}})
 }
 
 // isGone tells whether an object could not be written since its namespace is being deleted, or is not there any more.

@@ -35,7 +35,7 @@ type ControllersConfiguration struct {
 	// ManagedResource applies the objects of ManagedResources. Parse also accepts the spelling
 	// managedResources, which the documents use and gardener-resource-manager ignores (Trellis).
 	ManagedResource ManagedResourceConfiguration `json:"managedResource"`
-	// IstioClusterConfiguration watches Istio's objects for the NetworkPolicy controller.
+	// IstioClusterConfiguration configures Istio's ingress gateways by DestinationRules.
 	// Default for concurrentSyncs: 5 if enabled.
 	IstioClusterConfiguration OptionalController `json:"istioClusterConfiguration"`
 	// NetworkPolicy derives network policies from Services.

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+	istiocontroller "github.com/trellis-k8s/trellis/pkg/istiocluster/controller"
+	"github.com/trellis-k8s/trellis/pkg/target"
+)
+
+// addIstioClusterConfiguration adds the controller of EnvoyFilters of the target cluster if it is enabled. It watches the cluster by a
+// cache of its own, whose objects are reduced to what matters to it.
+func addIstioClusterConfiguration(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
+	targetCluster cluster.Cluster, objects *target.Objects,
+) error {
+	settings := config.Controllers.IstioClusterConfiguration
+	if !settings.Enabled {
+		return nil
+	}
+	targetConfig, httpClient := targetCluster.GetConfig(), targetCluster.GetHTTPClient()
+	cache, err := istiocontroller.NewCache(targetConfig, istiocontroller.CacheOptions{
+		HTTPClient: httpClient, Scheme: targetCluster.GetScheme(), Mapper: targetCluster.GetRESTMapper(),
+		ResyncPeriod: config.TargetClientConnection.CacheResyncPeriod.Duration, Namespaces: config.TargetClientConnection.Namespaces,
+	})
+	if err != nil {
+		return fmt.Errorf("set up the watches of Services for Istio: %w", err)
+	}
+	dynamicClient, err := dynamic.NewForConfigAndClient(targetConfig, httpClient)
+	if err != nil {
+		return fmt.Errorf("create a client of Istio's objects: %w", err)
+	}
+	metadataClient, err := metadata.NewForConfigAndClient(targetConfig, httpClient)
+	if err != nil {
+		return fmt.Errorf("create a metadata client of Istio's kinds: %w", err)
+	}
+	return istiocontroller.NewReconciler(&istiocontroller.Reconciler{
+		Cache: cache, Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects,
+		Metrics: istiocontroller.NewMetrics(metrics.Registry),
+		Clock:   clock.RealClock{},
+		Options: istiocontroller.Options{Namespaces: config.TargetClientConnection.Namespaces, ConcurrentSyncs: *settings.ConcurrentSyncs},
+	}).AddToManager(mgr)
+}

@@ -1,0 +1,78 @@
+// Package brake slows down corrections of objects that somebody else keeps changing.
+package brake
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// tolerance is how often an object is put back at once before it is put back ever more slowly.
+	tolerance = 5
+	// memory is how long an object has to stay as it is until former corrections are forgotten.
+	memory = 10 * time.Minute
+	// firstDelay is the first delay between two corrections. It doubles up to maxDelay.
+	firstDelay = time.Second
+	maxDelay   = 5 * time.Minute
+)
+
+// Brake slows down when somebody keeps changing an object. It is safe for concurrent use.
+type Brake struct {
+	mu       sync.Mutex
+	byObject map[types.NamespacedName]correction
+	// purged is when what is old was forgotten last.
+	purged time.Time
+}
+
+// correction is what is remembered of an object that was changed or deleted.
+type correction struct {
+	// digest is that of what the object was made again and again, empty for deletions.
+	digest string
+	count  int
+	last   time.Time
+}
+
+// New returns one that remembers nothing.
+func New() *Brake { return &Brake{byObject: map[types.NamespacedName]correction{}} }
+
+// Wait returns how long to wait before an object is made what the digest says; 0 for not at all.
+func (b *Brake) Wait(object types.NamespacedName, digest string, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := b.byObject[object]
+	if known.digest != digest || known.count < tolerance || now.Sub(known.last) > memory {
+		return 0
+	}
+	delay := min(firstDelay<<min(known.count-tolerance, 16), maxDelay)
+	return max(known.last.Add(delay).Sub(now), 0)
+}
+
+// Forget is for an object that is created: that it is deleted again later is no contest.
+func (b *Brake) Forget(object types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.byObject, object)
+}
+
+// Corrected notes that an object is changed or deleted.
+func (b *Brake) Corrected(object types.NamespacedName, digest string, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.purged) > memory {
+		b.purged = now
+		for key, known := range b.byObject {
+			if now.Sub(known.last) > memory {
+				delete(b.byObject, key)
+			}
+		}
+	}
+	known := b.byObject[object]
+	if known.digest != digest || now.Sub(known.last) > memory {
+		known = correction{digest: digest}
+	}
+	known.count++
+	known.last = now
+	b.byObject[object] = known
+}

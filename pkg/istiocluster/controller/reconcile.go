@@ -1,0 +1,196 @@
+// Package controller makes the EnvoyFilters of the target cluster be what package istiocluster says.
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trellis-k8s/trellis/pkg/brake"
+	"github.com/trellis-k8s/trellis/pkg/customkind"
+	"github.com/trellis-k8s/trellis/pkg/istiocluster"
+)
+
+// ControllerName names the controller in logs and metrics.
+const ControllerName = "istio-cluster-configuration"
+
+// requestTimeout bounds every request.
+const requestTimeout = 30 * time.Second
+
+// Options are the settings of the controller.
+type Options struct {
+	// Namespaces are those of the target cluster that are watched and written to; empty for all.
+	Namespaces []string
+	// ConcurrentSyncs is how many namespaces with DestinationRules are worked on at a time.
+	ConcurrentSyncs int
+}
+
+// Reconciler makes the EnvoyFilters for a namespace with DestinationRules be what they are to be.
+type Reconciler struct {
+	// Cache is that of NewCache.
+	Cache cache.Cache
+	// Dynamic, Metadata and Kinds read and write the objects of Istio, if there are any.
+	Dynamic  dynamic.Interface
+	Metadata metadata.Interface
+	Kinds    customkind.Kinds
+	// Metrics count what is done; nil for none.
+	Metrics *Metrics
+	Clock   clock.Clock
+	Options Options
+
+	rules, filters *customkind.Watch
+	brake          *brake.Brake
+
+	mu sync.Mutex
+	// queue has namespaces looked at; nil until the controller is started.
+	queue func(sources ...string)
+}
+
+// NewReconciler completes a reconciler whose exported fields are set.
+func NewReconciler(r *Reconciler) *Reconciler {
+	r.brake = brake.New()
+	r.watchIstio()
+	return r
+}
+
+func (r *Reconciler) setEnqueue(queue func(...string)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = queue
+}
+
+func (r *Reconciler) enqueue(sources ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.queue != nil {
+		r.queue(sources...)
+	}
+}
+
+// Reconcile creates, changes and deletes the EnvoyFilters for a namespace, which need not exist any more.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if !r.rules.Known() || !r.filters.Known() || !r.filters.Exists() {
+		return reconcile.Result{}, nil // as soon as this changes, all are looked at
+	}
+	desired, err := r.desired(ctx, request.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	var wait time.Duration
+	var failures []error
+	for _, one := range differences(desired, r.existing(request.Name)) {
+		if delay := r.brake.Wait(one.key(), one.digest(), r.Clock.Now()); delay > 0 {
+			if wait == 0 || delay < wait {
+				wait = delay
+			}
+			continue
+		}
+		if err := r.write(ctx, one); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	if err := summarize(failures); err != nil {
+		return reconcile.Result{}, fmt.Errorf("DestinationRules of namespace %s: %w", request.Name, err)
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// desired returns the EnvoyFilters that are to be for a namespace. Everything is read from caches.
+func (r *Reconciler) desired(ctx context.Context, name string) ([]*unstructured.Unstructured, error) {
+	rules := r.rules.ByIndex(toolscache.NamespaceIndex, name)
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	namespace := &corev1.Namespace{}
+	if err := r.Cache.Get(ctx, types.NamespacedName{Name: name}, namespace); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read Namespace %s: %w", name, err)
+	}
+	if isTerminating(namespace) {
+		return nil, nil
+	}
+	source := istiocluster.Source{Name: name, UID: namespace.UID, Services: map[types.NamespacedName]istiocluster.Service{}}
+	for _, object := range rules {
+		rule, ok := object.(*istiocluster.Rule)
+		if !ok || rule.Service.Name == "" || r.overlooks(rule.Service.Namespace) {
+			continue
+		}
+		source.Rules = append(source.Rules, rule)
+		service := &corev1.Service{}
+		if err := r.Cache.Get(ctx, rule.Service, service); err == nil {
+			source.Services[rule.Service] = istiocluster.ReadService(service)
+		} else if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("read Service %s: %w", rule.Service, err)
+		}
+	}
+	ingresses, err := r.ingresses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return istiocluster.Desired(source, ingresses), nil
+}
+
+// overlooks tells whether a namespace is not watched.
+func (r *Reconciler) overlooks(namespace string) bool {
+	return len(r.Options.Namespaces) > 0 && !slices.Contains(r.Options.Namespaces, namespace)
+}
+
+// ingresses returns the namespaces with ingress gateways.
+func (r *Reconciler) ingresses(ctx context.Context) ([]string, error) {
+	var names []string
+	for _, label := range []client.ListOption{
+		client.MatchingLabels{istiocluster.LabelRole: istiocluster.RoleIstioIngress}, client.HasLabels{istiocluster.LabelExposureClass},
+	} {
+		var list corev1.NamespaceList
+		if err := r.Cache.List(ctx, &list, label); err != nil {
+			return nil, fmt.Errorf("look up the namespaces with ingress gateways: %w", err)
+		}
+		for i := range list.Items {
+			if !isTerminating(&list.Items[i]) && !r.overlooks(list.Items[i].Name) {
+				names = append(names, list.Items[i].Name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// existing returns the EnvoyFilters that are there for a namespace.
+func (r *Reconciler) existing(source string) []*filter {
+	var filters []*filter
+	for _, object := range r.filters.ByIndex(indexSource, source) {
+		if one, ok := object.(*filter); ok {
+			filters = append(filters, one)
+		}
+	}
+	slices.SortFunc(filters, func(a, b *filter) int { return cmp.Compare(a.Namespace, b.Namespace) })
+	return filters
+}
+
+// summarize joins errors. They are tried again, unless the API server refuses what is asked for.
+func summarize(failures []error) error {
+	retry := slices.ContainsFunc(failures, func(err error) bool {
+		return !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !errors.Is(err, errAltered)
+	})
+	err := errors.Join(failures...)
+	if err == nil || retry {
+		return err
+	}
+	return reconcile.TerminalError(err)
+}

@@ -1,0 +1,155 @@
+package istiocluster
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// clusterDomain ends the names of Services in DestinationRules.
+const clusterDomain = ".svc.cluster.local"
+
+// Rule is what matters of a DestinationRule of Istio.
+type Rule struct {
+	metav1.ObjectMeta
+	// Service is the one that the rule is for; empty if it is for something else.
+	Service types.NamespacedName
+	// Exports are the namespaces that the rule is visible in.
+	Exports Exports
+	// Mode is that of all ports without a mode of their own.
+	Mode Mode
+	// PortModes are those of single ports of the Service.
+	PortModes map[int64]Mode
+}
+
+// Mode says by which protocol gateways talk to a Service. Empty leaves it to the port of the Service.
+type Mode string
+
+const (
+	// HTTP2 is always HTTP/2.
+	HTTP2 Mode = "HTTP2"
+	// Downstream is what the client of the gateway speaks.
+	Downstream Mode = "Downstream"
+)
+
+// Exports are namespaces that something is visible in: names, "*" for all, and "." for its own one.
+type Exports []string
+
+// include tells whether a namespace is among them; own is the namespace that "." stands for.
+func (e Exports) include(namespace, own string) bool {
+	return slices.ContainsFunc(e, func(one string) bool {
+		return one == "*" || one == namespace || one == "." && namespace == own
+	})
+}
+
+// Service is what matters of a Service.
+type Service struct {
+	types.NamespacedName
+	Exports Exports
+	Ports   []Port
+}
+
+// Port is one of a Service. HTTP2 is set if its name or its application protocol say that it speaks HTTP/2.
+type Port struct {
+	Number int32
+	HTTP2  bool
+}
+
+// ReadRule reads a DestinationRule of networking.istio.io. What is not as its definition says is passed over. A rule for some Pods of a
+// Service, or for some clients alone, is for no Service: there are other clusters for it.
+func ReadRule(object *unstructured.Unstructured) *Rule {
+	rule := &Rule{ObjectMeta: metav1.ObjectMeta{
+		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+	}}
+	spec, _ := object.Object["spec"].(map[string]any)
+	if isSet(spec["subsets"]) || isSet(spec["workloadSelector"]) {
+		return rule
+	}
+	host, _ := spec["host"].(string)
+	rule.Service = serviceOf(host, object.GetNamespace())
+	for _, one := range listOf(spec["exportTo"]) {
+		if name, isText := one.(string); isText {
+			rule.Exports = append(rule.Exports, name)
+		}
+	}
+	policy, _ := spec["trafficPolicy"].(map[string]any)
+	rule.Mode = modeOf(policy)
+	for _, one := range listOf(policy["portLevelSettings"]) {
+		settings, _ := one.(map[string]any)
+		number, found, err := unstructured.NestedInt64(settings, "port", "number")
+		if mode := modeOf(settings); mode != "" && found && err == nil {
+			if rule.PortModes == nil {
+				rule.PortModes = map[int64]Mode{}
+			}
+			rule.PortModes[number] = mode
+		}
+	}
+	return rule
+}
+
+// isSet tells whether a field has a value; a list has one if it has items.
+func isSet(value any) bool {
+	list, isList := value.([]any)
+	return value != nil && (!isList || len(list) > 0)
+}
+
+func listOf(value any) []any {
+	list, _ := value.([]any)
+	return list
+}
+
+// serviceOf returns the Service that a host stands for; empty if it is none.
+func serviceOf(host, namespace string) types.NamespacedName {
+	if host != "" && !strings.ContainsAny(host, ".*") {
+		return types.NamespacedName{Namespace: namespace, Name: host}
+	}
+	inCluster, found := strings.CutSuffix(host, clusterDomain)
+	name, namespace, isPair := strings.Cut(inCluster, ".")
+	if !found || !isPair || name == "" || namespace == "" || strings.ContainsAny(namespace, ".*") || strings.Contains(name, "*") {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// modeOf returns what settings say about the protocol.
+func modeOf(settings map[string]any) Mode {
+	if settings == nil {
+		return ""
+	}
+	if asClient, _, _ := unstructured.NestedBool(settings, "connectionPool", "http", "useClientProtocol"); asClient {
+		return Downstream
+	}
+	if upgrade, _, _ := unstructured.NestedString(settings, "connectionPool", "http", "h2UpgradePolicy"); upgrade == "UPGRADE" {
+		return HTTP2
+	}
+	return ""
+}
+
+// ReadService reads a Service.
+func ReadService(service *corev1.Service) Service {
+	result := Service{NamespacedName: types.NamespacedName{Namespace: service.Namespace, Name: service.Name}}
+	for name := range strings.SplitSeq(service.Annotations[AnnotationExportTo], ",") {
+		result.Exports = append(result.Exports, strings.TrimSpace(name))
+	}
+	for i := range service.Spec.Ports {
+		result.Ports = append(result.Ports, Port{Number: service.Spec.Ports[i].Port, HTTP2: speaksHTTP2(&service.Spec.Ports[i])})
+	}
+	return result
+}
+
+func speaksHTTP2(port *corev1.ServicePort) bool {
+	if port.AppProtocol != nil {
+		protocol := strings.ToLower(*port.AppProtocol)
+		return isHTTP2(protocol) || protocol == "kubernetes.io/h2c"
+	}
+	name, _, _ := strings.Cut(port.Name, "-")
+	return isHTTP2(strings.ToLower(name))
+}
+
+func isHTTP2(protocol string) bool {
+	return protocol == "http2" || protocol == "grpc" || protocol == "grpc-web"
+}
