@@ -1,0 +1,96 @@
+package controller
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trellis-k8s/trellis/pkg/istiocluster"
+)
+
+// TestDifferences: what is missing or different is written, what is too much is deleted unless it goes already, the rest is left alone.
+func TestDifferences(t *testing.T) {
+	desired := func(namespace string) *unstructured.Unstructured {
+		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"in": namespace}}}
+		object.SetNamespace(namespace)
+		object.SetName("a-cluster-configuration")
+		return object
+	}
+	present := func(namespace, digest string) *filter {
+		return &filter{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a-cluster-configuration"}, digest: digest}
+	}
+	going := present("going", "x")
+	going.DeletionTimestamp = &metav1.Time{}
+	var got []string
+	for _, one := range differences(
+		[]*unstructured.Unstructured{desired("different"), desired("missing"), desired("right")},
+		[]*filter{present("different", "x"), going, present("more", "x"), present("right", istiocluster.Digest(desired("right")))},
+	) {
+		what := "update "
+		switch {
+		case one.desired == nil:
+			what = "delete "
+		case one.present == nil:
+			what = "create "
+		}
+		if (one.digest() == "") != (one.desired == nil) {
+			t.Errorf("the digest of %s is %q", one.key(), one.digest())
+		}
+		got = append(got, what+one.key().Namespace)
+	}
+	if text := strings.Join(got, ", "); text != "update different, create missing, delete more" {
+		t.Errorf("got %s", text)
+	}
+}
+
+// TestReduce: what does not matter is not kept.
+func TestReduce(t *testing.T) {
+	reduced, err := reduceService(&corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "a", Name: "b", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{}},
+			Annotations: map[string]string{istiocluster.AnnotationExportTo: "*", "a": "b"},
+		},
+		Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: []corev1.ServicePort{{Name: "web", Port: 80, NodePort: 30000, AppProtocol: ptr.To("grpc")}}},
+	})
+	service, ok := reduced.(*corev1.Service)
+	if err != nil || !ok || service.Labels != nil || service.ManagedFields != nil || service.Spec.ClusterIP != "" || service.Spec.Ports[0].NodePort != 0 ||
+		!maps.Equal(service.Annotations, map[string]string{istiocluster.AnnotationExportTo: "*"}) || *service.Spec.Ports[0].AppProtocol != "grpc" {
+		t.Errorf("got %+v, %v", reduced, err)
+	}
+	reduced, err = reduceNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "a", UID: "1", Labels: map[string]string{"a": "b", istiocluster.LabelExposureClass: ""}, Annotations: map[string]string{"a": "b"},
+	}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}})
+	namespace, ok := reduced.(*corev1.Namespace)
+	if err != nil || !ok || namespace.Annotations != nil || namespace.UID != "1" || !isTerminating(namespace) ||
+		!maps.Equal(namespace.Labels, map[string]string{istiocluster.LabelExposureClass: ""}) {
+		t.Errorf("got %+v, %v", reduced, err)
+	}
+}
+
+// TestSummarize: what the API server refuses is not tried again until something changes.
+func TestSummarize(t *testing.T) {
+	refused := apierrors.NewInvalid(schema.GroupKind{}, "a", nil)
+	for name, test := range map[string]struct {
+		failures []error
+		fails    bool
+		terminal bool
+	}{
+		"none":                          {},
+		"refused":                       {failures: []error{refused, errAltered, apierrors.NewBadRequest("a")}, fails: true, terminal: true},
+		"one of two may be tried again": {failures: []error{refused, errors.New("broken")}, fails: true},
+	} {
+		err := summarize(test.failures)
+		if (err != nil) != test.fails || errors.Is(err, reconcile.TerminalError(nil)) != test.terminal {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

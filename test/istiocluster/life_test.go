@@ -1,0 +1,215 @@
+package istiocluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/trellis-k8s/trellis/pkg/istiocluster"
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// TestLifeOfADestinationRule: EnvoyFilters follow rules, Services and namespaces as they come, go and change.
+func TestLifeOfADestinationRule(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	second := kit.NewNamespace(t, f.client, "ingress", nil)
+	f.run(f.source, f.ingress, second)
+	one := rule(f.source, "shop")
+	kit.Must(t, f.client.Create(f.ctx, one.DeepCopy()))
+	service := f.service(f.source, "shop")
+	shop := "80||shop." + f.source
+	f.eventually("the Service comes after its rule", f.ingress, f.source, shop)
+	namespace := &corev1.Namespace{}
+	kit.Must(t, f.client.Get(f.ctx, client.ObjectKey{Name: f.source}, namespace))
+	live := f.filter(f.ingress, f.source)
+	owner := metav1.GetControllerOf(live)
+	if owner == nil || owner.Kind != "Namespace" || owner.APIVersion != "v1" || owner.Name != f.source || owner.UID != namespace.UID || len(live.GetOwnerReferences()) != 1 {
+		t.Errorf("the owners are %+v", live.GetOwnerReferences())
+	}
+	if labels := live.GetLabels(); len(labels) != 1 || labels["resources.gardener.cloud/managed-by"] != "istio-cluster-configuration" {
+		t.Errorf("the labels are %v", labels)
+	}
+
+	f.patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second}}, marked("labels", istiocluster.LabelExposureClass, "internal"))
+	f.eventually("another namespace gets gateways", second, f.source, shop)
+	f.patch(service, map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"name": "a", "port": 80}, map[string]any{"name": "grpc", "port": 90}}}})
+	f.eventually("another port", f.ingress, f.source, shop, "90||shop."+f.source)
+	f.patch(service, marked("annotations", istiocluster.AnnotationExportTo, second))
+	f.eventually("the Service is visible elsewhere alone", f.ingress, f.source)
+	f.patch(service, marked("annotations", istiocluster.AnnotationExportTo, "*"))
+	f.eventually("the Service is visible again", f.ingress, f.source, shop, "90||shop."+f.source)
+	f.patch(one, map[string]any{"spec": map[string]any{"exportTo": []any{f.ingress}}})
+	f.eventually("the rule is visible elsewhere alone", second, f.source)
+	f.patch(one, map[string]any{"spec": map[string]any{"exportTo": []any{"*"}}})
+	f.eventually("the rule is visible again", second, f.source, shop, "90||shop."+f.source)
+	f.patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second}}, marked("labels", istiocluster.LabelExposureClass, nil))
+	f.eventually("a namespace loses its gateways", second, f.source)
+	kit.Must(t, f.client.Delete(f.ctx, one.DeepCopy()))
+	f.eventually("the rule goes", f.ingress, f.source)
+	kit.Must(t, f.client.Create(f.ctx, one.DeepCopy()))
+	f.eventually("the rule comes again", f.ingress, f.source, shop, "90||shop."+f.source)
+	kit.Must(t, f.client.Delete(f.ctx, service))
+	f.eventually("the Service goes", f.ingress, f.source)
+	f.service(f.source, "shop")
+	f.eventually("the Service comes again", f.ingress, f.source, shop)
+	kit.Must(t, f.client.Delete(f.ctx, namespace))
+	f.eventually("the namespace goes", f.ingress, f.source)
+}
+
+// marked returns a change of one label or annotation.
+func marked(field, key string, value any) map[string]any {
+	return map[string]any{"metadata": map[string]any{field: map[string]any{key: value}}}
+}
+
+// TestHandMadeChangesArePutBack: whatever somebody changes of an EnvoyFilter, or if it is deleted; but labels of others stay.
+func TestHandMadeChangesArePutBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.run(f.source, f.ingress)
+	f.service(f.source, "shop")
+	kit.Must(t, f.client.Create(f.ctx, rule(f.source, "shop")))
+	f.eventually("settings", f.ingress, f.source, "80||shop."+f.source)
+	want := f.filter(f.ingress, f.source)
+	again := func(reason string) {
+		t.Helper()
+		kit.EventuallyTrue(t, reason+" is put back", func() bool {
+			live := f.filter(f.ingress, f.source)
+			return live != nil && istiocluster.Digest(live) == istiocluster.Digest(want)
+		})
+	}
+	f.patch(want, marked("labels", "their", "label"))
+	for name, change := range map[string]map[string]any{
+		"settings":   {"spec": map[string]any{"configPatches": []any{}}},
+		"more":       {"spec": map[string]any{"priority": 5}},
+		"all":        {"spec": nil},
+		"its owner":  {"metadata": map[string]any{"ownerReferences": nil}},
+		"its label":  marked("labels", istiocluster.LabelManagedBy, nil),
+		"its label2": marked("labels", istiocluster.LabelManagedBy, "somebody"),
+	} {
+		f.patch(want, change)
+		again(name)
+	}
+	if labels := f.filter(f.ingress, f.source).GetLabels(); labels["their"] != "label" {
+		t.Errorf("the labels are %v", labels)
+	}
+	kit.Must(t, f.client.Delete(f.ctx, want.DeepCopy()))
+	again("a deletion")
+}
+
+// TestOneRequestForEachEnvoyFilter: and none if nothing differs, as after a start, or with what gardener-resource-manager made.
+func TestOneRequestForEachEnvoyFilter(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	other := kit.NewNamespace(t, f.client, "other", nil)
+	all := []string{f.source, f.ingress, other}
+	stop := f.run(all...)
+	f.quiet(other)
+	f.requests.Forget()
+	service := f.service(f.source, "shop")
+	kit.Must(t, f.client.Create(f.ctx, rule(f.source, "shop")))
+	f.eventually("settings", f.ingress, f.source, "80||shop."+f.source)
+	f.patch(service, marked("annotations", "does-not", "matter"))
+	f.patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.source}}, marked("labels", "does-not", "matter"))
+	live := f.filter(f.ingress, f.source)
+	f.patch(live, marked("annotations", "their", "annotation"))
+	if sent := f.quiet(other); len(sent) != 1 {
+		t.Errorf("sent were %q", sent)
+	}
+	stop()
+	adopted := f.filter(f.ingress, f.source)
+	kit.Must(t, f.client.Delete(f.ctx, adopted.DeepCopy()))
+	adopted.SetResourceVersion("")
+	adopted.SetManagedFields(nil)
+	kit.Must(t, f.client.Create(f.ctx, adopted, client.FieldOwner("gardener-resource-manager")))
+	stale := adopted.DeepCopy()
+	stale.SetResourceVersion("")
+	stale.SetName(istiocluster.FilterName("gone"))
+	kit.Must(t, f.client.Create(f.ctx, stale, client.FieldOwner("gardener-resource-manager")))
+	f.requests.Forget()
+	f.run(all...)
+	f.eventually("what nobody asks for goes", f.ingress, "gone")
+	for _, request := range f.quiet(other) {
+		if !strings.HasPrefix(request, "GET ") && !strings.HasSuffix(request, "/gone-cluster-configuration") {
+			t.Errorf("a new controller sends %s", request)
+		}
+	}
+	if got := f.filter(f.ingress, f.source); got.GetResourceVersion() != adopted.GetResourceVersion() {
+		t.Error("what was right was written")
+	}
+	f.patch(adopted, map[string]any{"spec": map[string]any{"configPatches": []any{}}})
+	f.eventually("a change after the takeover", f.ingress, f.source, "80||shop."+f.source)
+}
+
+// TestIstioComesAndGoes: its kinds are defined and removed, one after the other, while the controller runs.
+func TestIstioComesAndGoes(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("needs a control plane, which -short excludes")
+	}
+	controlPlane, err := controlplane.Start(t.Context(), controlplane.Options{})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, controlPlane.Stop()) })
+	f := newFixtureIn(t, controlPlane.Config())
+	f.service(f.source, "shop")
+	f.run(f.source, f.ingress)
+	shop := "80||shop." + f.source
+	install(t, f.config, rules)
+	kit.EventuallyTrue(t, "a rule", func() bool { return f.client.Create(f.ctx, rule(f.source, "shop")) == nil })
+	install(t, f.config, filters)
+	f.eventually("both kinds are there", f.ingress, f.source, shop)
+
+	uninstall(t, f, rules)
+	f.eventually("there are no rules any more", f.ingress, f.source)
+	install(t, f.config, rules)
+	kit.EventuallyTrue(t, "a rule again", func() bool { return f.client.Create(f.ctx, rule(f.source, "shop")) == nil })
+	f.eventually("both kinds are there again", f.ingress, f.source, shop)
+	uninstall(t, f, filters)
+	install(t, f.config, filters)
+	f.eventually("EnvoyFilters are there again", f.ingress, f.source, shop)
+}
+
+func uninstall(t *testing.T, f *fixture, plural string) {
+	t.Helper()
+	c, err := apiextensionsclient.NewForConfig(f.config)
+	kit.Must(t, err)
+	name := plural + ".networking.istio.io"
+	kit.Must(t, c.CustomResourceDefinitions().Delete(f.ctx, name, metav1.DeleteOptions{}))
+	kit.EventuallyTrue(t, name+" is gone", func() bool {
+		_, err := c.CustomResourceDefinitions().Get(f.ctx, name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+}
+
+// TestBinary: the configuration enables the controller, which is disabled by default.
+func TestBinary(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, err := envtest.InstallCRDs(f.config, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
+	kit.Must(t, err)
+	f.service(f.source, "shop")
+	kit.Must(t, f.client.Create(f.ctx, rule(f.source, "shop")))
+	all, kubeconfig := []string{f.source, f.ingress}, shared.Get(t).Kubeconfig()
+	disabled := kit.StartManager(t, kubeconfig, all, "")
+	kit.EventuallyTrue(t, "other controllers run", func() bool { return strings.Contains(disabled.Written.String(), "Starting workers") })
+	if strings.Contains(disabled.Written.String(), "istio-cluster-configuration") {
+		t.Error("the controller runs although it is disabled")
+	}
+	disabled.Stop()
+	p := kit.StartManager(t, kubeconfig, all, "controllers: {istioClusterConfiguration: {enabled: true, concurrentSyncs: 2}}")
+	f.eventually("settings", f.ingress, f.source, "80||shop."+f.source)
+	const created = `resource_manager_istio_cluster_configuration_changes_total{change="created"} 1`
+	kit.EventuallyTrue(t, "metrics tell", func() bool {
+		_, body := p.Get(p.Metrics, "/metrics")
+		return slices.Contains(strings.Split(body, "\n"), created)
+	})
+	p.Stop()
+}
