@@ -20,15 +20,18 @@ import (
 )
 
 const (
-	// LabelManagedBy and ManagedBy are the label of the EnvoyFilters.
+	// LabelManagedBy is the key of the label of the EnvoyFilters.
 	LabelManagedBy = "resources.gardener.cloud/managed-by"
-	ManagedBy      = "istio-cluster-configuration"
+	// ManagedBy is its value.
+	ManagedBy = "istio-cluster-configuration"
 	// AnnotationExportTo of a Service lists the namespaces that it is visible in.
 	AnnotationExportTo = "networking.istio.io/exportTo"
 
-	// LabelRole with RoleIstioIngress is the label of a namespace with ingress gateways, and so is LabelExposureClass with any value.
-	LabelRole          = "gardener.cloud/role"
-	RoleIstioIngress   = "istio-ingress"
+	// LabelRole is the key of the label of a namespace that says what it is for.
+	LabelRole = "gardener.cloud/role"
+	// RoleIstioIngress is its value for a namespace with ingress gateways.
+	RoleIstioIngress = "istio-ingress"
+	// LabelExposureClass is the key of a label that a namespace with ingress gateways may have instead, with any value.
 	LabelExposureClass = "handler.exposureclass.gardener.cloud/name"
 
 	// nameSuffix follows the name of the source namespace in the names of EnvoyFilters.

@@ -203,8 +203,10 @@ func TestDigest(t *testing.T) {
 		"their annotation": {func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{"a": "b"}) }, true},
 		"label":            {func(o *unstructured.Unstructured) { o.SetLabels(nil) }, false},
 		"owner":            {func(o *unstructured.Unstructured) { o.SetOwnerReferences(nil) }, false},
-		"more in the spec": {func(o *unstructured.Unstructured) { o.Object["spec"].(map[string]any)["priority"] = int64(1) }, false},
-		"patches":          {func(o *unstructured.Unstructured) { o.Object["spec"] = map[string]any{"configPatches": []any{}} }, false},
+		"more in the spec": {func(o *unstructured.Unstructured) {
+			o.Object["spec"] = map[string]any{"configPatches": []any{"x"}, "priority": int64(1)}
+		}, false},
+		"patches": {func(o *unstructured.Unstructured) { o.Object["spec"] = map[string]any{"configPatches": []any{}} }, false},
 	} {
 		object := filter()
 		test.change(object)
