@@ -5,6 +5,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 	"github.com/trellis-k8s/trellis/pkg/node"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/loadbalancing"
 )
 
 // cacheOptions restricts the cache to the configured namespaces and keeps nothing of Secrets but their names and
@@ -44,9 +46,20 @@ func targetCacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cac
 			&certificatesv1.CertificateSigningRequest{}: {Transform: csrapprover.Reduce},
 			&corev1.Node{}:                              {Transform: node.Reduce},
 			&corev1.ServiceAccount{}:                    {Transform: keepAutomount},
+			&corev1.ConfigMap{}:                         named(loadbalancing.ConfigMapName),
+			&corev1.Service{}:                           named(loadbalancing.ServiceName),
 		},
 	}
 	return inNamespaces(options, config.TargetClientConnection.Namespaces)
+}
+
+// named restricts a cache to objects of one name, in all namespaces, as they may be where the resource-manager has no other business. The
+// right to list and watch those is enough for it.
+func named(name string) cache.ByObject {
+	return cache.ByObject{
+		Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}, Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name),
+		Transform: cache.TransformStripManagedFields(),
+	}
 }
 
 // inNamespaces restricts a cache to namespaces; without any it holds all.

@@ -98,11 +98,11 @@ func podKubeAPIServerLoadBalancing() Webhook {
 		Prefixed: func(prefix string) string { return "pod-" + prefix + "kube-apiserver-load-balancing" },
 		Does:     "Has Pods of a control plane reach the API server through its load balancer.",
 		Enabled:  func(c *configv1alpha1.WebhooksConfiguration) bool { return c.PodKubeAPIServerLoadBalancing.Enabled },
-		// Reads nothing from caches: few Pods are concerned, and clusters have many ConfigMaps and Services.
+		Reads:    []client.Object{&corev1.ConfigMap{}, &corev1.Service{}},
 		Calls: onPods(inNamespaces(), everything, onlyIf("uses-the-generic-kubeconfig",
 			`object.spec.?volumes.orValue([]).exists(v, v.?secret.?secretName.orValue("").startsWith("generic-token-kubeconfig") || `+
 				`v.?projected.?sources.orValue([]).exists(s, s.?secret.?name.orValue("").startsWith("generic-token-kubeconfig")))`)),
-		New: func(facts Facts) (http.Handler, error) { return admits(loadbalancing.NewHandler(facts.TargetDirect)) },
+		New: func(facts Facts) (http.Handler, error) { return admits(loadbalancing.NewHandler(facts.Target)) },
 	}
 }
 

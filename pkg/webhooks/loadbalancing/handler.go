@@ -2,8 +2,9 @@
 // gateway of their own cluster, which balances their requests.
 //
 // It reads the ConfigMaps named ConfigMapName in the namespaces of Pods (data), and the Services named ServiceName in the namespaces that
-// these name (spec.clusterIPs), of the API server itself: two requests for each Pod with such a kubeconfig, none for others. A cache
-// would need the right to list all ConfigMaps, and could be behind.
+// these name (spec.clusterIPs). A cache may hold these alone, selected by the field metadata.name, for which the right to list and
+// watch objects of that name is enough. A Pod that is created at the same moment as the ConfigMap may miss it, and then reaches the API
+// server as if there were none.
 package loadbalancing
 
 import (
@@ -28,7 +29,7 @@ const (
 	ServiceName = "istio-ingressgateway-internal"
 )
 
-// NewHandler returns a handler for the creation of Pods. The reader is that of the API server, without a cache.
+// NewHandler returns a handler for the creation of Pods, with a reader of what the package says.
 func NewHandler(reader client.Reader) admission.Handler {
 	return admit.Mutating(func() *corev1.Pod { return &corev1.Pod{} }, func(ctx context.Context, request *admission.Request, pod *corev1.Pod) error {
 		if !usesGenericKubeconfig(&pod.Spec) {
