@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
@@ -14,13 +15,15 @@ import (
 // adrift falsifies the condition of a ManagedResource, which is no event, but is put right by the next reconcile.
 func (f *fixture) adrift() {
 	f.Helper()
-	mr := f.read("set")
-	for i := range mr.Status.Conditions {
-		if mr.Status.Conditions[i].Type == resourcesv1alpha1.ResourcesApplied {
-			mr.Status.Conditions[i].Status, mr.Status.Conditions[i].Reason = resourcesv1alpha1.ConditionFalse, "Adrift"
+	must(f, retry.RetryOnConflict(retry.DefaultRetry, func() error { // the resource-manager may be writing, too
+		mr := f.read("set")
+		for i := range mr.Status.Conditions {
+			if mr.Status.Conditions[i].Type == resourcesv1alpha1.ResourcesApplied {
+				mr.Status.Conditions[i].Status, mr.Status.Conditions[i].Reason = resourcesv1alpha1.ConditionFalse, "Adrift"
+			}
 		}
-	}
-	must(f, f.client.Status().Update(f.ctx, mr))
+		return f.client.Status().Update(f.ctx, mr)
+	}))
 }
 
 func (f *fixture) eventuallyPutBack(why string) {

@@ -265,9 +265,10 @@ func TestPoliciesOfOneName(t *testing.T) {
 	kit.Must(t, f.client.Create(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: longer}}))
 	f.run(controller.Options{Namespaces: append(all, longer)})
 	annotations := map[string]string{"namespace-selectors": selecting(corev1.LabelMetadataName, all[1])}
-	f.service(all[0], "b-c", annotations)
-	f.service(longer, "c", annotations)
 	name := "egress-to-" + longer + "-c-tcp-8080"
+	f.service(all[0], "b-c", annotations)
+	kit.EventuallyTrue(t, "the first one has the policy", func() bool { return slices.Contains(f.policies(all[1]), all[1]+"/"+name) })
+	f.service(longer, "c", annotations)
 	services := func() []string {
 		var list networkingv1.NetworkPolicyList
 		kit.Must(t, f.client.List(f.ctx, &list, client.InNamespace(all[1])))
@@ -283,7 +284,12 @@ func TestPoliciesOfOneName(t *testing.T) {
 	}
 	want := []string{longer + "/c", all[0] + "/b-c"}
 	slices.Sort(want)
-	kit.EventuallyTrue(t, "both have a policy", func() bool { return slices.Equal(services(), want) })
+	kit.Eventually(t, "both have a policy", func() string {
+		if found := services(); !slices.Equal(found, want) {
+			return fmt.Sprintf("the policies are those of %v, want %v", found, want)
+		}
+		return ""
+	})
 	versions := func() (versions []string) {
 		for _, one := range f.policies(all[1]) {
 			versions = append(versions, f.policy(all[1], strings.TrimPrefix(one, all[1]+"/")).ResourceVersion)
