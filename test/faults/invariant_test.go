@@ -1,0 +1,307 @@
+package faults
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// key names an object.
+type key struct {
+	schema.GroupVersionKind
+	namespace, name string
+}
+
+func (k key) String() string { return fmt.Sprintf("%s %s/%s", k.Kind, k.namespace, k.name) }
+
+func keyOf(obj *unstructured.Unstructured) key {
+	return key{obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName()}
+}
+
+// wanted is an object that is declared, and by which ManagedResource.
+type wanted struct {
+	*unstructured.Unstructured
+	by string
+}
+
+func (w *world) wanted(s state) map[key]wanted {
+	w.Helper()
+	all := map[key]wanted{}
+	for name, objects := range w.objects(s) {
+		for _, obj := range objects {
+			all[keyOf(obj)] = wanted{obj, name}
+		}
+	}
+	return all
+}
+
+// kinds returns the kinds of all objects of the scenario.
+func (w *world) kinds() []schema.GroupVersionKind {
+	w.Helper()
+	kinds := map[schema.GroupVersionKind]bool{}
+	for _, s := range []state{w.given, w.then} {
+		for k := range w.wanted(s) {
+			kinds[k.GroupVersionKind] = true
+		}
+	}
+	return slices.Collect(maps.Keys(kinds))
+}
+
+// ours returns the objects that the resource-manager has made: those whose origin says so, with or without the label, and those with
+// the label that are not among the objects of others.
+func (w *world) ours() (map[key]*unstructured.Unstructured, error) {
+	w.Helper()
+	ours := map[key]*unstructured.Unstructured{}
+	for _, gvk := range w.kinds() {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		selection := []client.ListOption{client.InNamespace(w.namespace)}
+		if gvk.Kind == "CustomResourceDefinition" {
+			selection = []client.ListOption{client.MatchingLabels{resourcesv1alpha1.LabelManagedBy: w.class()}}
+		}
+		err := w.client.List(w.Context(), list, selection...)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			continue // without a definition there are none
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			obj := &list.Items[i]
+			if w.isOurs(obj) {
+				ours[keyOf(obj)] = obj
+			}
+		}
+	}
+	return ours, nil
+}
+
+func (w *world) isOurs(obj *unstructured.Unstructured) bool {
+	if slices.ContainsFunc(w.untouched, func(other *unstructured.Unstructured) bool { return other.GetUID() == obj.GetUID() }) {
+		return false
+	}
+	origin, found := resourcesv1alpha1.ParseOrigin(obj.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
+	return found && origin.ClusterID == w.class() || obj.GetLabels()[resourcesv1alpha1.LabelManagedBy] == w.class()
+}
+
+// eventuallyHolds waits until a state is so.
+func (w *world) eventuallyHolds(s state) {
+	w.Helper()
+	kit.Eventually(w, "what is declared is so", func() string { return strings.Join(w.objections(s), "; ") })
+}
+
+// objections tells what of a state is not so.
+func (w *world) objections(s state) []string {
+	w.Helper()
+	ours, err := w.ours()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var objections []string
+	all := w.wanted(s)
+	for k, want := range all {
+		if got, there := ours[k]; !there {
+			objections = append(objections, k.String()+" is missing")
+		} else if text := w.differs(want, got); text != "" {
+			objections = append(objections, k.String()+": "+text)
+		}
+	}
+	for k, obj := range ours {
+		if _, is := all[k]; !is {
+			objections = append(objections, fmt.Sprintf("%s is not wanted, and there; deleted at %v", k, obj.GetDeletionTimestamp()))
+		}
+	}
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := w.client.List(w.Context(), list, client.InNamespace(w.namespace)); err != nil {
+		return append(objections, err.Error())
+	}
+	for i := range list.Items {
+		objections = append(objections, objectionsTo(&list.Items[i], all)...)
+	}
+	if len(list.Items) != len(s) {
+		objections = append(objections, fmt.Sprintf("there are %d ManagedResources, want %d", len(list.Items), len(s)))
+	}
+	slices.Sort(objections)
+	return objections
+}
+
+// differs compares an object with its manifest: nothing that is declared may be different, nothing else may be in data, and it has to
+// have its marks.
+func (w *world) differs(want wanted, got *unstructured.Unstructured) string {
+	if got.GetDeletionTimestamp() != nil {
+		return "it is being deleted"
+	}
+	origin := resourcesv1alpha1.Origin{ClusterID: w.class(), Owner: client.ObjectKey{Namespace: w.namespace, Name: want.by}}
+	if text := got.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; text != origin.String() {
+		return "its origin is " + text
+	}
+	if label := got.GetLabels()[resourcesv1alpha1.LabelManagedBy]; label != w.class() {
+		return "its managed-by label is " + label
+	}
+	for field, value := range want.Object {
+		switch field {
+		case "stringData":
+			if data := encoded(value); !reflect.DeepEqual(data, got.Object["data"]) {
+				return fmt.Sprintf("data is %v, want %v", got.Object["data"], data)
+			}
+		case "data":
+			if !reflect.DeepEqual(value, got.Object[field]) {
+				return fmt.Sprintf("%s is %v, want %v", field, got.Object[field], value)
+			}
+		default:
+			if !within(value, got.Object[field]) {
+				return fmt.Sprintf("%s is %v, want %v", field, got.Object[field], value)
+			}
+		}
+	}
+	return ""
+}
+
+// encoded returns stringData as data.
+func encoded(texts any) any {
+	data := map[string]any{}
+	fields, _ := texts.(map[string]any)
+	for name, text := range fields {
+		data[name] = base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(text)))
+	}
+	return data
+}
+
+// within tells whether everything in one value is in another one, which may have more fields.
+func within(part, whole any) bool {
+	switch part := part.(type) {
+	case map[string]any:
+		fields, is := whole.(map[string]any)
+		if !is {
+			return false
+		}
+		for name, value := range part {
+			if !within(value, fields[name]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		items, is := whole.([]any)
+		if !is || len(items) != len(part) {
+			return false
+		}
+		for i := range part {
+			if !within(part[i], items[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return fmt.Sprint(part) == fmt.Sprint(whole) // numbers have one of two types
+}
+
+// objectionsTo tells what of a ManagedResource is not as it is when all is well.
+func objectionsTo(mr *resourcesv1alpha1.ManagedResource, all map[key]wanted) []string {
+	if mr.DeletionTimestamp != nil {
+		return []string{mr.Name + " is being deleted: " + fmt.Sprint(mr.Status.Resources)}
+	}
+	var objections []string
+	if mr.Status.ObservedGeneration != mr.Generation || mr.Status.AppliedInputs == "" || len(mr.Finalizers) != 1 {
+		objections = append(objections, fmt.Sprintf("%s is not concluded: observed %d of %d, inputs %q, finalizers %v", mr.Name,
+			mr.Status.ObservedGeneration, mr.Generation, mr.Status.AppliedInputs, mr.Finalizers))
+	}
+	for conditionType, want := range map[resourcesv1alpha1.ConditionType]string{
+		resourcesv1alpha1.ResourcesApplied:     "True " + resourcesv1alpha1.ReasonApplySucceeded,
+		resourcesv1alpha1.ResourcesHealthy:     "True " + resourcesv1alpha1.ReasonResourcesHealthy,
+		resourcesv1alpha1.ResourcesProgressing: "False " + resourcesv1alpha1.ReasonResourcesRolledOut,
+	} {
+		condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, conditionType)
+		if got := string(condition.Status) + " " + condition.Reason; got != want {
+			objections = append(objections, fmt.Sprintf("%s of %s is %s: %s", conditionType, mr.Name, got, condition.Message))
+		}
+	}
+	var recorded, owned []string
+	for _, entry := range mr.Status.Resources {
+		recorded = append(recorded, entryKey(entry).String())
+	}
+	for k, want := range all {
+		if want.by == mr.Name {
+			owned = append(owned, k.String())
+		}
+	}
+	slices.Sort(recorded)
+	slices.Sort(owned)
+	if !slices.Equal(recorded, owned) {
+		objections = append(objections, fmt.Sprintf("the inventory of %s is %v, want %v", mr.Name, recorded, owned))
+	}
+	return objections
+}
+
+func entryKey(entry resourcesv1alpha1.ObjectReference) key {
+	return key{schema.FromAPIVersionAndKind(entry.APIVersion, entry.Kind), entry.Namespace, entry.Name}
+}
+
+// verify checks what has to hold when nothing runs any more: the state, what must not have changed, what was seen on the way, and
+// that all is as after a run without a fault.
+func (w *world) verify(undisturbed string) {
+	w.Helper()
+	for _, objection := range append(w.objections(w.then), w.violated()...) {
+		w.Error(objection)
+	}
+	for _, before := range w.untouched {
+		after := &unstructured.Unstructured{}
+		after.SetGroupVersionKind(before.GroupVersionKind())
+		kit.Must(w, w.client.Get(w.Context(), client.ObjectKeyFromObject(before), after))
+		if after.GetUID() != before.GetUID() || after.GetResourceVersion() != before.GetResourceVersion() {
+			w.Errorf("%s of others was changed: %v", keyOf(before), after.Object)
+		}
+	}
+	for k, uid := range w.uidsOfBoth() {
+		if before := w.kept[k]; before != uid {
+			w.Errorf("%s had the UID %s and has %s", k, before, uid)
+		}
+	}
+	if got := w.snapshot(); undisturbed != "" && got != undisturbed {
+		w.Errorf("the outcome differs from that of a run without a fault:\n%s\nwithout a fault:\n%s", got, undisturbed)
+	}
+}
+
+// snapshot tells what is there at the end of a run, without what differs between runs.
+func (w *world) snapshot() string {
+	w.Helper()
+	ours, err := w.ours()
+	kit.Must(w, err)
+	var lines []string
+	for _, obj := range ours {
+		delete(obj.Object, "status")
+		for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation"} {
+			unstructured.RemoveNestedField(obj.Object, "metadata", field)
+		}
+		for _, field := range []string{"clusterIP", "clusterIPs"} {
+			unstructured.RemoveNestedField(obj.Object, "spec", field)
+		}
+		managers := obj.GetManagedFields()
+		obj.SetManagedFields(nil)
+		var fields []string
+		for _, entry := range managers {
+			if entry.Subresource == "" {
+				fields = append(fields, fmt.Sprintf("%s %s %s", entry.Manager, entry.Operation, entry.FieldsV1.Raw))
+			}
+		}
+		slices.Sort(fields)
+		text, err := json.Marshal([]any{obj.Object, fields})
+		kit.Must(w, err)
+		lines = append(lines, strings.ReplaceAll(string(text), w.namespace, placeholder))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,87 @@
+package faults
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Delays of pruning. Where nothing moves it is soon. Where something does, the other ManagedResource must have time enough to ask for
+// it, on any machine and after any fault.
+const (
+	soon = 100 * time.Millisecond
+	late = 15 * time.Second
+)
+
+// scenarios returns all scenarios. None of their objects is brought to life by another controller, so that the calls are the same in
+// every run.
+func scenarios() []scenario {
+	all := []string{
+		configMap("one", "1"), configMap("two", "1"), secret("secret", "1"), serviceAccount("account"), role("role", "get"),
+		roleBinding("binding"), service("service", 80), definition, coupon("coupon", 10),
+	}
+	changed := []string{
+		configMap("one", "2"), configMap("two", "1"), secret("secret", "2"), serviceAccount("account"), role("role", "list"),
+		roleBinding("binding"), service("service", 81), definition, coupon("coupon", 20), configMap("three", "1"),
+	}
+	// The first ManagedResource by name is changed first: it loses objects before the second one gets them, or the other way round.
+	before := []string{configMap("one", "1"), secret("moved", "1"), configMap("moved", "1")}
+	other, left := []string{configMap("two", "1")}, []string{configMap("one", "1")}
+	moved := []string{configMap("two", "1"), secret("moved", "1"), configMap("moved", "2")}
+	return []scenario{
+		{
+			name:  "create",
+			given: state{"z": {configMap("other", "1")}}, then: state{"a": all, "z": {configMap("other", "1")}}, pruneDelay: soon,
+		},
+		{name: "update", given: state{"a": all}, then: state{"a": changed}, pruneDelay: soon},
+		{name: "restart", given: state{"a": all}, then: state{"a": changed}, pruneDelay: soon, stopped: true},
+		{name: "shrink", given: state{"a": all}, then: state{"a": {configMap("one", "1"), serviceAccount("account")}}, pruneDelay: soon},
+		{name: "move", given: state{"a": before, "b": other}, then: state{"a": left, "b": moved}, pruneDelay: late},
+		{name: "move-back", given: state{"a": other, "b": before}, then: state{"a": moved, "b": left}, pruneDelay: late},
+		{name: "delete", given: state{"a": all, "b": {configMap("three", "1")}}, then: state{"b": {configMap("three", "1")}}, pruneDelay: soon},
+	}
+}
+
+func manifest(apiVersion, kind, name, rest string) string {
+	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n  namespace: NAMESPACE\n%s\n", apiVersion, kind, name, rest)
+}
+
+func configMap(name, value string) string {
+	return manifest("v1", "ConfigMap", name, "data: {key: '"+value+"', only-in-"+value+": x}")
+}
+
+func secret(name, value string) string {
+	return manifest("v1", "Secret", name, "type: Opaque\nstringData: {key: '"+value+"'}")
+}
+
+func serviceAccount(name string) string {
+	return manifest("v1", "ServiceAccount", name, "automountServiceAccountToken: false")
+}
+
+func role(name, verb string) string {
+	return manifest("rbac.authorization.k8s.io/v1", "Role", name, "rules:\n- {apiGroups: [''], resources: [configmaps], verbs: ["+verb+"]}")
+}
+
+func roleBinding(name string) string {
+	return manifest("rbac.authorization.k8s.io/v1", "RoleBinding", name,
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: role}\n"+
+			"subjects:\n- {kind: ServiceAccount, name: account, namespace: NAMESPACE}")
+}
+
+func service(name string, port int) string {
+	return manifest("v1", "Service", name, fmt.Sprintf("spec:\n  selector: {app: none}\n  ports:\n  - {name: http, port: %d, protocol: TCP}", port))
+}
+
+func coupon(name string, percent int) string {
+	return manifest("NAMESPACE.example.org/v1", "Coupon", name, fmt.Sprintf("spec: {percent: %d}", percent))
+}
+
+var definition = strings.Replace(manifest("apiextensions.k8s.io/v1", "CustomResourceDefinition", "coupons.NAMESPACE.example.org", `spec:
+  group: NAMESPACE.example.org
+  names: {kind: Coupon, plural: coupons, singular: coupon, listKind: CouponList}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}`), "  namespace: NAMESPACE\n", "", 1)

@@ -1,0 +1,165 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// plan is the one fault of a run, and where it is injected.
+type plan struct {
+	site  string
+	fault fault
+}
+
+// line is all clients of a resource-manager, over all its lives: it names and counts what is called, and injects the fault.
+type line struct {
+	// rename replaces what differs between runs of a scenario.
+	rename *strings.Replacer
+	// plan is nil for a run without a fault.
+	plan *plan
+	// witness looks at each call that writes before it is carried out.
+	witness func(call, []byte)
+
+	mu sync.Mutex
+	// open says that the calls are part of the scenario.
+	open   bool
+	counts map[call]int
+	sites  []site
+	// injected says that the fault was.
+	injected bool
+}
+
+// begin has the calls from now on be part of the scenario.
+func (l *line) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open, l.counts = true, map[call]int{}
+}
+
+// visited returns the sites of the scenario in the order of their calls, and whether the fault was injected at one of them.
+func (l *line) visited() ([]site, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.sites), l.injected
+}
+
+// enter notes a call, and returns the fault if this is where it belongs.
+func (l *line) enter(c call) *fault {
+	c.group, c.namespace, c.name = l.rename.Replace(c.group), l.rename.Replace(c.namespace), l.rename.Replace(c.name)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.open {
+		return nil
+	}
+	l.counts[c]++
+	here := site{c, l.counts[c]}
+	l.sites = append(l.sites, here)
+	if l.plan == nil || l.injected || !here.enumerated() || here.String() != l.plan.site {
+		return nil
+	}
+	l.injected = true
+	return &l.plan.fault
+}
+
+// life is the time of one process of the resource-manager. When it ends, nothing of the process reaches an API server any more.
+type life struct {
+	*line
+	ctx context.Context
+	end context.CancelFunc
+}
+
+func (l *line) newLife() *life {
+	ctx, end := context.WithCancel(context.Background())
+	return &life{l, ctx, end}
+}
+
+// wrap puts the line under a client, for rest.Config.Wrap.
+func (l *life) wrap(next http.RoundTripper) http.RoundTripper {
+	return kit.RoundTripper(func(request *http.Request) (*http.Response, error) {
+		if l.ctx.Err() != nil {
+			return nil, errCrashed
+		}
+		c := callOf(request.Method, request.URL)
+		fault := l.enter(c)
+		if fault != nil && !fault.carriedOut {
+			return l.inject(fault, request, nil)
+		}
+		if err := l.show(c, request); err != nil {
+			return nil, err
+		}
+		if fault == nil {
+			return l.send(next, request)
+		}
+		response, err := next.RoundTrip(request)
+		if err != nil {
+			return nil, err
+		}
+		return l.inject(fault, request, response)
+	})
+}
+
+// inject answers with the fault.
+func (l *life) inject(fault *fault, request *http.Request, carriedOut *http.Response) (*http.Response, error) {
+	if fault.crashes {
+		l.end()
+	}
+	response, err := fault.answer(request, carriedOut)
+	if err != nil && carriedOut != nil {
+		return nil, errors.Join(err, carriedOut.Body.Close())
+	}
+	return response, err
+}
+
+// show has the witness look at a call.
+func (l *life) show(c call, request *http.Request) error {
+	if c.reads() || l.witness == nil {
+		return nil
+	}
+	var body []byte
+	if request.Body != nil {
+		var err error
+		if body, err = io.ReadAll(request.Body); err != nil {
+			return err
+		}
+		request.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	l.witness(c, body)
+	return nil
+}
+
+// send sends a request that ends with the life.
+func (l *life) send(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(request.Context())
+	stop := context.AfterFunc(l.ctx, cancel)
+	release := func() { stop(); cancel() }
+	response, err := next.RoundTrip(request.WithContext(ctx))
+	if err != nil {
+		release()
+		if l.ctx.Err() != nil {
+			return nil, errCrashed
+		}
+		return nil, err
+	}
+	response.Body = &releasingBody{response.Body, release}
+	return response, nil
+}
+
+// releasingBody calls a function when it is closed.
+type releasingBody struct {
+	io.ReadCloser
+	release func()
+}
+
+// Close closes what is read.
+func (b *releasingBody) Close() error {
+	defer b.release()
+	return b.ReadCloser.Close()
+}
