@@ -155,6 +155,8 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 			return reconcile.Result{}, err
 		}
 		if settled {
+			// The status may have been written by a request whose answer was lost: then what has left the inventory is still claimed.
+			p.claim()
 			r.Metrics.settled(p.self.Owner, len(p.recorded))
 			return reconcile.Result{RequeueAfter: r.Options.SyncPeriod}, nil
 		}

@@ -1,10 +1,13 @@
 package integration
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
@@ -58,4 +61,41 @@ func TestBinaryHandsOver(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestHandsOverThoughTheAnswerIsLost has a ManagedResource let go of an object with a status whose answer is lost. All that is left
+// to do is to give its claim back.
+func TestHandsOverThoughTheAnswerIsLost(t *testing.T) {
+	f := newFixture(t)
+	f.manage("first", f.configMap("one", "1"), f.configMap("both", "of the first"))
+	f.reconcileOK("first")
+	f.manage("second", f.configMap("both", "of the second"))
+	if _, _, err := f.reconcile("second"); err != nil {
+		t.Fatal(err)
+	}
+	f.secret("first", "objects.yaml", f.configMap("one", "1"))
+	answering := f.reconciler.Source
+	f.reconciler.Source = losingAnswers{answering}
+	mr, _, err := f.reconcile("first")
+	if !errors.Is(err, context.DeadlineExceeded) || len(mr.Status.Resources) != 1 {
+		t.Fatalf("the error is %v, the inventory %v", err, mr.Status.Resources)
+	}
+	f.reconciler.Source = answering
+	f.reconcileOK("first")
+	f.reconcileOK("second")
+	f.wantConfigMap("both", "of the second")
+}
+
+// losingAnswers is a client that never hears what became of a status.
+type losingAnswers struct{ client.Client }
+
+func (c losingAnswers) Status() client.SubResourceWriter { return losingWriter{c.Client.Status()} }
+
+type losingWriter struct{ client.SubResourceWriter }
+
+func (w losingWriter) Patch(ctx context.Context, obj client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	if err := w.SubResourceWriter.Patch(ctx, obj, patch, options...); err != nil {
+		return err
+	}
+	return context.DeadlineExceeded
 }
