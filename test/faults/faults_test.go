@@ -33,17 +33,19 @@ func TestFaults(t *testing.T) {
 	table := &table{}
 	t.Cleanup(func() { table.print(t) })
 	for _, s := range scenarios() {
+		table.add(s.name, func(*row) {})
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			sites, undisturbed := s.undisturbed(t)
-			table.add(s.name, func(r *row) { r.sites = len(sites) })
-			for turn, site := range sites {
-				t.Run(site.String(), func(t *testing.T) {
+			visited, undisturbed := s.undisturbed(t)
+			runs := plansFor(s.name, visited, *full)
+			table.add(s.name, func(r *row) { r.sites = len(runs) })
+			for _, run := range runs {
+				t.Run(run.site.String(), func(t *testing.T) {
 					t.Parallel()
-					for _, fault := range chosen(site, turn) {
+					for _, fault := range run.faults {
 						t.Run(fault.name, func(t *testing.T) {
 							t.Parallel()
-							s.disturbed(t, plan{site.String(), fault}, undisturbed, table)
+							s.disturbed(t, plan{run.site, fault}, undisturbed, table)
 						})
 					}
 				})
@@ -52,24 +54,15 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// chosen returns the faults for a site: all of them in a full run, otherwise one, another one at each site.
-func chosen(s site, turn int) []fault {
-	faults := faultsOf(s.call)
-	if *full {
-		return faults
-	}
-	return faults[turn%len(faults):][:1]
-}
-
-// undisturbed runs the scenario without a fault, and returns its sites and what is there in the end.
-func (s scenario) undisturbed(t *testing.T) (sites []site, outcome string) {
+// undisturbed runs the scenario without a fault, and returns the sites it comes by and what is there in the end.
+func (s scenario) undisturbed(t *testing.T) (visited []site, outcome string) {
 	t.Helper()
 	w := newWorld(t, s)
 	l := w.newLine(nil)
 	w.play(l)
 	w.verify("")
-	visited, _ := l.visited()
-	return sitesToDisturb(visited, *full), w.snapshot()
+	visited, _ = l.visited()
+	return visited, w.snapshot()
 }
 
 // disturbed runs the scenario with a fault.
@@ -86,6 +79,9 @@ func (s scenario) disturbed(t *testing.T, p plan, undisturbed string, results *t
 	}()
 	w.play(l)
 	w.verify(undisturbed)
+	if _, injected := l.visited(); !injected && p.site.certain() {
+		t.Error("the call did not come, so that there was no fault")
+	}
 }
 
 // play runs the scenario until what is declared in the end is so, and stops the resource-manager then.
@@ -107,21 +103,6 @@ func (w *world) play(l *line) {
 	}
 	w.eventuallyHolds(w.then)
 	stop()
-}
-
-// sitesToDisturb returns the sites at which faults are injected: all of them in a full run, and otherwise the first one of each kind
-// of call.
-func sitesToDisturb(visited []site, full bool) []site {
-	var sites []site
-	seen := map[string]bool{}
-	for _, site := range visited {
-		if !site.enumerated() || !full && seen[site.kind()] {
-			continue
-		}
-		seen[site.kind()] = true
-		sites = append(sites, site)
-	}
-	return sites
 }
 
 // row is what the table tells of a scenario.

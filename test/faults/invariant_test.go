@@ -250,29 +250,37 @@ func entryKey(entry resourcesv1alpha1.ObjectReference) key {
 	return key{schema.FromAPIVersionAndKind(entry.APIVersion, entry.Kind), entry.Namespace, entry.Name}
 }
 
-// verify checks what has to hold when nothing runs any more: the state, what must not have changed, what was seen on the way, and
-// that all is as after a run without a fault.
+// verify checks what has to hold when nothing runs any more.
 func (w *world) verify(undisturbed string) {
 	w.Helper()
-	for _, objection := range append(w.objections(w.then), w.violated()...) {
-		w.Error(objection)
+	for _, finding := range w.findings(undisturbed) {
+		w.Error(finding)
 	}
+}
+
+// findings tells what is not as it has to be: the state, what must not have changed, what was seen on the way, and whether all is as
+// after a run without a fault, unless that is empty.
+func (w *world) findings(undisturbed string) []string {
+	w.Helper()
+	findings := append(w.objections(w.then), w.violated()...)
 	for _, before := range w.untouched {
 		after := &unstructured.Unstructured{}
 		after.SetGroupVersionKind(before.GroupVersionKind())
-		kit.Must(w, w.client.Get(w.Context(), client.ObjectKeyFromObject(before), after))
-		if after.GetUID() != before.GetUID() || after.GetResourceVersion() != before.GetResourceVersion() {
-			w.Errorf("%s of others was changed: %v", keyOf(before), after.Object)
+		err := w.client.Get(w.Context(), client.ObjectKeyFromObject(before), after)
+		if err != nil || after.GetUID() != before.GetUID() || after.GetResourceVersion() != before.GetResourceVersion() {
+			findings = append(findings, fmt.Sprintf("%s of others was touched: %v %v", keyOf(before), err, after.Object))
 		}
 	}
-	for k, uid := range w.uidsOfBoth() {
-		if before := w.kept[k]; before != uid {
-			w.Errorf("%s had the UID %s and has %s", k, before, uid)
+	uids := w.uidsOfBoth()
+	for k, before := range w.kept {
+		if after := uids[k]; before != after {
+			findings = append(findings, fmt.Sprintf("%s had the UID %s and has %q", k, before, after))
 		}
 	}
 	if got := w.snapshot(); undisturbed != "" && got != undisturbed {
-		w.Errorf("the outcome differs from that of a run without a fault:\n%s\nwithout a fault:\n%s", got, undisturbed)
+		findings = append(findings, "the outcome differs from that of a run without a fault:\n"+got+"\nwithout a fault:\n"+undisturbed)
 	}
+	return findings
 }
 
 // snapshot tells what is there at the end of a run, without what differs between runs.

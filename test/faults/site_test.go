@@ -38,7 +38,7 @@ func callOf(method string, target *url.URL) call {
 	default:
 		return call{verb: "get", resource: "discovery", name: strings.Join(parts, ".")}
 	}
-	if parts[0] == "namespaces" && len(parts) > 2 {
+	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
 		c.namespace, parts = parts[1], parts[2:]
 	}
 	parts = append(parts, "", "")
@@ -100,3 +100,17 @@ const polls = 2
 
 // enumerated tells whether faults are injected at a site. Watches have faults of other kinds.
 func (s site) enumerated() bool { return s.verb != "watch" && (!s.reads() || s.occurrence <= polls) }
+
+// role names what the call is for. Writes to a ManagedResource follow each other, each for another purpose.
+func (s site) role() string {
+	if s.resource == "managedresources" {
+		return s.String()
+	}
+	return s.kind()
+}
+
+// certain tells whether every run has the site: the first write to an object of the target. What is read, recorded and told depends on
+// the order in which watches bring their news.
+func (s site) certain() bool {
+	return !s.reads() && s.occurrence == 1 && s.verb != "create" && s.resource != "managedresources"
+}

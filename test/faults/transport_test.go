@@ -15,7 +15,7 @@ import (
 
 // plan is the one fault of a run, and where it is injected.
 type plan struct {
-	site  string
+	site  site
 	fault fault
 }
 
@@ -62,7 +62,7 @@ func (l *line) enter(c call) *fault {
 	l.counts[c]++
 	here := site{c, l.counts[c]}
 	l.sites = append(l.sites, here)
-	if l.plan == nil || l.injected || !here.enumerated() || here.String() != l.plan.site {
+	if l.plan == nil || l.injected || !here.enumerated() || here != l.plan.site {
 		return nil
 	}
 	l.injected = true

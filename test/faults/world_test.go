@@ -138,9 +138,7 @@ func (w *world) declare(before, after state) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if _, stays := after[name]; !stays {
-			kit.Must(w, w.client.Delete(w.Context(), &resourcesv1alpha1.ManagedResource{
-				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
-			}))
+			kit.Must(w, w.client.Delete(w.Context(), w.managedResource(name)))
 		}
 	}
 }
@@ -158,6 +156,14 @@ func (w *world) uidsOfBoth() map[key]string {
 		}
 	}
 	return uids
+}
+
+func (w *world) configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+}
+
+func (w *world) managedResource(name string) *resourcesv1alpha1.ManagedResource {
+	return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 }
 
 // removeDefinitions deletes the definitions of the run, with their objects: an API server gets slower with each of them.

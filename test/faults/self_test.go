@@ -1,0 +1,206 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+func TestSitesHaveNames(t *testing.T) {
+	for request, want := range map[string]string{
+		"GET /api":                                       "get_discovery_api",
+		"GET /apis/apps/v1":                              "get_discovery_apis.apps.v1",
+		"GET /api/v1/namespaces":                         "list_namespaces",
+		"GET /api/v1/namespaces/a":                       "get_namespaces_a",
+		"PUT /api/v1/namespaces/a/finalize":              "update_namespaces.finalize_a",
+		"GET /api/v1/namespaces/a/configmaps?watch=true": "watch_configmaps",
+		"PATCH /api/v1/namespaces/a/configmaps/b?fieldManager=resource-manager":                        "patch_configmaps_b",
+		"DELETE /api/v1/namespaces/a/configmaps":                                                       "deletecollection_configmaps",
+		"DELETE /apis/example.org/v1/things/b":                                                         "delete_things_b",
+		"POST /apis/events.k8s.io/v1/namespaces/a/events":                                              "create_events",
+		"PATCH /apis/g/v1/namespaces/a/managedresources/m/status?fieldManager=resource-manager-health": "patch_managedresources.status.health_m",
+	} {
+		method, target, _ := strings.Cut(request, " ")
+		parsed, err := url.Parse(target)
+		kit.Must(t, err)
+		if got := callOf(method, parsed).String(); got != want {
+			t.Errorf("%s is %s, want %s", request, got, want)
+		}
+	}
+}
+
+// TestFaultsDoWhatTheySay injects each fault into the second of three calls.
+func TestFaultsDoWhatTheySay(t *testing.T) {
+	for _, fault := range allFaults() {
+		t.Run(fault.name, func(t *testing.T) {
+			var served atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				served.Add(1)
+				fmt.Fprint(w, "what was asked for")
+			}))
+			defer server.Close()
+			here := site{call{verb: "delete", resource: "configmaps", namespace: placeholder, name: "one"}, 2}
+			l := &line{rename: strings.NewReplacer("run-1", placeholder), plan: &plan{here, fault}}
+			l.begin()
+			life := l.newLife()
+			defer life.end()
+			transport := life.wrap(http.DefaultTransport)
+			ask := func() (status int, body string, err error) {
+				request, err := http.NewRequest(http.MethodDelete, server.URL+"/api/v1/namespaces/run-1/configmaps/one", nil)
+				kit.Must(t, err)
+				response, err := transport.RoundTrip(request)
+				if err != nil {
+					return 0, "", err
+				}
+				defer response.Body.Close()
+				text, err := io.ReadAll(response.Body)
+				return response.StatusCode, string(text), err
+			}
+			if status, _, err := ask(); status != http.StatusOK || err != nil {
+				t.Fatalf("the first call: %d %v", status, err)
+			}
+			status, body, err := ask()
+			checkFault(t, fault.name, status, body, err)
+			if got := served.Load() == 2; got != fault.carriedOut {
+				t.Errorf("carried out: %t, want %t", got, fault.carriedOut)
+			}
+			if status, _, err = ask(); (err == nil && status == http.StatusOK) == fault.crashes {
+				t.Errorf("the third call: %d %v", status, err)
+			}
+			if visited, injected := l.visited(); !injected || !slices.Contains(visited, here) {
+				t.Errorf("injected: %t at %v", injected, visited)
+			}
+		})
+	}
+}
+
+// checkFault checks what a client gets of a fault.
+func checkFault(t *testing.T, name string, status int, body string, err error) {
+	t.Helper()
+	kind, number, _ := strings.Cut(name, "-")
+	switch kind {
+	case "crash":
+		if !errors.Is(err, errCrashed) {
+			t.Errorf("the error is %v", err)
+		}
+	case "timeout":
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the error is %v", err)
+		}
+	case "reset":
+		if !errors.Is(err, syscall.ECONNRESET) || body != "what was " {
+			t.Errorf("the error is %v after %q", err, body)
+		}
+	default:
+		if fmt.Sprint(status) != number || !strings.Contains(body, `"kind":"Status"`) || err != nil {
+			t.Errorf("the answer is %d %s %v, want %s", status, body, err, number)
+		}
+	}
+}
+
+// TestLossIsNoticed does by hand what must not happen, and checks that it is found.
+func TestLossIsNoticed(t *testing.T) {
+	t.Parallel()
+	one, two := configMap("one", "1"), configMap("two", "1")
+	w := newWorld(t, scenario{given: state{"a": {one, two}}, then: state{"a": {one, two}, "b": {configMap("three", "1")}}, pruneDelay: soon})
+	w.play(w.newLine(nil))
+	undisturbed := w.snapshot()
+	if findings := w.findings(undisturbed); len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	patch := func(name, patch string) {
+		kit.Must(t, w.client.Patch(t.Context(), w.configMap(name), client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
+	for _, damage := range []struct {
+		what string
+		do   func()
+		want string
+	}{
+		{"a write to what is not ours", func() { patch("of-a-person", `{"data": {"more": "x"}}`) }, "of-a-person of others was touched"},
+		{"another value", func() { patch("one", `{"data": {"key": "2"}}`) }, "one: data is map[key:2"},
+		{"another label", func() { patch("two", `{"metadata": {"labels": {"more": "x"}}}`) }, "differs from that of a run without a fault"},
+		{"an inventory that is too small", func() {
+			kit.Must(t, w.client.Status().Patch(t.Context(), w.managedResource("b"),
+				client.RawPatch(types.MergePatchType, []byte(`{"status": {"resources": []}}`))))
+		}, "the inventory of b is [], want [ConfigMap"},
+		{"an orphan", func() {
+			orphan := w.configMap("orphan")
+			orphan.Annotations = map[string]string{resourcesv1alpha1.AnnotationOrigin: w.class() + ":" + w.namespace + "/gone"}
+			kit.Must(t, w.client.Create(t.Context(), orphan))
+		}, "orphan is not wanted, and there"},
+		{"an object of its name", func() {
+			kit.Must(t, w.client.Delete(t.Context(), w.configMap("one")))
+			again := w.wanted(w.then)[keyOf(w.objects(w.then)["a"][0])]
+			again.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: w.class() + ":" + w.namespace + "/a"})
+			kit.Must(t, w.client.Create(t.Context(), again.Unstructured))
+		}, "one had the UID"},
+		{"an object that is gone", func() { kit.Must(t, w.client.Delete(t.Context(), w.configMap("two"))) }, "two is missing"},
+		{"a ManagedResource that is gone", func() {
+			b := w.managedResource("b")
+			kit.Must(t, w.client.Patch(t.Context(), b, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+			kit.Must(t, w.client.Delete(t.Context(), b))
+		}, "there are 1 ManagedResources, want 2"},
+	} {
+		damage.do()
+		if findings := strings.Join(w.findings(undisturbed), "\n"); !strings.Contains(findings, damage.want) {
+			t.Errorf("%s: %q is not in:\n%s", damage.what, damage.want, findings)
+		}
+	}
+}
+
+// TestLossOnTheWayIsNoticed shows the witness calls that must not be made.
+func TestLossOnTheWayIsNoticed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, scenario{given: state{"a": {configMap("one", "1")}}, then: state{"a": {configMap("one", "2")}}, pruneDelay: soon})
+	w.play(w.newLine(nil))
+	mr := call{verb: "patch", group: resourcesv1alpha1.GroupName, resource: "managedresources", namespace: w.namespace, name: "a"}
+	status := mr
+	status.subresource = "status"
+	object := func(verb, name string) call {
+		return call{verb: verb, resource: "configmaps", namespace: w.namespace, name: name}
+	}
+	apply := func(name string) string {
+		return w.fill(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"NAMESPACE","name":"` + name +
+			`","annotations":{"resources.gardener.cloud/origin":"NAMESPACE:NAMESPACE/a"}}}`)
+	}
+	const preconditions = `{"preconditions":{"uid":"u","resourceVersion":"1"}}`
+	for _, test := range []struct {
+		call call
+		body string
+		want string
+	}{
+		{object("patch", "one"), apply("one"), ""},
+		{object("patch", "two"), apply("two"), "before it is in the inventory"},
+		{object("delete", "one"), preconditions, "deletes what is wanted"},
+		{object("delete", "two"), preconditions, ""},
+		{object("delete", "two"), `{}`, "deletes without preconditions"},
+		{object("deletecollection", ""), preconditions, "deletes more than one object"},
+		{status, w.fill(`{"status":{"resources":[{"apiVersion":"v1","kind":"ConfigMap","namespace":"NAMESPACE","name":"one"}]}}`), ""},
+		{status, `{"status":{"resources":[]}}`, "forgets ConfigMap"},
+		{status, `{"status":{"conditions":[]}}`, ""},
+		{mr, `{"metadata":{"finalizers":null}}`, "forgets ConfigMap"},
+		{mr, `{"metadata":{"finalizers":["one"]}}`, ""},
+	} {
+		w.violations = nil
+		w.attest(test.call, []byte(test.body))
+		got := strings.Join(w.violations, "; ")
+		if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s %s: %q, want %q", test.call, test.body, got, test.want)
+		}
+	}
+}
