@@ -53,6 +53,10 @@ test: controlplane ## Run all tests, with a real control plane.
 test-unit: ## Run the tests that need no control plane.
 	$(GO) test -short -timeout 5m ./...
 
+.PHONY: faults
+faults: controlplane ## Let every request go wrong in every way, and check that nothing is lost (FAULTS names runs, see docs/faults.md).
+	$(GO) test -C test/faults -count 1 -parallel 8 -timeout 3h -run '$(or $(FAULTS),TestFaults)$$' -faults.full
+
 .PHONY: bench
 bench: controlplane build bin/bench ## Measure the resource-manager (10 minutes; BENCHFLAGS, see docs/performance.md).
 	bin/bench --json bin/bench.json $(BENCHFLAGS)

@@ -146,7 +146,11 @@ func (b *table) count(t *testing.T, name string, injected bool) {
 
 func (b *table) print(t *testing.T) {
 	t.Helper()
-	writer := tabwriter.NewWriter(t.Output(), 0, 0, 2, ' ', 0)
+	output := t.Output()
+	if *full {
+		output = os.Stdout // which is shown though all is well
+	}
+	writer := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(writer, "scenario\tsites\truns\tcall did not come\tfailures")
 	total := row{name: "all"}
 	for _, r := range b.rows {
