@@ -26,9 +26,21 @@ type permanentError struct{ error }
 
 func (e *permanentError) Unwrap() error { return e.error }
 
+// decidedError is an error of which one part decides whether trying again is pointless. The others tell how it came to that.
+type decidedError struct {
+	error
+	decisive error
+}
+
+func (e *decidedError) Unwrap() error { return e.error }
+
 // Terminal tells whether sending the same request again is pointless until the object or the cluster's configuration
 // changes, as for an object that violates its kind's schema.
 func Terminal(err error) bool {
+	var decided *decidedError
+	if errors.As(err, &decided) {
+		return Terminal(decided.decisive)
+	}
 	var permanent *permanentError
 	if errors.As(err, &permanent) {
 		return true

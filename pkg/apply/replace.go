@@ -82,11 +82,11 @@ func (e *Engine) replace(ctx context.Context, resource metadata.ResourceInterfac
 		Preconditions:     &metav1.Preconditions{UID: &task.Live.UID},
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("delete it because of 'invalid' update error (%w): %w", cause, err)
+		return nil, &decidedError{fmt.Errorf("delete it because of 'invalid' update error (%w): %w", cause, err), err}
 	}
 	meta, err := create(ctx, resource, task)
 	if err != nil {
-		return nil, fmt.Errorf("%w, and waiting until it is gone: %w", ErrReplacing, errors.Join(cause, err))
+		return nil, &decidedError{fmt.Errorf("%w, and waiting until it is gone: %w", ErrReplacing, errors.Join(cause, err)), err}
 	}
 	return meta, nil
 }

@@ -245,3 +245,37 @@ func TestTrialCreatesNothing(t *testing.T) {
 	must(t, objects.TryCreate(t.Context(), ref, body, metav1.FieldValidationStrict))
 	f.wantNoConfigMap("one")
 }
+
+// TestReplacementIsTriedAgain has each of the two steps of a replacement fail once, for a reason that passes.
+func TestReplacementIsTriedAgain(t *testing.T) {
+	for step, belongs := range map[string]func(*http.Request) bool{
+		"deletion": func(r *http.Request) bool { return r.Method == http.MethodDelete },
+		"creation": func() func(*http.Request) bool {
+			updated := false // the first patch is the update that is invalid
+			return func(r *http.Request) bool {
+				second := r.Method == http.MethodPatch && updated
+				updated = updated || r.Method == http.MethodPatch
+				return second
+			}
+		}(),
+	} {
+		t.Run(step, func(t *testing.T) {
+			f := newFixture(t)
+			f.manage("set", f.configMap("one", "1")+"immutable: true\n")
+			f.reconcileOK("set")
+			f.secret("set", "objects.yaml", f.configMap("one", "2")+"immutable: true\n")
+			f.requests.breakWith(func(request *http.Request) error {
+				if belongs(request) {
+					return errors.New("connection refused")
+				}
+				return nil
+			})
+			if mr, _, err := f.reconcile("set"); err == nil {
+				t.Errorf("it is not tried again: %v", applied(mr))
+			}
+			f.requests.breakWith(nil)
+			f.reconcileOK("set")
+			f.wantConfigMap("one", "2")
+		})
+	}
+}
