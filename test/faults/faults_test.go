@@ -87,12 +87,12 @@ func (s scenario) disturbed(t *testing.T, p plan, undisturbed string, results *t
 // play runs the scenario until what is declared in the end is so, and stops the resource-manager then.
 func (w *world) play(l *line) {
 	w.Helper()
-	w.Cleanup(w.removeDefinitions)
+	w.Cleanup(w.clear)
 	w.addOthers()
 	w.declare(nil, w.given)
 	stop := w.keepRunning(l)
 	w.eventuallyHolds(w.given)
-	w.kept = w.uidsOfBoth()
+	w.remember()
 	if w.stopped {
 		stop()
 	}

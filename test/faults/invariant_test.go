@@ -271,7 +271,7 @@ func (w *world) findings(undisturbed string) []string {
 			findings = append(findings, fmt.Sprintf("%s of others was touched: %v %v", keyOf(before), err, after.Object))
 		}
 	}
-	uids := w.uidsOfBoth()
+	uids := w.uids()
 	for k, before := range w.kept {
 		if after := uids[k]; before != after {
 			findings = append(findings, fmt.Sprintf("%s had the UID %s and has %q", k, before, after))
@@ -302,7 +302,7 @@ func (w *world) snapshot() string {
 		var fields []string
 		for _, entry := range managers {
 			if entry.Subresource == "" {
-				fields = append(fields, fmt.Sprintf("%s %s %s", entry.Manager, entry.Operation, entry.FieldsV1.Raw))
+				fields = append(fields, fmt.Sprintf("%s %s %s", entry.Manager, entry.Operation, entry.FieldsV1.GetRawString()))
 			}
 		}
 		slices.Sort(fields)

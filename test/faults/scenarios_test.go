@@ -28,6 +28,7 @@ func scenarios() []scenario {
 	before := []string{configMap("one", "1"), secret("moved", "1"), configMap("moved", "1")}
 	other, left := []string{configMap("two", "1")}, []string{configMap("one", "1")}
 	moved := []string{configMap("two", "1"), secret("moved", "1"), configMap("moved", "2")}
+	immutable := func(value string) string { return configMap("fixed", value) + "immutable: true\n" }
 	return []scenario{
 		{
 			name:  "create",
@@ -38,6 +39,16 @@ func scenarios() []scenario {
 		{name: "shrink", given: state{"a": all}, then: state{"a": {configMap("one", "1"), serviceAccount("account")}}, pruneDelay: soon},
 		{name: "move", given: state{"a": before, "b": other}, then: state{"a": left, "b": moved}, pruneDelay: late},
 		{name: "move-back", given: state{"a": other, "b": before}, then: state{"a": moved, "b": left}, pruneDelay: late},
+		{
+			name:  "take-over",
+			given: state{"z": {configMap("other", "1")}}, then: state{"a": {configMap("one", "1"), service("service", 80)}, "z": {configMap("other", "1")}},
+			existing: []string{configMap("one", "0"), service("service", 80) + "  - {name: old, port: 79, protocol: TCP}\n"}, pruneDelay: soon,
+		},
+		{
+			name:  "replace",
+			given: state{"a": {immutable("1"), configMap("one", "1")}}, then: state{"a": {immutable("2"), configMap("one", "1")}},
+			replaced: []string{"fixed"}, pruneDelay: soon,
+		},
 		{name: "delete", given: state{"a": all, "b": {configMap("three", "1")}}, then: state{"b": {configMap("three", "1")}}, pruneDelay: soon},
 	}
 }

@@ -46,17 +46,18 @@ func (w *world) attestApply(c call, body []byte) {
 	}
 }
 
-// attestDeletion checks that nothing is deleted that is wanted, and that the API server checks what is deleted.
+// attestDeletion checks that nothing is deleted that is wanted, unless it is replaced, and that the API server checks what is deleted.
 func (w *world) attestDeletion(c call, body []byte) {
+	replaced := slices.Contains(w.replaced, c.name)
 	for k := range w.wanted(w.then) {
 		resource, _ := meta.UnsafeGuessKindToResource(k.GroupVersionKind)
-		if resource.Group == c.group && resource.Resource == c.resource && k.namespace == c.namespace && k.name == c.name {
+		if resource.Group == c.group && resource.Resource == c.resource && k.namespace == c.namespace && k.name == c.name && !replaced {
 			w.violate("%s deletes what is wanted", c)
 		}
 	}
 	var options metav1.DeleteOptions
 	err := json.Unmarshal(body, &options)
-	if err != nil || options.Preconditions == nil || options.Preconditions.UID == nil || options.Preconditions.ResourceVersion == nil {
+	if err != nil || options.Preconditions == nil || options.Preconditions.UID == nil || options.Preconditions.ResourceVersion == nil && !replaced {
 		w.violate("%s deletes without preconditions: %s", c, body)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +35,10 @@ type scenario struct {
 	// given is what is declared, and so, before the change, and then what is declared by it. ManagedResources that are in both have
 	// their Secrets written, in the order of their names; those that are in one alone are created or deleted.
 	given, then state
+	// existing are manifests of objects that somebody else has made before.
+	existing []string
+	// replaced are the names of objects that have to be deleted and created anew.
+	replaced []string
 	// pruneDelay is how long what leaves a ManagedResource waits for another one.
 	pruneDelay time.Duration
 	// stopped has the resource-manager start after the change, so that its start is part of the scenario.
@@ -109,10 +114,7 @@ func (w *world) addOthers() {
 			"  labels: {"+resourcesv1alpha1.LabelManagedBy+": NAMESPACE}\n"+
 			"  annotations: {"+resourcesv1alpha1.AnnotationOrigin+": 'elsewhere:NAMESPACE/a'}\n", 1),
 	} {
-		obj := &unstructured.Unstructured{}
-		kit.Must(w, yaml.Unmarshal([]byte(w.fill(manifest)), &obj.Object))
-		kit.Must(w, w.client.Create(w.Context(), obj))
-		w.untouched = append(w.untouched, obj)
+		w.untouched = append(w.untouched, w.create(manifest))
 	}
 }
 
@@ -143,17 +145,39 @@ func (w *world) declare(before, after state) {
 	}
 }
 
-// uidsOfBoth returns the UIDs of the objects that are wanted before the change and after it.
-func (w *world) uidsOfBoth() map[key]string {
+// create creates an object as the user of a client that does not apply.
+func (w *world) create(manifest string) *unstructured.Unstructured {
+	w.Helper()
+	obj := &unstructured.Unstructured{}
+	kit.Must(w, yaml.Unmarshal([]byte(w.fill(manifest)), &obj.Object))
+	kit.Must(w, w.client.Create(w.Context(), obj, client.FieldOwner("kubectl-create")))
+	return obj
+}
+
+// remember notes the UIDs of the objects that are there and have to stay.
+func (w *world) remember() {
+	w.Helper()
+	w.kept = map[key]string{}
+	for _, manifest := range w.existing {
+		obj := w.create(manifest)
+		w.kept[keyOf(obj)] = string(obj.GetUID())
+	}
+	stays := w.wanted(w.then)
+	for k, uid := range w.uids() {
+		if _, is := stays[k]; is && !slices.Contains(w.replaced, k.name) {
+			w.kept[k] = uid
+		}
+	}
+}
+
+// uids returns the UIDs of our objects.
+func (w *world) uids() map[key]string {
 	w.Helper()
 	ours, err := w.ours()
 	kit.Must(w, err)
-	before, after, uids := w.wanted(w.given), w.wanted(w.then), map[key]string{}
+	uids := map[key]string{}
 	for k, obj := range ours {
-		_, was := before[k]
-		if _, is := after[k]; was && is {
-			uids[k] = string(obj.GetUID())
-		}
+		uids[k] = string(obj.GetUID())
 	}
 	return uids
 }
@@ -166,14 +190,20 @@ func (w *world) managedResource(name string) *resourcesv1alpha1.ManagedResource 
 	return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 }
 
-// removeDefinitions deletes the definitions of the run, with their objects: an API server gets slower with each of them.
-func (w *world) removeDefinitions() {
-	definitions := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{
-		APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition",
-	}}
-	err := w.client.DeleteAllOf(context.WithoutCancel(w.Context()), definitions, client.MatchingLabels{resourcesv1alpha1.LabelManagedBy: w.class()})
-	if err != nil {
-		w.Logf("remove the definitions: %v", err)
+// clear deletes the objects of the run that an API server can have but few of: addresses of Services are scarce, and it gets slower
+// with each definition.
+func (w *world) clear() {
+	for kind, options := range map[schema.GroupVersionKind]client.DeleteAllOfOption{
+		{Version: "v1", Kind: "Service"}: client.InNamespace(w.namespace),
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}: client.MatchingLabels{
+			resourcesv1alpha1.LabelManagedBy: w.class(),
+		},
+	} {
+		objects := &metav1.PartialObjectMetadata{}
+		objects.SetGroupVersionKind(kind)
+		if err := w.client.DeleteAllOf(context.WithoutCancel(w.Context()), objects, options); err != nil {
+			w.Logf("delete what is left: %v", err)
+		}
 	}
 }
 
