@@ -159,6 +159,9 @@ func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceI
 	}
 	body = object.Require(body, "uid", string(task.Live.UID))
 	meta, err := patch(ctx, resource, task.Name, body)
+	if invalid(err) {
+		meta, err = e.takeOverFirst(ctx, resource, task, body, err)
+	}
 	if err != nil {
 		return nil, changed(err)
 	}

@@ -101,13 +101,43 @@ func (e *Engine) takeOver(ctx context.Context, resource metadata.ResourceInterfa
 	if task.Directive.Merge {
 		return meta, nil
 	}
-	rewritten, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
-		return fieldowner.Displace(entries, e.policy, slices.Concat(task.Preserve, task.PreserveIfSet, task.Untaken))
-	})
+	rewritten, err := e.displace(ctx, resource, task, meta)
 	if err != nil || rewritten == meta {
 		return meta, err
 	}
 	return patch(ctx, resource, meta.Name, body)
+}
+
+// takeOverFirst takes the fields of predecessors and people of an object whose update is invalid, and applies it again. What they
+// left may be what is invalid beside the body: a Service has no two ports of a name, and a port of another number is another port.
+func (e *Engine) takeOverFirst(ctx context.Context, resource metadata.ResourceInterface, task Task, body []byte, cause error,
+) (*metav1.PartialObjectMetadata, error) {
+	if task.Directive.Merge || task.Live.Displaceable == nil {
+		return nil, cause
+	}
+	found, err := resource.Get(ctx, task.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, &decidedError{fmt.Errorf("read who owns its fields, as its update is invalid (%w): %w", cause, err), err}
+	}
+	if found.UID != task.Live.UID {
+		return nil, cause
+	}
+	rewritten, err := e.displace(ctx, resource, task, found)
+	if err != nil {
+		return nil, &decidedError{fmt.Errorf("take its fields over, as its update is invalid (%w): %w", cause, err), err}
+	}
+	if rewritten == found {
+		return nil, cause
+	}
+	return patch(ctx, resource, task.Name, body)
+}
+
+// displace makes the fields of predecessors and people ours. It returns meta itself if there are none.
+func (e *Engine) displace(ctx context.Context, resource metadata.ResourceInterface, task Task, meta *metav1.PartialObjectMetadata,
+) (*metav1.PartialObjectMetadata, error) {
+	return rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
+		return fieldowner.Displace(entries, e.policy, slices.Concat(task.Preserve, task.PreserveIfSet, task.Untaken))
+	})
 }
 
 // rewrite replaces an object's managedFields by what change makes of them. It returns meta itself if there is nothing to

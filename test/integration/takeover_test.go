@@ -186,3 +186,22 @@ func TestWhatControllersWriteIsKept(t *testing.T) {
 	must(t, f.client.Patch(f.ctx, deployment,
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 }
+
+// TestEditThatIsInvalidBesideTheManifestIsPutBack has a person give a port of a Service another number. Beside the one of the manifest,
+// which has the same name, it is invalid.
+func TestEditThatIsInvalidBesideTheManifestIsPutBack(t *testing.T) {
+	f := newFixture(t)
+	f.manage("set", "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: "+f.namespace+"}\n"+
+		"spec: {ports: [{name: http, port: 80, protocol: TCP}]}\n")
+	f.reconcileOK("set")
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "web"}}
+	must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(service), service))
+	uid := service.UID
+	service.Spec.Ports[0].Port = 81
+	must(t, f.client.Update(f.ctx, service, fieldOwner("kubectl-edit")))
+	f.reconcileOK("set")
+	must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(service), service))
+	if len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Port != 80 || service.UID != uid {
+		t.Errorf("the ports are %v, the UID %s, was %s", service.Spec.Ports, service.UID, uid)
+	}
+}
