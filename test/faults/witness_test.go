@@ -63,7 +63,7 @@ func (w *world) attestDeletion(c call, body []byte) {
 }
 
 // attestRecord checks that nothing leaves an inventory, or goes with it, as long as it is there and belongs to its ManagedResource,
-// unless another one has recorded it.
+// unless it is declared for another one.
 func (w *world) attestRecord(c call, body []byte) {
 	var written struct {
 		Metadata struct {
@@ -93,7 +93,7 @@ func (w *world) attestRecord(c call, body []byte) {
 		}
 	}
 	for _, entry := range mr.Status.Resources {
-		if k := entryKey(entry); !kept[k] && w.belongsTo(k, owner) && !w.recordedByOther(k, owner) {
+		if k := entryKey(entry); !kept[k] && w.belongsTo(k, owner) && !w.declaredForOther(k, owner) {
 			w.violate("%s forgets %s, which is there", c, k)
 		}
 	}
@@ -111,15 +111,11 @@ func (w *world) readRecord(owner types.NamespacedName) *resourcesv1alpha1.Manage
 	return mr
 }
 
-// recordedByOther tells whether another ManagedResource than the owner has an object in its inventory.
-func (w *world) recordedByOther(k key, owner types.NamespacedName) bool {
-	list := &resourcesv1alpha1.ManagedResourceList{}
-	if err := w.client.List(context.WithoutCancel(w.Context()), list, client.InNamespace(w.namespace)); err != nil {
-		w.violate("could not list ManagedResources: %v", err)
-	}
-	return slices.ContainsFunc(list.Items, func(mr resourcesv1alpha1.ManagedResource) bool {
-		return mr.Name != owner.Name && mr.DeletionTimestamp == nil && records(&mr, k)
-	})
+// declaredForOther tells whether an object is declared for another ManagedResource than the owner. See "What is open" in
+// docs/faults.md: it should be in the inventory of that one.
+func (w *world) declaredForOther(k key, owner types.NamespacedName) bool {
+	other, declared := w.wanted(w.then)[k]
+	return declared && other.by != owner.Name
 }
 
 func records(mr *resourcesv1alpha1.ManagedResource, k key) bool {
