@@ -19,7 +19,16 @@ import (
 var (
 	shared controlplane.Shared
 	full   = flag.Bool("faults.full", false, "inject every fault at every call of every scenario, and print a table")
+	short  = flag.Bool("faults.short", false, "inject one fault at each call")
 )
+
+// onDemand skips a test unless a flag asks for faults: the runs take minutes.
+func onDemand(t *testing.T) {
+	t.Helper()
+	if !*full && !*short {
+		t.Skip("neither -faults.short nor -faults.full is set (docs/faults.md)")
+	}
+}
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
@@ -30,6 +39,7 @@ func TestMain(m *testing.M) {
 // TestFaults runs each scenario without a fault, and then once for each fault at each of its calls. The name of a run is
 // "<scenario>/<call>/<fault>", so that a run can be repeated by its name.
 func TestFaults(t *testing.T) {
+	onDemand(t)
 	table := &table{}
 	t.Cleanup(func() { table.print(t) })
 	for _, s := range scenarios() {

@@ -46,6 +46,7 @@ func TestSitesHaveNames(t *testing.T) {
 
 // TestFaultsDoWhatTheySay injects each fault into the second of three calls.
 func TestFaultsDoWhatTheySay(t *testing.T) {
+	onDemand(t)
 	for _, fault := range allFaults() {
 		t.Run(fault.name, func(t *testing.T) {
 			var served atomic.Int64
@@ -115,6 +116,7 @@ func checkFault(t *testing.T, name string, status int, body string, err error) {
 
 // TestLossIsNoticed does by hand what must not happen, and checks that it is found.
 func TestLossIsNoticed(t *testing.T) {
+	onDemand(t)
 	t.Parallel()
 	one, two := configMap("one", "1"), configMap("two", "1")
 	w := newWorld(t, scenario{given: state{"a": {one, two}}, then: state{"a": {one, two}, "b": {configMap("three", "1")}}, pruneDelay: soon})
@@ -165,6 +167,7 @@ func TestLossIsNoticed(t *testing.T) {
 
 // TestLossOnTheWayIsNoticed shows the witness calls that must not be made.
 func TestLossOnTheWayIsNoticed(t *testing.T) {
+	onDemand(t)
 	t.Parallel()
 	w := newWorld(t, scenario{given: state{"a": {configMap("one", "1")}}, then: state{"a": {configMap("one", "2")}}, pruneDelay: soon})
 	w.play(w.newLine(nil))
