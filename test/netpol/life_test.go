@@ -267,7 +267,6 @@ func TestPoliciesOfOneName(t *testing.T) {
 	annotations := map[string]string{"namespace-selectors": selecting(corev1.LabelMetadataName, all[1])}
 	name := "egress-to-" + longer + "-c-tcp-8080"
 	f.service(all[0], "b-c", annotations)
-	kit.EventuallyTrue(t, "the first one has the policy", func() bool { return slices.Contains(f.policies(all[1]), all[1]+"/"+name) })
 	f.service(longer, "c", annotations)
 	services := func() []string {
 		var list networkingv1.NetworkPolicyList

@@ -94,7 +94,8 @@ func TestWrites(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", what, got, want)
 		}
 	}
-	w.note(reduced(t, "10", "x"), noon)
+	nothing := func() *networkingv1.NetworkPolicy { return nil }
+	w.note(reduced(t, "10", "x"), noon, nothing)
 	expect("not in the cache yet", of(nil, noon), "10")
 	expect("an older one in the cache", of(reduced(t, "9", "y"), noon), "10")
 	expect("a newer one in the cache", of(reduced(t, "11", "y"), noon), "11")
@@ -106,15 +107,26 @@ func TestWrites(t *testing.T) {
 		t.Error("our own event is not known, or twice")
 	}
 	expect("after the event", of(nil, noon), "")
-	w.note(reduced(t, "12", "x"), noon)
+	w.note(reduced(t, "12", "x"), noon, nothing)
 	if w.seen(reduced(t, "13", "y")) {
 		t.Error("a later event is taken for our own")
 	}
-	w.note(reduced(t, "14", "x"), noon)
+	w.note(reduced(t, "14", "x"), noon, nothing)
+	w.note(reduced(t, "13", "y"), noon, nothing)
+	expect("an earlier write whose answer came later", of(nil, noon), "14")
+	if !w.pending(shop) {
+		t.Error("a write that was not seen is not pending")
+	}
 	expect("never seen", of(nil, noon.Add(writesMemory+1)), "")
 	if len(w.byPolicy)+len(w.byService) > 0 {
 		t.Errorf("memory is held for nothing: %v %v", w.byPolicy, w.byService)
 	}
+	for _, shown := range []string{"15", "16"} {
+		w.note(reduced(t, "15", "x"), noon, func() *networkingv1.NetworkPolicy { return reduced(t, shown, "y") })
+		expect("a write that the watch showed before its answer came, at "+shown, of(nil, noon), "")
+	}
+	w.note(reduced(t, "15", "x"), noon, func() *networkingv1.NetworkPolicy { return reduced(t, "14", "y") })
+	expect("a write of which the watch has shown an earlier state", of(nil, noon), "15")
 }
 
 func TestDifferences(t *testing.T) {
@@ -152,6 +164,9 @@ func TestAgain(t *testing.T) {
 		if got := todo.again(); got != want {
 			t.Errorf("%+v: got %s", todo, got)
 		}
+	}
+	if got := (todo{unseen: true}).again(); got != secondLook {
+		t.Errorf("with a write that was not seen: got %s", got)
 	}
 }
 

@@ -31,14 +31,17 @@ type todo struct {
 	changes []change
 	// wait is how long changes are put off that somebody keeps undoing; 0 if none is.
 	wait time.Duration
+	// unseen tells that the watch has not shown all that was written before. A second look that was asked for then may have been
+	// brought forward by an event, so it is asked for again.
+	unseen bool
 }
 
 // again returns after what time the Service has to be looked at again; 0 for never.
 func (t todo) again() time.Duration {
-	switch {
-	case t.wait > 0 && len(t.changes) > 0:
+	switch written := t.unseen || len(t.changes) > 0; {
+	case t.wait > 0 && written:
 		return min(t.wait, secondLook)
-	case len(t.changes) > 0:
+	case written:
 		return secondLook
 	}
 	return t.wait

@@ -90,6 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	todo := r.plan(result, existing)
+	todo.unseen = r.writes.pending(request.NamespacedName)
 	failures := r.write(ctx, todo)
 	r.tell(service, request.NamespacedName, slices.Concat(result.Problems, r.missingPorts(ctx, service, request.NamespacedName, result)))
 	if err := summarize(failures); err != nil {

@@ -90,7 +90,7 @@ func (r *Reconciler) apply(ctx context.Context, desired *networkingv1.NetworkPol
 	case err != nil:
 		return err
 	case netpol.Digest(live) == netpol.Digest(desired):
-		return r.note(live)
+		return r.note(ctx, live)
 	}
 	entries, changed, err := fieldowner.DisplaceAll(live.ManagedFields, []fieldowner.Pattern{{"metadata"}})
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *Reconciler) apply(ctx context.Context, desired *networkingv1.NetworkPol
 	if netpol.Digest(live) != netpol.Digest(desired) {
 		return errAltered
 	}
-	return r.note(live)
+	return r.note(ctx, live)
 }
 
 func (r *Reconciler) applyOnce(ctx context.Context, desired *networkingv1.NetworkPolicy) (*networkingv1.NetworkPolicy, error) {
@@ -129,13 +129,19 @@ func (r *Reconciler) applyOnce(ctx context.Context, desired *networkingv1.Networ
 }
 
 // note keeps what a policy is after it was written, until the watch shows it.
-func (r *Reconciler) note(live *networkingv1.NetworkPolicy) error {
+func (r *Reconciler) note(ctx context.Context, live *networkingv1.NetworkPolicy) error {
 	reduced, err := reducePolicy(live)
 	if err != nil {
 		return err
 	}
 	if policy, ok := reduced.(*networkingv1.NetworkPolicy); ok {
-		r.writes.note(policy, r.Clock.Now())
+		r.writes.note(policy, r.Clock.Now(), func() *networkingv1.NetworkPolicy {
+			shown := &networkingv1.NetworkPolicy{}
+			if r.Cache.Get(ctx, keyOf(policy), shown) != nil {
+				return nil
+			}
+			return shown
+		})
 	}
 	return nil
 }

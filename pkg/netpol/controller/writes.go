@@ -32,10 +32,17 @@ func newWrites() *writes {
 	}
 }
 
-// note takes in a reduced policy that was written.
-func (w *writes) note(policy *networkingv1.NetworkPolicy, now time.Time) {
+// note takes in a reduced policy that was written, unless it is outdated: the answer to a write may come after the watch has shown it, or
+// after that to a later write for another Service. Shown returns what the cache has of the policy, or nil. It is asked under the lock, which
+// seen needs too, so that no event is missed in between.
+func (w *writes) note(policy *networkingv1.NetworkPolicy, now time.Time, shown func() *networkingv1.NetworkPolicy) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for _, other := range []*networkingv1.NetworkPolicy{w.byPolicy[keyOf(policy)].policy, shown()} {
+		if other != nil && !isOlder(other, policy) {
+			return
+		}
+	}
 	w.forget(keyOf(policy))
 	w.byPolicy[keyOf(policy)] = written{policy: policy, at: now}
 	service := serviceOf(policy)
@@ -84,6 +91,13 @@ func (w *writes) of(service types.NamespacedName, now time.Time) []*networkingv1
 		}
 	}
 	return found
+}
+
+// pending tells whether there are policies of a Service that were written and not seen yet.
+func (w *writes) pending(service types.NamespacedName) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.byService[service]) > 0
 }
 
 // overlay replaces, in policies as the cache shows them, those that were written since.
