@@ -206,8 +206,8 @@ func TestSecretCreatedAnewMeanwhile(t *testing.T) {
 			})
 		}
 	})
-	f.eventuallyMarked("s")
 	kit.EventuallyTrue(t, "it has tried twice", func() bool { return len(answers.statuses()) > 1 })
+	f.eventuallyMarked("s")
 	statuses := answers.statuses()
 	if statuses[0] != http.StatusUnprocessableEntity || slices.Max(statuses[1:]) >= 300 {
 		t.Errorf("the patches end with %v", statuses)
