@@ -113,35 +113,22 @@ func unlessGone(err error) error {
 
 // apply applies an EnvoyFilter. What others own of it beside labels and annotations goes.
 func (r *Reconciler) apply(ctx context.Context, desired *unstructured.Unstructured) error {
-	live, err := r.applyOnce(ctx, desired)
-	if err != nil {
-		return unlessGone(err)
-	}
-	if istiocluster.Digest(live) == istiocluster.Digest(desired) {
-		return nil
-	}
-	metadata := []fieldowner.Pattern{{"metadata", "labels"}, {"metadata", "annotations"}, {"metadata", "finalizers"}}
-	entries, changed, err := fieldowner.DisplaceAll(live.GetManagedFields(), metadata)
-	if err != nil {
-		return err
-	}
-	if changed {
-		patch, err := fieldowner.PatchFor(entries, live.GetResourceVersion())
-		if err != nil {
+	_, asDesired, err := fieldowner.Imposition[*unstructured.Unstructured]{
+		Apply: func() (*unstructured.Unstructured, error) { return r.applyOnce(ctx, desired) },
+		Patch: func(live *unstructured.Unstructured, patch []byte) error {
+			_, err := r.Dynamic.Resource(filtersResource).Namespace(live.GetNamespace()).Patch(ctx, live.GetName(), types.JSONPatchType, patch,
+				metav1.PatchOptions{FieldManager: resourcesv1alpha1.FieldManager})
 			return err
-		}
-		if _, err := r.Dynamic.Resource(filtersResource).Namespace(live.GetNamespace()).Patch(ctx, live.GetName(), types.JSONPatchType, patch,
-			metav1.PatchOptions{FieldManager: resourcesv1alpha1.FieldManager}); err != nil {
-			return fmt.Errorf("take over the fields of others: %w", err)
-		}
-		if live, err = r.applyOnce(ctx, desired); err != nil {
-			return unlessGone(err)
-		}
-	}
-	if istiocluster.Digest(live) != istiocluster.Digest(desired) {
+		},
+		AsDesired: func(live *unstructured.Unstructured) bool {
+			return istiocluster.Digest(live) == istiocluster.Digest(desired)
+		},
+		Keep: []fieldowner.Pattern{{"metadata", "labels"}, {"metadata", "annotations"}, {"metadata", "finalizers"}},
+	}.Impose()
+	if err == nil && !asDesired {
 		return errAltered
 	}
-	return nil
+	return unlessGone(err)
 }
 
 func (r *Reconciler) applyOnce(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {

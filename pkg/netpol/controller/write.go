@@ -83,34 +83,22 @@ func (r *Reconciler) delete(ctx context.Context, present *networkingv1.NetworkPo
 
 // apply applies a policy. What others own of its spec is taken over if it is in the way.
 func (r *Reconciler) apply(ctx context.Context, desired *networkingv1.NetworkPolicy) error {
-	live, err := r.applyOnce(ctx, desired)
+	live, asDesired, err := fieldowner.Imposition[*networkingv1.NetworkPolicy]{
+		Apply: func() (*networkingv1.NetworkPolicy, error) { return r.applyOnce(ctx, desired) },
+		Patch: func(live *networkingv1.NetworkPolicy, patch []byte) error {
+			_, err := r.Policies.NetworkPolicies(live.Namespace).Patch(ctx, live.Name, types.JSONPatchType, patch,
+				metav1.PatchOptions{FieldManager: resourcesv1alpha1.FieldManager})
+			return err
+		},
+		AsDesired: func(live *networkingv1.NetworkPolicy) bool { return netpol.Digest(live) == netpol.Digest(desired) },
+		Keep:      []fieldowner.Pattern{{"metadata"}},
+	}.Impose()
 	switch {
 	case isGone(err):
 		return nil // the namespace is going or gone, of which its own event tells
 	case err != nil:
 		return err
-	case netpol.Digest(live) == netpol.Digest(desired):
-		return r.note(ctx, live)
-	}
-	entries, changed, err := fieldowner.DisplaceAll(live.ManagedFields, []fieldowner.Pattern{{"metadata"}})
-	if err != nil {
-		return err
-	}
-	if changed {
-		patch, err := fieldowner.PatchFor(entries, live.ResourceVersion)
-		if err != nil {
-			return err
-		}
-		if _, err := r.Policies.NetworkPolicies(live.Namespace).Patch(ctx, live.Name, types.JSONPatchType, patch, metav1.PatchOptions{
-			FieldManager: resourcesv1alpha1.FieldManager,
-		}); err != nil {
-			return fmt.Errorf("take over the fields of others: %w", err)
-		}
-		if live, err = r.applyOnce(ctx, desired); err != nil {
-			return err
-		}
-	}
-	if netpol.Digest(live) != netpol.Digest(desired) {
+	case !asDesired:
 		return errAltered
 	}
 	return r.note(ctx, live)

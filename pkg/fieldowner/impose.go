@@ -1,0 +1,43 @@
+package fieldowner
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Imposition is how an object that is the resource-manager's own is made as desired, whoever else writes it.
+type Imposition[T metav1.Object] struct {
+	// Apply applies the object by server-side apply with force and returns what is live then.
+	Apply func() (T, error)
+	// Patch sends a JSON patch to the live object.
+	Patch func(live T, patch []byte) error
+	// AsDesired tells whether nothing of a live object differs from what is desired.
+	AsDesired func(live T) bool
+	// Keep are the fields that others may own.
+	Keep []Pattern
+}
+
+// Impose applies the object. If what is live then differs, since others own fields of it, their fields go to the resource-manager and the
+// object is applied again. It returns what is live at the end, and whether that is as desired: it is not if something, such as a mutating
+// webhook, changes the object whenever it is written. Errors are those of Apply and Patch, and those of field managers that cannot be read.
+func (i Imposition[T]) Impose() (live T, asDesired bool, err error) {
+	if live, err = i.Apply(); err != nil || i.AsDesired(live) {
+		return live, err == nil, err
+	}
+	entries, changed, err := DisplaceAll(live.GetManagedFields(), i.Keep)
+	if err != nil || !changed {
+		return live, false, err
+	}
+	patch, err := PatchFor(entries, live.GetResourceVersion())
+	if err != nil {
+		return live, false, err
+	}
+	if err := i.Patch(live, patch); err != nil {
+		return live, false, fmt.Errorf("take over the fields of others: %w", err)
+	}
+	if live, err = i.Apply(); err != nil {
+		return live, false, err
+	}
+	return live, i.AsDesired(live), nil
+}
