@@ -9,12 +9,14 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/csrapprover"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 	"github.com/trellis-k8s/trellis/pkg/node"
+	"github.com/trellis-k8s/trellis/pkg/reduce"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/loadbalancing"
 )
@@ -53,6 +55,14 @@ func targetCacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cac
 	return inNamespaces(options, config.TargetClientConnection.Namespaces)
 }
 
+// newTargetCache returns a further cache of the target cluster, for what one controller alone selects or reduces. It shares the connections
+// of the others.
+func newTargetCache(config *configv1alpha1.ResourceManagerConfiguration, targetCluster cluster.Cluster, options cache.Options) (cache.Cache, error) {
+	options.HTTPClient, options.Mapper, options.Scheme = targetCluster.GetHTTPClient(), targetCluster.GetRESTMapper(), targetCluster.GetScheme()
+	options.SyncPeriod = &config.TargetClientConnection.CacheResyncPeriod.Duration
+	return cache.New(targetCluster.GetConfig(), options)
+}
+
 // named restricts a cache to objects of one name, in all namespaces, as they may be where the resource-manager has no other business. The
 // right to list and watch those is enough for it.
 func named(name string) cache.ByObject {
@@ -82,7 +92,7 @@ func keepScale(obj any) (any, error) {
 		return obj, nil
 	}
 	return &autoscalingv2.HorizontalPodAutoscaler{
-		ObjectMeta: identityOf(autoscaler.ObjectMeta),
+		ObjectMeta: reduce.Meta(autoscaler),
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscaler.Spec.ScaleTargetRef, MaxReplicas: autoscaler.Spec.MaxReplicas,
 		},
@@ -95,8 +105,8 @@ func keepMarks(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	kept := &corev1.Namespace{ObjectMeta: identityOf(namespace.ObjectMeta)}
-	kept.Annotations = only(namespace.Annotations, highavailability.AnnotationFailureTolerance, highavailability.AnnotationZones,
+	kept := &corev1.Namespace{ObjectMeta: reduce.Meta(namespace)}
+	kept.Annotations = reduce.Only(namespace.Annotations, highavailability.AnnotationFailureTolerance, highavailability.AnnotationZones,
 		highavailability.AnnotationZonePinning)
 	return kept, nil
 }
@@ -108,13 +118,8 @@ func keepAutomount(obj any) (any, error) {
 		return obj, nil
 	}
 	return &corev1.ServiceAccount{
-		ObjectMeta: identityOf(account.ObjectMeta), AutomountServiceAccountToken: account.AutomountServiceAccountToken,
+		ObjectMeta: reduce.Meta(account), AutomountServiceAccountToken: account.AutomountServiceAccountToken,
 	}, nil
-}
-
-// identityOf keeps what tells objects and their versions apart.
-func identityOf(meta metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion}
 }
 
 func keepNameAndVersion(obj any) (any, error) {
@@ -122,27 +127,9 @@ func keepNameAndVersion(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	return &metav1.PartialObjectMetadata{
-		TypeMeta: meta.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
-			Labels: only(meta.Labels, resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.LabelClass),
-			Annotations: only(meta.Annotations, resourcesv1alpha1.AnnotationTokenTargetName, resourcesv1alpha1.AnnotationTokenTargetNamespace,
-				resourcesv1alpha1.AnnotationServiceAccountName, resourcesv1alpha1.AnnotationServiceAccountNamespace),
-		},
-	}, nil
-}
-
-// only returns what a map has of some keys; nil if that is nothing.
-func only(values map[string]string, keys ...string) map[string]string {
-	var kept map[string]string
-	for _, key := range keys {
-		if value, found := values[key]; found {
-			if kept == nil {
-				kept = map[string]string{}
-			}
-			kept[key] = value
-		}
-	}
-	return kept
+	kept := &metav1.PartialObjectMetadata{TypeMeta: meta.TypeMeta, ObjectMeta: reduce.Meta(meta)}
+	kept.Labels = reduce.Only(meta.Labels, resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.LabelClass)
+	kept.Annotations = reduce.Only(meta.Annotations, resourcesv1alpha1.AnnotationTokenTargetName, resourcesv1alpha1.AnnotationTokenTargetNamespace,
+		resourcesv1alpha1.AnnotationServiceAccountName, resourcesv1alpha1.AnnotationServiceAccountNamespace)
+	return kept, nil
 }

@@ -25,10 +25,7 @@ func addIstioClusterConfiguration(mgr manager.Manager, config *configv1alpha1.Re
 		return nil
 	}
 	targetConfig, httpClient := targetCluster.GetConfig(), targetCluster.GetHTTPClient()
-	cache, err := istiocontroller.NewCache(targetConfig, istiocontroller.CacheOptions{
-		HTTPClient: httpClient, Scheme: targetCluster.GetScheme(), Mapper: targetCluster.GetRESTMapper(),
-		ResyncPeriod: config.TargetClientConnection.CacheResyncPeriod.Duration, Namespaces: config.TargetClientConnection.Namespaces,
-	})
+	cache, err := newTargetCache(config, targetCluster, inNamespaces(istiocontroller.CacheOptions(), config.TargetClientConnection.Namespaces))
 	if err != nil {
 		return fmt.Errorf("set up the watches of Services for Istio: %w", err)
 	}

@@ -34,10 +34,7 @@ func addNetworkPolicies(ctx context.Context, mgr manager.Manager, config *config
 		return err
 	}
 	targetConfig, httpClient := targetCluster.GetConfig(), targetCluster.GetHTTPClient()
-	cache, err := netpolcontroller.NewCache(targetConfig, netpolcontroller.CacheOptions{
-		HTTPClient: httpClient, Scheme: targetCluster.GetScheme(), Mapper: targetCluster.GetRESTMapper(),
-		ResyncPeriod: config.TargetClientConnection.CacheResyncPeriod.Duration, Namespaces: config.TargetClientConnection.Namespaces,
-	})
+	cache, err := newTargetCache(config, targetCluster, inNamespaces(netpolcontroller.CacheOptions(), config.TargetClientConnection.Namespaces))
 	if err != nil {
 		return fmt.Errorf("set up the watches of network policies: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -40,11 +39,11 @@ func addNodeCriticalComponents(ctx context.Context, mgr manager.Manager, config 
 	if len(namespaces) == 0 {
 		namespaces = config.TargetClientConnection.Namespaces
 	}
-	components, err := targetCache(config, targetCluster, criticalcomponents.CacheOptions(namespaces))
+	components, err := newTargetCache(config, targetCluster, criticalcomponents.CacheOptions(namespaces))
 	if err != nil {
 		return fmt.Errorf("create the cache of nodes' critical components: %w", err)
 	}
-	csiNodes, err := targetCache(config, targetCluster, criticalcomponents.CSINodeCacheOptions())
+	csiNodes, err := newTargetCache(config, targetCluster, criticalcomponents.CSINodeCacheOptions())
 	if err != nil {
 		return fmt.Errorf("create the cache of CSINodes: %w", err)
 	}
@@ -64,7 +63,7 @@ func addNodeAgentDelay(mgr manager.Manager, config *configv1alpha1.ResourceManag
 	if !settings.Enabled {
 		return nil
 	}
-	secrets, err := targetCache(config, targetCluster, agentdelay.CacheOptions())
+	secrets, err := newTargetCache(config, targetCluster, agentdelay.CacheOptions())
 	if err != nil {
 		return fmt.Errorf("create the cache of node agents' Secrets: %w", err)
 	}
@@ -92,12 +91,4 @@ func addNodeHighAvailability(mgr manager.Manager, config *configv1alpha1.Resourc
 		Options: highavailability.Options{Namespaces: config.TargetClientConnection.Namespaces},
 	}
 	return reconciler.AddToManager(mgr)
-}
-
-// targetCache returns a further cache of the target cluster, for what one controller alone selects. It shares the connections of the
-// others.
-func targetCache(config *configv1alpha1.ResourceManagerConfiguration, targetCluster cluster.Cluster, options cache.Options) (cache.Cache, error) {
-	options.HTTPClient, options.Mapper, options.Scheme = targetCluster.GetHTTPClient(), targetCluster.GetRESTMapper(), targetCluster.GetScheme()
-	options.SyncPeriod = &config.TargetClientConnection.CacheResyncPeriod.Duration
-	return cache.New(targetCluster.GetConfig(), options)
 }

@@ -145,7 +145,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *configv1al
 		addTokenRequestor(mgr, config, targetConfig, identity),
 		addNodeControllers(ctx, mgr, config, targetCluster),
 		addWebhooks(ctx, mgr, config, targetCluster, targetConfig),
-		addTokenInvalidator(ctx, mgr, config, targetConfig, targetCluster),
+		addTokenInvalidator(ctx, mgr, config, targetCluster),
 		addCSRApprover(mgr, config, targetCluster),
 		addNetworkPolicies(ctx, mgr, config, targetCluster, objects),
 		addIstioClusterConfiguration(mgr, config, targetCluster, objects),

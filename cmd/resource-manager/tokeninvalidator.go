@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -18,7 +15,7 @@ import (
 // addTokenInvalidator adds the controller that labels Secrets with static tokens of the target cluster if it is enabled. Its cache
 // is its own: a cache has one selection and one reduction of each kind, and others need other Secrets and Pods.
 func addTokenInvalidator(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
-	targetConfig *rest.Config, targetCluster cluster.Cluster,
+	targetCluster cluster.Cluster,
 ) error {
 	settings := config.Controllers.TokenInvalidator
 	if !settings.Enabled {
@@ -28,12 +25,7 @@ func addTokenInvalidator(ctx context.Context, mgr manager.Manager, config *confi
 		mgr.GetLogger().Info("The token invalidator labels Secrets, but makes no token invalid unless another resource-manager serves " +
 			"its webhook: enable webhooks.tokenInvalidator, too")
 	}
-	tokens, err := cache.New(targetConfig, inNamespaces(cache.Options{
-		HTTPClient: targetCluster.GetHTTPClient(), Scheme: targetCluster.GetScheme(), Mapper: targetCluster.GetRESTMapper(),
-		SyncPeriod:                  ptr.To(config.TargetClientConnection.CacheResyncPeriod.Duration),
-		ByObject:                    tokeninvalidator.Cached(),
-		ReaderFailOnMissingInformer: true,
-	}, config.TargetClientConnection.Namespaces))
+	tokens, err := newTargetCache(config, targetCluster, inNamespaces(tokeninvalidator.CacheOptions(), config.TargetClientConnection.Namespaces))
 	if err != nil {
 		return fmt.Errorf("create the cache of the token invalidator: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -14,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
 // A request that cannot be decided about is tried again after firstRetry, and later each time, up to lastRetry.
@@ -51,7 +52,5 @@ func Reduce(obj any) (any, error) {
 		csr.ManagedFields = nil
 		return csr, nil
 	}
-	return &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: csr.Name, UID: csr.UID, ResourceVersion: csr.ResourceVersion},
-	}, nil
+	return &certificatesv1.CertificateSigningRequest{ObjectMeta: reduce.Meta(csr)}, nil
 }

@@ -4,7 +4,8 @@ package node
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
 // AnnotationReconciliationDelay on a Node is how long its node agent waits before it reconciles, as the text of a Go duration
@@ -19,15 +20,11 @@ func Reduce(obj any) (any, error) {
 		return obj, nil
 	}
 	reduced := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
-			CreationTimestamp: node.CreationTimestamp, DeletionTimestamp: node.DeletionTimestamp,
-		},
-		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
-		Status: corev1.NodeStatus{Addresses: node.Status.Addresses},
+		ObjectMeta: reduce.Meta(node),
+		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status:     corev1.NodeStatus{Addresses: node.Status.Addresses},
 	}
-	if delay, found := node.Annotations[AnnotationReconciliationDelay]; found {
-		reduced.Annotations = map[string]string{AnnotationReconciliationDelay: delay}
-	}
+	reduced.Labels, reduced.CreationTimestamp = node.Labels, node.CreationTimestamp
+	reduced.Annotations = reduce.Only(node.Annotations, AnnotationReconciliationDelay)
 	return reduced, nil
 }

@@ -8,12 +8,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
-// Cached is what a cache for the controller has to hold of the target cluster, and no more: the metadata of the Secrets of the type
-// for static tokens, of ServiceAccounts whether their tokens are wanted, and of Pods that have not ended which Secrets they use.
-func Cached() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{
+// CacheOptions returns what has to be set of the cache for the controller: it holds the metadata of the Secrets of the type for static
+// tokens, of ServiceAccounts whether their tokens are wanted, and of Pods that have not ended which Secrets they use. The cache is not
+// for others, who may want more.
+func CacheOptions() cache.Options {
+	return cache.Options{ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{
 		newSecret(): {
 			Field:     fields.OneTermEqualSelector("type", string(corev1.SecretTypeServiceAccountToken)),
 			Transform: keepTokenSecret,
@@ -27,7 +29,7 @@ func Cached() map[client.Object]cache.ByObject {
 			),
 			Transform: keepUsedSecrets,
 		},
-	}
+	}}
 }
 
 func newSecret() *metav1.PartialObjectMetadata {
@@ -39,9 +41,10 @@ func keepTokenSecret(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	return &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: keepMeta(secret.ObjectMeta,
-		only(secret.Labels, resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.LabelTokenInvalidatorConsider),
-		only(secret.Annotations, corev1.ServiceAccountNameKey))}, nil
+	kept := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: reduce.Meta(secret)}
+	kept.Labels = reduce.Only(secret.Labels, resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.LabelTokenInvalidatorConsider)
+	kept.Annotations = reduce.Only(secret.Annotations, corev1.ServiceAccountNameKey)
+	return kept, nil
 }
 
 func keepWish(obj any) (any, error) {
@@ -49,10 +52,9 @@ func keepWish(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	return &corev1.ServiceAccount{
-		ObjectMeta:                   keepMeta(account.ObjectMeta, only(account.Labels, resourcesv1alpha1.LabelTokenInvalidatorSkip), nil),
-		AutomountServiceAccountToken: account.AutomountServiceAccountToken,
-	}, nil
+	kept := &corev1.ServiceAccount{ObjectMeta: reduce.Meta(account), AutomountServiceAccountToken: account.AutomountServiceAccountToken}
+	kept.Labels = reduce.Only(account.Labels, resourcesv1alpha1.LabelTokenInvalidatorSkip)
+	return kept, nil
 }
 
 // keepUsedSecrets keeps one volume of a Pod for each Secret that it uses.
@@ -61,34 +63,13 @@ func keepUsedSecrets(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	kept := &corev1.Pod{ObjectMeta: keepMeta(pod.ObjectMeta, nil, nil)}
+	kept := &corev1.Pod{ObjectMeta: reduce.Meta(pod)}
 	for _, name := range usedSecrets(&pod.Spec) {
 		kept.Spec.Volumes = append(kept.Spec.Volumes, corev1.Volume{
 			VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}},
 		})
 	}
 	return kept, nil
-}
-
-func keepMeta(meta metav1.ObjectMeta, labels, annotations map[string]string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
-		Labels: labels, Annotations: annotations,
-	}
-}
-
-// only returns what a map has of some keys; nil if that is nothing.
-func only(values map[string]string, keys ...string) map[string]string {
-	var kept map[string]string
-	for _, key := range keys {
-		if value, found := values[key]; found {
-			if kept == nil {
-				kept = map[string]string{}
-			}
-			kept[key] = value
-		}
-	}
-	return kept
 }
 
 // Indices of the cache.

@@ -1,7 +1,6 @@
 package csrapprover
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -16,9 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -172,10 +169,7 @@ func (f *fixture) runManager(concurrentSyncs int) (*kit.Requests, *prometheus.Re
 	f.Helper()
 	requests, registry := &kit.Requests{}, prometheus.NewRegistry()
 	config := f.approverConfig(requests)
-	no := true
-	mgr, err := manager.New(config, manager.Options{
-		Scheme: f.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: &no},
-	})
+	mgr, err := manager.New(config, kit.ManagerOptions(f.client.Scheme()))
 	kit.Must(f, err)
 	target, err := cluster.New(config, func(options *cluster.Options) {
 		options.Scheme = f.client.Scheme()
@@ -188,14 +182,6 @@ func (f *fixture) runManager(concurrentSyncs int) (*kit.Requests, *prometheus.Re
 		Metrics: csrapprover.NewMetrics(registry), Clock: clock.RealClock{}, ConcurrentSyncs: concurrentSyncs,
 	}
 	kit.Must(f, approver.AddToManager(mgr, target.GetCache()))
-	ctx, cancel := context.WithCancel(f.ctx)
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	f.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			f.Errorf("the manager ended: %v", err)
-		}
-	})
+	kit.Run(f, mgr)
 	return requests, registry
 }

@@ -12,9 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
@@ -73,19 +71,17 @@ func (w *world) runManager(ctx context.Context, l *life) error {
 	config := w.controlPlane.Config()
 	config.Wrap(l.wrap)
 	inNamespace := map[string]cache.Config{w.namespace: {}}
-	mgr, err := manager.New(config, manager.Options{
-		Scheme: w.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
-		// What is begun is finished: nothing may change any more when it has stopped. When it crashes, everything fails at once.
-		GracefulShutdownTimeout: ptr.To(time.Duration(-1)),
-		Cache: cache.Options{
-			DefaultNamespaces: inNamespace,
-			DefaultTransform:  cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				&resourcesv1alpha1.ManagedResource{}: {Transform: managedresource.NewCompactor().Compact},
-			},
+	options := kit.ManagerOptions(w.client.Scheme())
+	// What is begun is finished: nothing may change any more when it has stopped. When it crashes, everything fails at once.
+	options.GracefulShutdownTimeout = ptr.To(time.Duration(-1))
+	options.Cache = cache.Options{
+		DefaultNamespaces: inNamespace,
+		DefaultTransform:  cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&resourcesv1alpha1.ManagedResource{}: {Transform: managedresource.NewCompactor().Compact},
 		},
-	})
+	}
+	mgr, err := manager.New(config, options)
 	if err != nil {
 		return err
 	}

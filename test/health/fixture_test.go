@@ -20,14 +20,11 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-const (
-	// patience is how long is waited for anything.
-	patience = 60 * time.Second
-	// interval is how often what is waited for is looked at.
-	interval = 50 * time.Millisecond
-)
+// interval is how often what is waited for is looked at.
+const interval = 50 * time.Millisecond
 
 // prepared says how control planes get the test's CustomResourceDefinitions.
 var prepared sync.Map
@@ -178,28 +175,7 @@ func (f *fixture) change(name, patch string) {
 // eventually waits until a look has nothing to object to. The last objection is told if that takes too long.
 func (f *fixture) eventually(reason string, objection func() string) {
 	f.Helper()
-	f.eventuallyFor(patience, reason, objection)
-}
-
-func (f *fixture) eventuallyFor(patience time.Duration, reason string, objection func() string) {
-	f.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		last := objection()
-		if last == "" {
-			return
-		}
-		select {
-		case <-deadline.C:
-			f.Fatalf("not within %s: %s; seen last: %s", patience, reason, last)
-		case <-f.ctx.Done():
-			f.Fatalf("%s: %v; seen last: %s", reason, f.ctx.Err(), last)
-		case <-ticker.C:
-		}
-	}
+	kit.Eventually(f, reason, objection)
 }
 
 // want is what a condition is to say. The text is a part of the message; an empty field is not compared.

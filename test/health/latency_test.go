@@ -7,6 +7,7 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
 )
 
 const (
@@ -87,7 +88,7 @@ func (f *fixture) flip(h *history, name string, stalled bool, number int) time.D
 	seen := len(h.all())
 	f.setStatus(widget, name, fmt.Sprintf(`{"conditions": [{"type": "Stalled", "status": %q, "reason": "Test", "message": %q}]}`, status, text))
 	answered := time.Now()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(kit.Patience)
 	defer timeout.Stop()
 	for {
 		for _, version := range h.all()[seen:] {

@@ -13,6 +13,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
 )
 
 const (
@@ -165,7 +166,7 @@ func (f *fixture) waitWithKubectl() {
 	}
 	conditions := []string{"ResourcesApplied", "ResourcesHealthy", "ResourcesProgressing=False", "Ready"}
 	results := make(chan result, len(conditions))
-	ctx, cancel := context.WithTimeout(f.ctx, patience)
+	ctx, cancel := context.WithTimeout(f.ctx, kit.Patience)
 	defer cancel()
 	for _, condition := range conditions {
 		command := exec.CommandContext(ctx, filepath.Join(root, "bin", "kubectl"), "--kubeconfig", filepath.Join(f.controlPlane.Dir(), "kubeconfig"),

@@ -9,13 +9,10 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
@@ -60,29 +57,18 @@ func (f *fixture) startManager(tune ...func(*settings)) *resourceManager {
 	sourceConfig.Wrap(m.source.Wrap)
 	targetConfig.Wrap(m.target.Wrap)
 
-	mgr, err := manager.New(sourceConfig, manager.Options{
-		Scheme: scheme(f), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller:              ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
-		GracefulShutdownTimeout: ptr.To(10 * time.Second),
-		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				&resourcesv1alpha1.ManagedResource{}: {Transform: managedresource.NewCompactor().Compact},
-			},
+	options := kit.ManagerOptions(scheme(f))
+	options.Cache = cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&resourcesv1alpha1.ManagedResource{}: {Transform: managedresource.NewCompactor().Compact},
 		},
-	})
+	}
+	mgr, err := manager.New(sourceConfig, options)
 	must(f, err)
 	must(f, m.addControllers(f.ctx, mgr, targetConfig, s))
 
-	ctx, cancel := context.WithCancel(context.WithoutCancel(f.ctx))
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	f.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			f.Errorf("the resource-manager: %v", err)
-		}
-	})
+	kit.Run(f, mgr)
 	return m
 }
 

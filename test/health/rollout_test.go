@@ -8,6 +8,7 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
 )
 
 var (
@@ -84,7 +85,7 @@ func (f *fixture) eventuallyUpdated(kinds []string, version string) {
 	f.Helper()
 	for i := range *manyDeployments {
 		gvk := kindOf("apps/v1", kinds[i%len(kinds)])
-		f.eventuallyFor(5*time.Minute, fmt.Sprintf("%s %d has version %s", gvk.Kind, i, version), func() string {
+		kit.EventuallyWithin(f, 5*time.Minute, fmt.Sprintf("%s %d has version %s", gvk.Kind, i, version), func() string {
 			obj := f.get(gvk, fleetName(i))
 			status := part(obj, "status")
 			wanted, updated := part(obj, "spec")["replicas"], status["updatedReplicas"]

@@ -1,19 +1,12 @@
 package integration
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,13 +16,7 @@ import (
 )
 
 // process is a running resource-manager.
-type process struct {
-	*testing.T
-	command *exec.Cmd
-	log     *kit.Output
-	health  string
-	metrics string
-}
+type process struct{ *kit.Process }
 
 func (f *fixture) command(config string) (*exec.Cmd, *kit.Output) {
 	f.Helper()
@@ -59,61 +46,14 @@ server:
 // startWith starts a resource-manager with a configuration of the caller's and waits until it is ready.
 func (f *fixture) startWith(config func(kubeconfig, healthPort, metricsPort string) string, tune ...func(*exec.Cmd)) *process {
 	f.Helper()
-	p := &process{T: f.T, health: freeAddress(f), metrics: freeAddress(f)}
-	kubeconfig := filepath.Join(f.TempDir(), "kubeconfig")
-	must(f, os.WriteFile(kubeconfig, shared.Get(f).Kubeconfig(), 0o600))
-	_, healthPort, _ := net.SplitHostPort(p.health)
-	_, metricsPort, _ := net.SplitHostPort(p.metrics)
-	p.command, p.log = f.command(config(kubeconfig, healthPort, metricsPort))
-	for _, change := range tune {
-		change(p.command)
-	}
-	must(f, p.command.Start())
-	f.Cleanup(func() {
-		_ = p.command.Process.Kill()
-		_, _ = p.command.Process.Wait()
-		if f.Failed() {
-			f.Logf("log of the resource-manager:\n%s", p.log)
-		}
-	})
-	f.eventually("the resource-manager is ready", func() bool { return p.get(p.health, "/readyz") == http.StatusOK })
-	return p
+	return &process{kit.StartManagerWith(f, shared.Get(f).Kubeconfig(), config("$KUBECONFIG", "$HEALTH_PORT", "$METRICS_PORT"), tune...)}
 }
 
-func freeAddress(tb testing.TB) string {
-	tb.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(tb, err)
-	must(tb, listener.Close())
-	return listener.Addr().String()
-}
-
-func (p *process) get(address, path string) int {
-	ctx, cancel := context.WithTimeout(p.Context(), 5*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
-	must(p, err)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0
-	}
-	defer response.Body.Close()
-	_, _ = io.Copy(io.Discard, response.Body)
-	return response.StatusCode
-}
-
-// stop asks the process to stop and checks that it does so without an error.
-func (p *process) stop() {
+// status returns how a request was answered; 0 if it was not.
+func (p *process) status(address, path string) int {
 	p.Helper()
-	must(p, p.command.Process.Signal(syscall.SIGTERM))
-	done := make(chan error, 1)
-	go func() { done <- p.command.Wait() }()
-	select {
-	case err := <-done:
-		must(p, err)
-	case <-time.After(20 * time.Second):
-		p.Fatal("the resource-manager does not stop")
-	}
+	status, _ := p.Get(address, path)
+	return status
 }
 
 func (f *fixture) eventuallyApplied(name string, status resourcesv1alpha1.ConditionStatus, reason string) {
@@ -131,7 +71,7 @@ const noElection = "leaderElection: {leaderElect: false}\n"
 func TestBinaryReactsToEvents(t *testing.T) {
 	f := newFixture(t)
 	p := f.start(noElection)
-	if p.get(p.health, "/healthz") != http.StatusOK || p.get(p.metrics, "/metrics") != http.StatusOK {
+	if p.status(p.Health, "/healthz") != http.StatusOK || p.status(p.Metrics, "/metrics") != http.StatusOK {
 		t.Error("/healthz or /metrics does not answer")
 	}
 	mr := f.managedResource("set", "later")
@@ -150,7 +90,7 @@ func TestBinaryReactsToEvents(t *testing.T) {
 	must(t, f.client.Delete(f.ctx, mr))
 	f.eventually("the objects are deleted", func() bool { return f.liveConfigMap("one") == nil })
 	elsewhere.wantNoConfigMap("one")
-	p.stop()
+	p.Stop()
 }
 
 func TestBinaryElectsALeader(t *testing.T) {
@@ -173,11 +113,11 @@ func TestBinaryElectsALeader(t *testing.T) {
 	if holder() != leader {
 		t.Error("the second one took the lease of the first")
 	}
-	first.stop()
+	first.Stop()
 	f.eventually("the second one leads", func() bool { h := holder(); return h != "" && h != leader })
 	f.secret("set", "objects.yaml", f.configMap("one", "2"))
 	f.eventually("the second one reconciles", func() bool { return f.liveConfigMap("one").Data["key"] == "2" })
-	second.stop()
+	second.Stop()
 }
 
 func TestBinaryRefusesAWrongConfiguration(t *testing.T) {

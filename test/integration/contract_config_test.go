@@ -2,10 +2,10 @@ package integration
 
 import (
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
 )
 
 const (
@@ -27,9 +27,8 @@ const (
 // anyPorts keeps a resource-manager that gets so far off the ports that others may use.
 func anyPorts(tb testing.TB) string {
 	tb.Helper()
-	_, health, _ := net.SplitHostPort(freeAddress(tb))
-	_, metrics, _ := net.SplitHostPort(freeAddress(tb))
-	return "server: {healthProbes: {bindAddress: 127.0.0.1, port: " + health + "}, metrics: {bindAddress: 127.0.0.1, port: " + metrics + "}}\n"
+	health, metrics := kit.FreePort(tb), kit.FreePort(tb)
+	return "server: {healthProbes: {bindAddress: 127.0.0.1, port: " + strconv.Itoa(health) + "}, metrics: {bindAddress: 127.0.0.1, port: " + strconv.Itoa(metrics) + "}}\n"
 }
 
 // refused runs the binary, which must refuse its configuration, and returns what it says.
@@ -41,7 +40,7 @@ func (f *fixture) refused(config string, tune ...func(*exec.Cmd)) string {
 	}
 	must(f, command.Start())
 	f.Cleanup(func() { _ = command.Process.Kill() })
-	end := time.AfterFunc(30*time.Second, func() { _ = command.Process.Kill() }) // if it takes what it must refuse
+	end := time.AfterFunc(kit.Patience, func() { _ = command.Process.Kill() }) // if it takes what it must refuse
 	defer end.Stop()
 	err := command.Wait()
 	var exit *exec.ExitError
@@ -179,13 +178,6 @@ func TestContractConfigurationTypes(t *testing.T) {
 	}
 }
 
-func freePort(tb testing.TB) int {
-	tb.Helper()
-	port, err := controlplane.FreePort()
-	must(tb, err)
-	return port
-}
-
 // TestContractCompleteConfiguration runs the binary with the complete example, and looks at what can be seen of it.
 func TestContractCompleteConfiguration(t *testing.T) {
 	f := newFixture(t)
@@ -196,7 +188,7 @@ func TestContractCompleteConfiguration(t *testing.T) {
 			"leaderElection.resourceNamespace": f.namespace, "leaderElection.resourceName": "my-lease", "leaderElection.leaseDuration": "12s",
 			"server.healthProbes.bindAddress": "127.0.0.1", "server.healthProbes.port": healthPort,
 			"server.metrics.bindAddress": "127.0.0.1", "server.metrics.port": metricsPort,
-			"server.webhooks.bindAddress": "127.0.0.1", "server.webhooks.port": int64(freePort(f)),
+			"server.webhooks.bindAddress": "127.0.0.1", "server.webhooks.port": int64(kit.FreePort(f)),
 			"server.webhooks.tls.selfManaged.secretNamespace": f.namespace,
 			"controllers.clusterID":                           "identity", "controllers.resourceClass": "seed",
 			// Under the name that the documents of gardener-resource-manager give it.
@@ -228,8 +220,8 @@ func TestContractCompleteConfiguration(t *testing.T) {
 	if *lease.Spec.LeaseDurationSeconds != 12 || *lease.Spec.HolderIdentity == "" {
 		t.Errorf("the lease is %+v", lease.Spec)
 	}
-	wantContains(t, p.log.String(), `"worker count":3`)
-	p.stop()
+	wantContains(t, p.Written.String(), `"worker count":3`)
+	p.Stop()
 	must(t, f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "my-lease"}, lease))
 	if *lease.Spec.HolderIdentity != "" {
 		t.Errorf("after the end, the lease is held by %q", *lease.Spec.HolderIdentity)

@@ -125,7 +125,7 @@ func TestContractClusterIdentity(t *testing.T) {
 		if got := g.liveConfigMap("one").Annotations[resourcesv1alpha1.AnnotationOrigin]; got != test.prefix+g.namespace+"/set" {
 			t.Errorf("%+v: the origin is %q", test, got)
 		}
-		p.stop()
+		p.Stop()
 	}
 }
 
@@ -193,8 +193,8 @@ func TestContractRights(t *testing.T) {
 	if *lease.Spec.LeaseDurationSeconds != 15 {
 		t.Errorf("the lease is %+v", lease.Spec)
 	}
-	wantContains(t, p.log.String(), `"worker count":5`)
-	p.stop()
+	wantContains(t, p.Written.String(), `"worker count":5`)
+	p.Stop()
 }
 
 // bind gives a ServiceAccount of the fixture's namespace rights in it.
@@ -257,11 +257,11 @@ func TestContractHealthOfTheSource(t *testing.T) {
 	})
 	go forward(listener, server)
 	p := f.startIn([]string{f.namespace}, noElection, environment("KUBECONFIG="+path))
-	if got := p.get(p.health, "/healthz"); got != http.StatusOK {
+	if got := p.status(p.Health, "/healthz"); got != http.StatusOK {
 		t.Errorf("/healthz says %d", got)
 	}
 	must(t, listener.Close())
-	f.eventually("/healthz fails", func() bool { return p.get(p.health, "/healthz") == http.StatusInternalServerError })
+	f.eventually("/healthz fails", func() bool { return p.status(p.Health, "/healthz") == http.StatusInternalServerError })
 }
 
 // forward passes connections on until the listener is closed, and then cuts them.
@@ -301,11 +301,11 @@ func TestContractLogAndProfiles(t *testing.T) {
 	} {
 		f := newFixture(t)
 		p := f.startIn([]string{f.namespace}, test.config+noElection)
-		if got := p.get(p.metrics, "/debug/pprof/") == http.StatusOK; got != test.profile {
+		if got := p.status(p.Metrics, "/debug/pprof/") == http.StatusOK; got != test.profile {
 			t.Errorf("%q: profiles are served: %t", test.config, got)
 		}
-		p.stop()
-		log := p.log.String()
+		p.Stop()
+		log := p.Written.String()
 		if strings.Contains(log, "Starting resource-manager") != test.starts {
 			t.Errorf("%q: the log is %s", test.config, log)
 		}

@@ -32,7 +32,7 @@ func TestLiveAggregatedAPIDown(t *testing.T) {
 	f.secret("set", "objects.yaml", first+"---\n"+f.configMap("one", "2"))
 	f.wantDown("Could not delete (1)", f.namespace+"/second")
 	f.wantConfigMap("one", "2")
-	p.stop()
+	p.Stop()
 	p = f.start(onlyEvents)
 	larger := strings.Replace(first, "size: 1", "size: 2", 1)
 	f.secret("set", "objects.yaml", larger+"---\n"+f.configMap("one", "3"))
@@ -48,7 +48,7 @@ func TestLiveAggregatedAPIDown(t *testing.T) {
 		t.Errorf("the size is %v", size)
 	}
 	f.putBack(first)
-	p.stop()
+	p.Stop()
 }
 
 // apiService waits for the APIService of a group and version.

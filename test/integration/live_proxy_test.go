@@ -183,7 +183,7 @@ func shortWatches(after time.Duration) func(http.Handler) http.Handler {
 // metric returns the value of a metric whose line begins with a text, -1 if there is none.
 func (p *process) metric(line string) float64 {
 	p.Helper()
-	request, err := http.NewRequestWithContext(p.Context(), http.MethodGet, "http://"+p.metrics+"/metrics", nil)
+	request, err := http.NewRequestWithContext(p.Context(), http.MethodGet, "http://"+p.Metrics+"/metrics", nil)
 	must(p, err)
 	response, err := http.DefaultClient.Do(request)
 	must(p, err)

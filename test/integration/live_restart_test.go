@@ -39,7 +39,7 @@ func TestLiveRestartReadsNothing(t *testing.T) {
 		})
 	}
 	f.eventually("all is applied", func() bool { return first.metric(settled) == all })
-	first.stop()
+	first.Stop()
 
 	p.forget()
 	second := start()
@@ -57,5 +57,5 @@ func TestLiveRestartReadsNothing(t *testing.T) {
 	if asked == 0 || len(p.single()) == asked {
 		t.Error("the proxy does not see what is asked")
 	}
-	second.stop()
+	second.Stop()
 }

@@ -39,15 +39,15 @@ func TestLiveForbiddenToWatch(t *testing.T) {
 	must(t, f.client.Delete(f.ctx, f.object(f.configMap("one", ""))))
 	f.eventually("it is created anew", func() bool { return f.liveConfigMap("one") != nil })
 	f.eventuallyApplied("set", resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded)
-	if count := strings.Count(p.log.String(), "Cannot watch objects of the target cluster"); count != 1 {
+	if count := strings.Count(p.Written.String(), "Cannot watch objects of the target cluster"); count != 1 {
 		t.Errorf("the log says %d times that objects cannot be watched", count)
 	}
-	t.Logf("the log has %d lines about what is forbidden", strings.Count(p.log.String(), "forbidden"))
+	t.Logf("the log has %d lines about what is forbidden", strings.Count(p.Written.String(), "forbidden"))
 
 	f.grant("rest", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}})
 	f.eventually("all is watched", func() bool { return p.metric(watchesWatching) == 2 && p.metric(watchesFailing) == -1 })
 	f.eventuallyRestored("one", "1")
-	p.stop()
+	p.Stop()
 }
 
 // grant gives the ServiceAccount "target" rights in the whole cluster.

@@ -27,11 +27,9 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
 	"github.com/trellis-k8s/trellis/pkg/istiocluster/controller"
@@ -120,14 +118,7 @@ func (f *fixture) run(namespaces ...string) (stop func()) {
 	f.Helper()
 	config := rest.CopyConfig(f.config)
 	config.Wrap(f.requests.Wrap)
-	mgr, err := manager.New(config, manager.Options{
-		Scheme: f.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)}, GracefulShutdownTimeout: ptr.To(time.Minute),
-	})
-	kit.Must(f, err)
-	cache, err := controller.NewCache(config, controller.CacheOptions{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), ResyncPeriod: 24 * time.Hour, Namespaces: namespaces,
-	})
+	mgr, err := manager.New(config, kit.ManagerOptions(f.client.Scheme()))
 	kit.Must(f, err)
 	dynamicClient, err := dynamic.NewForConfigAndClient(config, mgr.GetHTTPClient())
 	kit.Must(f, err)
@@ -136,21 +127,10 @@ func (f *fixture) run(namespaces ...string) (stop func()) {
 	objects, err := target.NewObjects(config, mgr.GetHTTPClient())
 	kit.Must(f, err)
 	kit.Must(f, controller.NewReconciler(&controller.Reconciler{
-		Cache: cache, Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects, Clock: clock.RealClock{},
+		Cache: kit.NewCache(f, mgr, controller.CacheOptions(), namespaces...), Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects, Clock: clock.RealClock{},
 		Options: controller.Options{Namespaces: namespaces, ConcurrentSyncs: 5},
 	}).AddToManager(mgr))
-	ctx, cancel := context.WithCancel(f.ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	stop = func() {
-		cancel()
-		if err := <-ended; err != nil {
-			f.Errorf("the manager ended with %v", err)
-		}
-		ended <- nil
-	}
-	f.Cleanup(stop)
-	return stop
+	return kit.Run(f, mgr)
 }
 
 // rule returns a DestinationRule for a Service of its namespace that is visible everywhere.

@@ -94,9 +94,9 @@ func StartManagerWith(tb testing.TB, kubeconfig []byte, config string, tune ...f
 	tb.Helper()
 	file := filepath.Join(tb.TempDir(), "kubeconfig")
 	Must(tb, os.WriteFile(file, kubeconfig, 0o600))
-	health, metrics := freePort(tb), freePort(tb)
+	health, metrics := FreePort(tb), FreePort(tb)
 	p := &Process{
-		TB: tb, Health: local(health), Metrics: local(metrics), WebhookPort: freePort(tb),
+		TB: tb, Health: local(health), Metrics: local(metrics), WebhookPort: FreePort(tb),
 		Certificates: tb.TempDir(), Authority: NewAuthority(tb),
 	}
 	p.Authority.Issue(tb, p.Certificates, time.Now().Add(time.Hour))
@@ -120,7 +120,8 @@ func StartManagerWith(tb testing.TB, kubeconfig []byte, config string, tune ...f
 	return p
 }
 
-func freePort(tb testing.TB) int {
+// FreePort returns a port that nobody listens on.
+func FreePort(tb testing.TB) int {
 	tb.Helper()
 	port, err := controlplane.FreePort()
 	Must(tb, err)

@@ -32,7 +32,13 @@ func TextOf(err error) string {
 // ends.
 func Eventually(tb testing.TB, reason string, objection func() string) {
 	tb.Helper()
-	deadline := time.NewTimer(Patience)
+	EventuallyWithin(tb, Patience, reason, objection)
+}
+
+// EventuallyWithin is Eventually for what takes longer.
+func EventuallyWithin(tb testing.TB, patience time.Duration, reason string, objection func() string) {
+	tb.Helper()
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -43,7 +49,7 @@ func Eventually(tb testing.TB, reason string, objection func() string) {
 		}
 		select {
 		case <-deadline.C:
-			tb.Fatalf("not within %s: %s; seen last: %s", Patience, reason, last)
+			tb.Fatalf("not within %s: %s; seen last: %s", patience, reason, last)
 		case <-tb.Context().Done():
 			tb.Fatalf("%s: %v; seen last: %s", reason, tb.Context().Err(), last)
 		case <-ticker.C:

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -27,12 +26,9 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 	"github.com/trellis-k8s/trellis/pkg/netpol/controller"
@@ -100,33 +96,14 @@ func (f *fixture) run(options controller.Options) (stop func()) {
 			return next.RoundTrip(request)
 		})
 	})
-	mgr, err := manager.New(config, manager.Options{
-		Scheme: f.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)}, GracefulShutdownTimeout: ptr.To(time.Minute),
-	})
+	mgr, err := manager.New(config, kit.ManagerOptions(f.client.Scheme()))
 	kit.Must(f, err)
-	ctx, cancel := context.WithCancel(f.ctx)
-	f.add(ctx, mgr, config, options)
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	stop = func() {
-		cancel()
-		if err := <-ended; err != nil {
-			f.Errorf("the manager ended with %v", err)
-		}
-		ended <- nil
-	}
-	f.Cleanup(stop)
-	return stop
+	f.add(mgr, config, options)
+	return kit.Run(f, mgr)
 }
 
-func (f *fixture) add(ctx context.Context, mgr manager.Manager, config *rest.Config, options controller.Options) {
+func (f *fixture) add(mgr manager.Manager, config *rest.Config, options controller.Options) {
 	f.Helper()
-	cache, err := controller.NewCache(config, controller.CacheOptions{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), ResyncPeriod: 24 * time.Hour,
-		Namespaces: options.Namespaces,
-	})
-	kit.Must(f, err)
 	policies, err := networkingv1client.NewForConfigAndClient(config, mgr.GetHTTPClient())
 	kit.Must(f, err)
 	pods, err := corev1client.NewForConfigAndClient(config, mgr.GetHTTPClient())
@@ -139,9 +116,9 @@ func (f *fixture) add(ctx context.Context, mgr manager.Manager, config *rest.Con
 	kit.Must(f, err)
 	options.ConcurrentSyncs = max(options.ConcurrentSyncs, 5)
 	kit.Must(f, controller.NewReconciler(controller.Reconciler{
-		Cache: cache, Policies: policies, Pods: pods, Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects,
+		Cache: kit.NewCache(f, mgr, controller.CacheOptions(), options.Namespaces...), Policies: policies, Pods: pods, Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects,
 		Recorder: mgr.GetEventRecorder("resource-manager"), Clock: clock.RealClock{}, Options: options,
-	}).AddToManager(ctx, mgr))
+	}).AddToManager(f.ctx, mgr))
 }
 
 // namespaces creates namespaces.

@@ -19,9 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-k8s/trellis/pkg/node"
@@ -70,11 +68,10 @@ func newTarget(cp *controlplane.ControlPlane, wrap ...func(*rest.Config)) (*targ
 		change(t.config)
 	}
 	var err error
-	t.Manager, err = manager.New(t.config, manager.Options{
-		Scheme: scheme.Scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: node.Reduce}}},
-		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
-	})
+	options := kit.ManagerOptions(scheme.Scheme)
+	options.Logger = logr.Discard()
+	options.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: node.Reduce}}
+	t.Manager, err = manager.New(t.config, options)
 	return t, err
 }
 

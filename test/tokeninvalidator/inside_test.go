@@ -2,7 +2,6 @@ package tokeninvalidator
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"io"
 	"net/http"
@@ -17,11 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trellis-k8s/trellis/pkg/tokeninvalidator"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -84,31 +80,21 @@ func (r *received) statuses() []int {
 }
 
 // run runs the controller in this process, and returns its requests and what it got.
-func (f *fixture) run(options manager.Options, before func(*http.Request)) (*kit.Requests, *received) {
+func (f *fixture) run(before func(*http.Request), tune ...func(*manager.Options)) (*kit.Requests, *received) {
 	f.Helper()
 	requests, answers := &kit.Requests{}, &received{before: before}
 	config := rest.CopyConfig(f.config)
 	config.Wrap(requests.Wrap)
 	config.Wrap(answers.wrap)
-	options.Scheme, options.Metrics = f.client.Scheme(), metricsserver.Options{BindAddress: "0"}
-	options.Controller = ctrlconfig.Controller{SkipNameValidation: ptr.To(true)}
+	options := kit.ManagerOptions(f.client.Scheme())
+	for _, change := range tune {
+		change(&options)
+	}
 	mgr, err := manager.New(config, options)
 	kit.Must(f, err)
-	tokens, err := cache.New(config, cache.Options{
-		Scheme: mgr.GetScheme(), ByObject: tokeninvalidator.Cached(), DefaultNamespaces: map[string]cache.Config{f.namespace: {}},
-	})
-	kit.Must(f, err)
 	kit.Must(f, tokeninvalidator.NewReconciler(mgr.GetClient(), mgr.GetEventRecorder("resource-manager"), nil,
-		tokeninvalidator.Options{ConcurrentSyncs: 1}).AddToManager(f.ctx, mgr, tokens))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	f.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			f.Error(err)
-		}
-	})
+		tokeninvalidator.Options{ConcurrentSyncs: 1}).AddToManager(f.ctx, mgr, kit.NewCache(f, mgr, tokeninvalidator.CacheOptions(), f.namespace)))
+	kit.Run(f, mgr)
 	return requests, answers
 }
 
@@ -125,7 +111,7 @@ func TestMetadataAlone(t *testing.T) {
 	kit.Must(t, f.client.Status().Update(f.ctx, ended))
 	f.pod("other-pod", mounting("other-secret"))
 
-	requests, answers := f.run(manager.Options{}, nil)
+	requests, answers := f.run(nil)
 	f.eventuallyInvalid("a-1")
 	f.change(account, func() { account.AutomountServiceAccountToken = nil })
 	again := f.eventuallyRestored("a-1")
@@ -170,10 +156,10 @@ func TestLeaderAlone(t *testing.T) {
 		AcquireTime: ptr.To(metav1.NowMicro()), RenewTime: ptr.To(metav1.NowMicro()),
 	}}
 	kit.Must(t, f.client.Create(f.ctx, lease))
-	requests, _ := f.run(manager.Options{
-		LeaderElection: true, LeaderElectionID: "lease", LeaderElectionNamespace: f.namespace,
-		RetryPeriod: ptr.To(200 * time.Millisecond),
-	}, nil)
+	requests, _ := f.run(nil, func(options *manager.Options) {
+		options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, "lease", f.namespace
+		options.RetryPeriod = ptr.To(200 * time.Millisecond)
+	})
 	kit.EventuallyTrue(t, "it has tried several times to lead", func() bool {
 		tries := slices.DeleteFunc(requests.All(), func(request kit.Request) bool { return !strings.HasSuffix(request.Path, "/leases/lease") })
 		return len(tries) > 3
@@ -198,7 +184,7 @@ func TestSecretCreatedAnewMeanwhile(t *testing.T) {
 	f.token("s", "unwanted")
 	f.generated("s")
 	var once sync.Once
-	_, answers := f.run(manager.Options{}, func(request *http.Request) {
+	_, answers := f.run(func(request *http.Request) {
 		if request.Method == http.MethodPatch {
 			once.Do(func() {
 				kit.Must(t, f.client.Delete(f.ctx, f.secret("s")))

@@ -1,94 +1,51 @@
 package controller
 
 import (
-	"net/http"
 	"strings"
-	"time"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/pkg/netpol"
+	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
-// CacheOptions say how the target cluster is watched.
-type CacheOptions struct {
-	HTTPClient *http.Client
-	Scheme     *runtime.Scheme
-	Mapper     meta.RESTMapper
-	// ResyncPeriod is the time after which every Service is looked at again.
-	ResyncPeriod time.Duration
-	// Namespaces are those that are watched; empty for all.
-	Namespaces []string
-}
-
-// NewCache returns a cache of the kinds that the controller watches, in which each object is reduced to what matters. Nobody else may
-// use it: its objects are not what their types say, and must not be changed.
-func NewCache(config *rest.Config, options CacheOptions) (cache.Cache, error) {
-	selector := labels.NewSelector()
-	for _, key := range []string{netpol.LabelServiceName, netpol.LabelServiceNamespace} {
-		requirement, err := labels.NewRequirement(key, selection.Exists, nil)
-		if err != nil {
-			return nil, err
-		}
-		selector = selector.Add(*requirement)
-	}
-	namespaces := map[string]cache.Config{}
-	for _, namespace := range options.Namespaces {
-		namespaces[namespace] = cache.Config{}
-	}
-	return cache.New(config, cache.Options{
-		HTTPClient: options.HTTPClient, Scheme: options.Scheme, Mapper: options.Mapper,
-		SyncPeriod:                   &options.ResyncPeriod,
-		DefaultNamespaces:            namespaces,
+// CacheOptions returns what has to be set of the cache for Reconciler.Cache: which objects of the kinds that the controller watches are
+// held, and what of them. The cache is not for others: its objects are not what their types say, and must not be changed.
+func CacheOptions() cache.Options {
+	return cache.Options{
 		DefaultUnsafeDisableDeepCopy: ptr.To(true),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Service{}:             {Transform: reduceService},
 			&corev1.Namespace{}:           {Transform: reduceNamespace},
 			&networkingv1.Ingress{}:       {Transform: reduceIngress},
-			&networkingv1.NetworkPolicy{}: {Transform: reducePolicy, Label: selector},
+			&networkingv1.NetworkPolicy{}: {Transform: reducePolicy, Label: ofServices()},
 			podMetadata():                 {Transform: reducePod},
 		},
-	})
+	}
+}
+
+// ofServices selects the policies that are made for Services.
+func ofServices() labels.Selector {
+	selector := labels.NewSelector()
+	for _, key := range []string{netpol.LabelServiceName, netpol.LabelServiceNamespace} {
+		requirement, err := labels.NewRequirement(key, selection.Exists, nil)
+		utilruntime.Must(err)
+		selector = selector.Add(*requirement)
+	}
+	return selector
 }
 
 func podMetadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
-}
-
-// essentials returns the metadata that is kept of every object.
-func essentials(object metav1.Object) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Namespace: shared(object.GetNamespace()), Name: object.GetName(), UID: object.GetUID(),
-		ResourceVersion: object.GetResourceVersion(), DeletionTimestamp: object.GetDeletionTimestamp(),
-	}
-}
-
-// shared returns a text that equal texts share their memory with.
-func shared(text string) string { return unique.Make(text).Value() }
-
-func selected(values map[string]string, keep func(key string) bool) map[string]string {
-	var kept map[string]string
-	for key, value := range values {
-		if keep(key) {
-			if kept == nil {
-				kept = map[string]string{}
-			}
-			kept[key] = value
-		}
-	}
-	return kept
 }
 
 func reduceService(object any) (any, error) {
@@ -96,8 +53,8 @@ func reduceService(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	reduced := &corev1.Service{ObjectMeta: essentials(service)}
-	reduced.Annotations = selected(service.Annotations, netpol.Relevant)
+	reduced := &corev1.Service{ObjectMeta: reduce.Meta(service)}
+	reduced.Annotations = reduce.Selected(service.Annotations, netpol.Relevant)
 	reduced.Spec.Selector = service.Spec.Selector
 	for _, port := range service.Spec.Ports {
 		reduced.Spec.Ports = append(reduced.Spec.Ports, corev1.ServicePort{
@@ -112,7 +69,7 @@ func reduceNamespace(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	reduced := &corev1.Namespace{ObjectMeta: essentials(namespace)}
+	reduced := &corev1.Namespace{ObjectMeta: reduce.Meta(namespace)}
 	reduced.Labels, reduced.Status.Phase = namespace.Labels, namespace.Status.Phase
 	return reduced, nil
 }
@@ -122,7 +79,7 @@ func reduceIngress(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	reduced := &networkingv1.Ingress{ObjectMeta: essentials(ingress)}
+	reduced := &networkingv1.Ingress{ObjectMeta: reduce.Meta(ingress)}
 	reduced.Spec.DefaultBackend = ingress.Spec.DefaultBackend
 	for _, rule := range ingress.Spec.Rules {
 		if rule.HTTP == nil {
@@ -143,8 +100,8 @@ func reducePod(object any) (any, error) {
 		return object, nil
 	}
 	reduced := podMetadata()
-	reduced.ObjectMeta = essentials(pod)
-	reduced.Labels = selected(pod.Labels, func(key string) bool {
+	reduced.ObjectMeta = reduce.Meta(pod)
+	reduced.Labels = reduce.Selected(pod.Labels, func(key string) bool {
 		return strings.HasPrefix(key, netpol.LabelPrefix) && pod.Labels[key] == netpol.LabelValue
 	})
 	return reduced, nil
@@ -162,15 +119,15 @@ func reducePolicy(object any) (any, error) {
 		return object, nil
 	}
 	existing := netpol.ExistingOf(policy)
-	reduced := &networkingv1.NetworkPolicy{ObjectMeta: essentials(policy)}
+	reduced := &networkingv1.NetworkPolicy{ObjectMeta: reduce.Meta(policy)}
 	reduced.Annotations = map[string]string{
-		keptService: shared(netpol.ServiceOf(policy).String()), keptDigest: netpol.Digest(policy),
+		keptService: reduce.Shared(netpol.ServiceOf(policy).String()), keptDigest: netpol.Digest(policy),
 	}
 	if existing.LabelKey != "" {
-		reduced.Annotations[keptLabelKey] = shared(existing.LabelKey)
+		reduced.Annotations[keptLabelKey] = reduce.Shared(existing.LabelKey)
 	}
 	if existing.Peer != policy.Namespace {
-		reduced.Annotations[keptPeer] = shared(existing.Peer)
+		reduced.Annotations[keptPeer] = reduce.Shared(existing.Peer)
 	}
 	if existing.ForGateways {
 		reduced.Annotations[keptForGateways] = "true"

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
 // Keys by which nodes are found that are updated one after the other, as in gardener-resource-manager.
@@ -66,9 +68,7 @@ func reduceSecret(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	reduced := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion,
-	}}
+	reduced := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: reduce.Meta(secret)}
 	if isSerial(secret) {
 		reduced.Annotations = map[string]string{AnnotationSerial: "true"}
 	}

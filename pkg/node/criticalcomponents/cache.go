@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
 // CacheOptions returns what has to be set of the cache for Reconciler.Components: of DaemonSets and Pods, only those with the label,
@@ -21,18 +23,18 @@ func CacheOptions(namespaces []string) cache.Options {
 		selected[namespace] = cache.Config{}
 	}
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&appsv1.DaemonSet{}: {Label: critical, Namespaces: selected, Transform: reduce},
-		&corev1.Pod{}:       {Label: critical, Namespaces: selected, Transform: reduce},
+		&appsv1.DaemonSet{}: {Label: critical, Namespaces: selected, Transform: reduceObject},
+		&corev1.Pod{}:       {Label: critical, Namespaces: selected, Transform: reduceObject},
 	}}
 }
 
 // CSINodeCacheOptions returns what has to be set of the cache for Reconciler.CSINodes.
 func CSINodeCacheOptions() cache.Options {
-	return cache.Options{ByObject: map[client.Object]cache.ByObject{&storagev1.CSINode{}: {Transform: reduce}}}
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{&storagev1.CSINode{}: {Transform: reduceObject}}}
 }
 
-// reduce returns a copy with what decisions need. What it leaves out differs too often, or is large.
-func reduce(obj any) (any, error) {
+// reduceObject returns a copy with what decisions need. What it leaves out differs too often, or is large.
+func reduceObject(obj any) (any, error) {
 	switch obj := obj.(type) {
 	case *appsv1.DaemonSet:
 		return reduceDaemonSet(obj), nil
@@ -46,11 +48,9 @@ func reduce(obj any) (any, error) {
 }
 
 func reduceDaemonSet(daemonSet *appsv1.DaemonSet) *appsv1.DaemonSet {
-	reduced := &appsv1.DaemonSet{ObjectMeta: reduceMeta(&daemonSet.ObjectMeta)}
+	reduced := &appsv1.DaemonSet{ObjectMeta: reduce.Meta(daemonSet)}
 	template := &daemonSet.Spec.Template
-	if value, found := template.Labels[Label]; found {
-		reduced.Spec.Template.Labels = map[string]string{Label: value}
-	}
+	reduced.Spec.Template.Labels = reduce.Only(template.Labels, Label)
 	reduced.Spec.Template.Spec = corev1.PodSpec{
 		NodeName: template.Spec.NodeName, NodeSelector: template.Spec.NodeSelector, Tolerations: template.Spec.Tolerations,
 	}
@@ -62,15 +62,11 @@ func reduceDaemonSet(daemonSet *appsv1.DaemonSet) *appsv1.DaemonSet {
 
 func reducePod(pod *corev1.Pod) *corev1.Pod {
 	reduced := &corev1.Pod{
-		ObjectMeta: reduceMeta(&pod.ObjectMeta),
+		ObjectMeta: reduce.Meta(pod),
 		Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName},
 		Status:     corev1.PodStatus{Phase: pod.Status.Phase},
 	}
-	for key, value := range pod.Annotations {
-		if strings.HasPrefix(key, AnnotationPrefixCSIDriver) {
-			metav1.SetMetaDataAnnotation(&reduced.ObjectMeta, key, value)
-		}
-	}
+	reduced.Annotations = reduce.Selected(pod.Annotations, func(key string) bool { return strings.HasPrefix(key, AnnotationPrefixCSIDriver) })
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		reduced.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
@@ -83,16 +79,9 @@ func reducePod(pod *corev1.Pod) *corev1.Pod {
 }
 
 func reduceCSINode(csiNode *storagev1.CSINode) *storagev1.CSINode {
-	reduced := &storagev1.CSINode{ObjectMeta: reduceMeta(&csiNode.ObjectMeta)}
+	reduced := &storagev1.CSINode{ObjectMeta: reduce.Meta(csiNode)}
 	for _, driver := range csiNode.Spec.Drivers {
 		reduced.Spec.Drivers = append(reduced.Spec.Drivers, storagev1.CSINodeDriver{Name: driver.Name})
 	}
 	return reduced
-}
-
-func reduceMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
-		DeletionTimestamp: meta.DeletionTimestamp,
-	}
 }

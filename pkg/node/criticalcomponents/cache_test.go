@@ -43,7 +43,7 @@ func reduced[T any](t *testing.T, whole []T) []T {
 	t.Helper()
 	var result []T
 	for i := range whole {
-		one, err := reduce(any(&whole[i]))
+		one, err := reduceObject(any(&whole[i]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,13 +65,13 @@ func TestReducedObjectsAreSmall(t *testing.T) {
 	set.Spec.Template.Spec.Containers = make([]corev1.Container, 100)
 	set.Status.NumberReady = 7
 	for _, obj := range []runtime.Object{&large, &set} {
-		one, err := reduce(obj)
+		one, err := reduceObject(obj)
 		text, marshalErr := json.Marshal(one)
 		if err != nil || marshalErr != nil || len(text) > 900 {
 			t.Errorf("%d bytes are left, %v, %v: %s", len(text), err, marshalErr, text)
 		}
 	}
-	if other, err := reduce(&corev1.Service{}); err != nil || !reflect.DeepEqual(other, &corev1.Service{}) {
+	if other, err := reduceObject(&corev1.Service{}); err != nil || !reflect.DeepEqual(other, &corev1.Service{}) {
 		t.Errorf("got %+v, %v", other, err)
 	}
 }

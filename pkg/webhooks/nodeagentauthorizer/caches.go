@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
 const (
@@ -151,16 +153,7 @@ func reduceMetadata(obj any) (any, error) {
 	if !isObject {
 		return obj, nil
 	}
-	reduced := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Namespace: object.Namespace, Name: object.Name, UID: object.UID, ResourceVersion: object.ResourceVersion,
-	}}
-	for _, key := range []string{labelSecret, labelPool, corev1.LabelHostname} {
-		if value, found := object.Labels[key]; found {
-			if reduced.Labels == nil {
-				reduced.Labels = map[string]string{}
-			}
-			reduced.Labels[key] = value
-		}
-	}
+	reduced := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: reduce.Meta(object)}
+	reduced.Labels = reduce.Only(object.Labels, labelSecret, labelPool, corev1.LabelHostname)
 	return reduced, nil
 }

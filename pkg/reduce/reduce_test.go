@@ -1,0 +1,50 @@
+package reduce
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"unsafe"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestMeta(t *testing.T) {
+	now := metav1.Now()
+	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "garden", Name: "s", UID: "1", ResourceVersion: "2", DeletionTimestamp: &now,
+		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, Finalizers: []string{"e"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "f"}}, Generation: 3,
+	}}
+	want := metav1.ObjectMeta{Namespace: "garden", Name: "s", UID: "1", ResourceVersion: "2", DeletionTimestamp: &now}
+	if got := Meta(object); !apiequality.Semantic.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestOnlyAndSelected(t *testing.T) {
+	values := map[string]string{"a": "1", "b": "2", "bc": "3"}
+	for _, c := range []struct {
+		name      string
+		got, want map[string]string
+	}{
+		{"some keys", Only(values, "a", "bc", "x"), map[string]string{"a": "1", "bc": "3"}},
+		{"no key", Only(values, "x"), nil},
+		{"of nothing", Only(nil, "a"), nil},
+		{"by what they are", Selected(values, func(key string) bool { return strings.HasPrefix(key, "b") }), map[string]string{"b": "2", "bc": "3"}},
+		{"none is", Selected(values, func(string) bool { return false }), nil},
+	} {
+		if !maps.Equal(c.got, c.want) || (c.got == nil) != (c.want == nil) {
+			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+func TestShared(t *testing.T) {
+	one, other := Shared(strings.Clone("garden")), Shared(strings.Clone("garden"))
+	if one != other || unsafe.StringData(one) != unsafe.StringData(other) {
+		t.Error("equal texts have memory of their own")
+	}
+}

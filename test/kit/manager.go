@@ -1,0 +1,57 @@
+package kit
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// ManagerOptions are those of a manager of which a process may have many: it serves nothing, and its controllers may have the names of others.
+// It has time to end what it has begun.
+func ManagerOptions(scheme *runtime.Scheme) manager.Options {
+	return manager.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)}, GracefulShutdownTimeout: ptr.To(time.Minute),
+	}
+}
+
+// NewCache returns a further cache of a cluster for some namespaces (all without any), as the resource-manager makes them. It shares the
+// cluster's connections.
+func NewCache(tb testing.TB, of cluster.Cluster, options cache.Options, namespaces ...string) cache.Cache {
+	tb.Helper()
+	options.HTTPClient, options.Mapper, options.Scheme = of.GetHTTPClient(), of.GetRESTMapper(), of.GetScheme()
+	if len(namespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+	}
+	for _, namespace := range namespaces {
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	c, err := cache.New(of.GetConfig(), options)
+	Must(tb, err)
+	return c
+}
+
+// Run runs a manager until the function that it returns is called, or the test ends.
+func Run(tb testing.TB, mgr manager.Manager) (stop func()) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			tb.Errorf("the manager ended with: %v", err)
+		}
+	})
+	tb.Cleanup(stop)
+	return stop
+}
