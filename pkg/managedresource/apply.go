@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
@@ -26,12 +27,21 @@ func compareSteps(a, b step) int {
 	return cmp.Or(cmp.Compare(a.asked, b.asked), cmp.Compare(a.kind, b.kind))
 }
 
+// stepOf returns the place of a manifest. A static token comes after its ServiceAccount: kube-controller-manager deletes one that has none.
+func stepOf(manifest *object.Manifest) step {
+	wave := apply.WaveOf(manifest.GroupKind())
+	if manifest.GroupKind() == (schema.GroupKind{Kind: "Secret"}) && manifest.Annotations[corev1.ServiceAccountNameKey] != "" {
+		wave = apply.WaveWorkloads
+	}
+	return step{manifest.Directive.Wave, wave}
+}
+
 // applyWaves applies the manifests wave by wave. Within a wave every object is tried; a failure holds back nothing but
 // the custom resources whose definition is missing because of it.
 func (p *pass) applyWaves(ctx context.Context) {
 	bySteps := map[step][]object.Manifest{}
 	for _, manifest := range p.manifests {
-		step := step{manifest.Directive.Wave, apply.WaveOf(manifest.GroupKind())}
+		step := stepOf(&manifest)
 		bySteps[step] = append(bySteps[step], manifest)
 	}
 	heldBack := map[schema.GroupKind]error{}

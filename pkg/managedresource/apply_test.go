@@ -1,0 +1,36 @@
+package managedresource
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// TestStepOf: what the annotation asks for counts first, and a static token comes after its ServiceAccount.
+func TestStepOf(t *testing.T) {
+	manifest := func(kind string, wave int, annotations map[string]string) *object.Manifest {
+		return &object.Manifest{
+			Ref: object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}}, Directive: directive.Directive{Wave: wave}, Annotations: annotations,
+		}
+	}
+	account := map[string]string{"kubernetes.io/service-account.name": "a"}
+	for _, c := range []struct {
+		name     string
+		manifest *object.Manifest
+		want     step
+	}{
+		{"by its kind", manifest("Secret", 0, nil), step{0, apply.WaveConfiguration}},
+		{"as asked for", manifest("Secret", -3, nil), step{-3, apply.WaveConfiguration}},
+		{"a static token", manifest("Secret", 2, account), step{2, apply.WaveWorkloads}},
+		{"a ServiceAccount", manifest("ServiceAccount", 0, nil), step{0, apply.WaveConfiguration}},
+		{"another kind with the annotation", manifest("ConfigMap", 0, account), step{0, apply.WaveConfiguration}},
+	} {
+		if got := stepOf(c.manifest); got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
