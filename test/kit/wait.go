@@ -3,6 +3,10 @@ package kit
 import (
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -66,4 +70,16 @@ func EventuallyTrue(tb testing.TB, reason string, holds func() bool) {
 		}
 		return "it is not so yet"
 	})
+}
+
+// Change reads an object, changes it and writes it, again and again while others write it in between.
+func Change(tb testing.TB, c client.Client, object client.Object, change func(), options ...client.UpdateOption) {
+	tb.Helper()
+	Must(tb, retry.RetryOnConflict(wait.Backoff{Steps: 100, Duration: interval}, func() error {
+		if err := c.Get(tb.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		change()
+		return c.Update(tb.Context(), object, options...)
+	}))
 }

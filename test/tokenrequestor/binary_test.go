@@ -194,8 +194,7 @@ func TestCleanUp(t *testing.T) {
 	f.wantGone("renamed", "none")
 
 	managed := f.account("managed")
-	managed.Annotations[resourcesv1alpha1.AnnotationOrigin] = "a/b"
-	kit.Must(t, f.client.Update(f.ctx, managed))
+	kit.Change(t, f.client, managed, func() { managed.Annotations[resourcesv1alpha1.AnnotationOrigin] = "a/b" })
 	kit.Must(t, f.client.Delete(f.ctx, sources["managed"]))
 	f.wantGone("none", "managed")
 	kit.Must(t, f.client.Delete(f.ctx, mine))
@@ -233,10 +232,10 @@ func (f *fixture) settledVersion(namespace, name, managedResource string) *corev
 	for round := 0; ; round++ {
 		before := f.secret(namespace, name)
 		key := types.NamespacedName{Namespace: f.source, Name: managedResource}
-		mr := &resourcesv1alpha1.ManagedResource{}
-		kit.Must(f, f.client.Get(f.ctx, key, mr))
-		mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
-		kit.Must(f, f.client.Update(f.ctx, mr))
+		mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		kit.Change(f, f.client, mr, func() {
+			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
+		})
 		kit.Eventually(f, "the ManagedResource was reconciled", func() string {
 			kit.Must(f, f.client.Get(f.ctx, key, mr))
 			applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)

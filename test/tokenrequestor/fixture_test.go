@@ -226,9 +226,7 @@ func (f *fixture) sync(name string) []string {
 // change changes a Secret.
 func (f *fixture) change(secret *corev1.Secret, change func(*corev1.Secret)) {
 	f.Helper()
-	kit.Must(f, f.client.Get(f.ctx, client.ObjectKeyFromObject(secret), secret))
-	change(secret)
-	kit.Must(f, f.client.Update(f.ctx, secret, client.FieldOwner("test")))
+	kit.Change(f, f.client, secret, func() { change(secret) }, client.FieldOwner("test"))
 }
 
 func (f *fixture) try(name string) (reconcile.Result, error) {

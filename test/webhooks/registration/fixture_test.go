@@ -29,7 +29,7 @@ const (
 	nodes = 6
 	zones = 3
 	// enabled is the configuration of the webhooks under test.
-	enabled = "webhooks: {highAvailabilityConfig: {enabled: true, defaultNotReadyTolerationSeconds: 60}}\n"
+	enabled = "webhooks: {highAvailabilityConfig: {enabled: true, defaultNotReadyTolerationSeconds: 60}, podTopologySpreadConstraints: {enabled: true}}\n"
 	// labelTest is on the namespaces of a test.
 	labelTest = "example.org/test"
 )
@@ -85,7 +85,7 @@ func (f *fixture) register() {
 func (f *fixture) registerAt(url string, bundle []byte) {
 	f.Helper()
 	config := &configv1alpha1.WebhooksConfiguration{}
-	config.HighAvailabilityConfig.Enabled = true
+	config.HighAvailabilityConfig.Enabled, config.PodTopologySpreadConstraints.Enabled = true, true
 	configuration := webhooks.MutatingConfiguration(webhooks.Enabled(webhooks.Table(), config), webhooks.Placement{}, webhooks.AtURL(url, bundle))
 	configuration.Name = strings.ToLower(f.Name())
 	for i := range configuration.Webhooks {

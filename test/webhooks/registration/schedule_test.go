@@ -8,6 +8,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,7 +86,30 @@ func uneven(counts map[string]int, domains int) bool {
 	return most-least > 1
 }
 
-// TestPodsAreSpread: what the webhook makes of workloads has the scheduler put their Pods into the zones of the namespace, spread over
+// rolledOut waits until all Pods of a Deployment or StatefulSet are ready and of its present template.
+func (f *fixture) rolledOut(workload client.Object, count int32) {
+	f.Helper()
+	type replicas struct{ all, updated, ready int32 }
+	kit.Eventually(f, fmt.Sprintf("%s is rolled out", workload.GetName()), func() string {
+		kit.Must(f, f.client.Get(f.Context(), client.ObjectKeyFromObject(workload), workload))
+		var observed int64
+		var got replicas
+		switch live := workload.(type) {
+		case *appsv1.Deployment:
+			status := live.Status
+			observed, got = status.ObservedGeneration, replicas{status.Replicas, status.UpdatedReplicas, status.ReadyReplicas}
+		case *appsv1.StatefulSet:
+			status := live.Status
+			observed, got = status.ObservedGeneration, replicas{status.Replicas, status.UpdatedReplicas, status.ReadyReplicas}
+		}
+		if observed != workload.GetGeneration() || got != (replicas{count, count, count}) {
+			return fmt.Sprintf("generation %d of %d, %+v", observed, workload.GetGeneration(), got)
+		}
+		return ""
+	})
+}
+
+// TestPodsAreSpread: what the webhooks make of workloads has the scheduler put their Pods into the zones of the namespace, spread over
 // zones and nodes, when they are created, scaled and updated.
 func TestPodsAreSpread(t *testing.T) {
 	t.Parallel()
@@ -93,37 +117,29 @@ func TestPodsAreSpread(t *testing.T) {
 	namespace := f.namespace(map[string]string{
 		highavailability.AnnotationZones: "zone-0,zone-1,zone-2", highavailability.AnnotationFailureTolerance: "zone",
 	})
-	for name, workload := range map[string]client.Object{"deployed": deployment(namespace, "deployed", 1), "stateful": statefulSet(namespace, "stateful", 1)} {
+	deployed, stateful := deployment(namespace, "deployed", 1), statefulSet(namespace, "stateful", 1)
+	expect := func(what string, workload client.Object, count int) {
+		t.Helper()
+		f.rolledOut(workload, int32(count))
+		zoned, hosted := f.placed(namespace, workload.GetName(), count)
+		t.Logf("%s, %s: zones %v, nodes %v", workload.GetName(), what, zoned, hosted)
+		if uneven(zoned, min(zones, count)) || uneven(hosted, count) {
+			t.Errorf("%s, %s: zones %v, nodes %v", workload.GetName(), what, zoned, hosted)
+		}
+	}
+	change := func(workload client.Object, patch string) {
+		t.Helper()
+		kit.Must(t, f.client.Patch(t.Context(), workload, client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
+	for _, workload := range []client.Object{deployed, stateful} {
 		kit.Must(t, f.client.Create(t.Context(), workload))
-		zoned, hosted := f.placed(namespace, name, 2)
-		t.Logf("%s, created with one replica: zones %v, nodes %v", name, zoned, hosted)
-		if len(zoned) != 2 || len(hosted) != 2 {
-			t.Errorf("%s: zones %v, nodes %v", name, zoned, hosted)
-		}
-		// Six replicas, by the annotation; with them one on each node.
-		patch := []byte(`{"metadata":{"annotations":{"` + highavailability.AnnotationReplicas + `":"6"}}}`)
-		kit.Must(t, f.client.Patch(t.Context(), workload, client.RawPatch("application/merge-patch+json", patch)))
-		zoned, hosted = f.placed(namespace, name, 6)
-		t.Logf("%s, six replicas: zones %v, nodes %v", name, zoned, hosted)
-		if uneven(zoned, zones) || uneven(hosted, nodes) {
-			t.Errorf("%s: zones %v, nodes %v", name, zoned, hosted)
-		}
+		expect("created with one replica", workload, 2)
+		// Six replicas, by the annotation; with them one on each node. Other domains are wanted then, so it is a rollout, too.
+		change(workload, `{"metadata":{"annotations":{"`+highavailability.AnnotationReplicas+`":"6"}}}`)
+		expect("six replicas", workload, 6)
 	}
-	update := []byte(`{"spec":{"template":{"metadata":{"labels":{"version":"2"}}}}}`)
-	kit.Must(t, f.client.Patch(t.Context(), deployment(namespace, "deployed", 1), client.RawPatch("application/merge-patch+json", update)))
-	kit.Eventually(t, "the Deployment is updated", func() string {
-		live := &appsv1.Deployment{}
-		kit.Must(t, f.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "deployed"}, live))
-		if live.Status.ObservedGeneration == live.Generation && live.Status.UpdatedReplicas == 6 && live.Status.Replicas == 6 && live.Status.ReadyReplicas == 6 {
-			return ""
-		}
-		return fmt.Sprintf("%+v", live.Status)
-	})
-	zoned, hosted := f.placed(namespace, "deployed", 6)
-	t.Logf("deployed, updated: zones %v, nodes %v", zoned, hosted)
-	if uneven(zoned, zones) {
-		t.Errorf("after a rolling update: zones %v, nodes %v", zoned, hosted)
-	}
+	change(deployed, `{"spec":{"template":{"metadata":{"labels":{"version":"2"}}}}}`)
+	expect("updated", deployed, 6)
 }
 
 // TestPodsStayInZones: pinned Pods run in the zones of the namespace only.
