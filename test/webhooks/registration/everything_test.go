@@ -143,7 +143,7 @@ func TestEveryWebhookOfTheTable(t *testing.T) {
 	}
 	f.wantOwnPodsLeftAlone(namespace)
 	f.wantOthersChanged(namespace)
-	f.wantDefinitionProtected()
+	f.wantDefinitionProtected("things-of-" + namespace)
 }
 
 // wantOwnPodsLeftAlone: webhooks that fail closed are not called for Pods of the resource-manager, nor for static ones.
@@ -186,13 +186,13 @@ func (f *fixture) wantOthersChanged(namespace string) {
 	}
 }
 
-func (f *fixture) wantDefinitionProtected() {
+func (f *fixture) wantDefinitionProtected(plural string) {
 	f.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "things.protected.example.org", Labels: map[string]string{labelTest: f.Name(), "gardener.cloud/deletion-protected": "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: plural + ".protected.example.org", Labels: map[string]string{labelTest: f.Name(), "gardener.cloud/deletion-protected": "true"}},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "protected.example.org", Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Kind: "Thing"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: "Thing"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
 				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"},
 			}}},
