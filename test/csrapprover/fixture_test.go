@@ -27,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -176,10 +175,7 @@ func (f *fixture) name(text string) string { return f.id + "-" + text }
 // defineMachines defines the kind Machine.
 func (f *fixture) defineMachines() {
 	f.Helper()
-	_, err := envtest.InstallCRDs(shared.Get(f).Config(), envtest.CRDInstallOptions{
-		CRDs: []*apiextensionsv1.CustomResourceDefinition{machineDefinition()}, MaxTime: kit.Patience,
-	})
-	kit.Must(f, err)
+	kit.Define(f, shared.Get(f).Config(), machineDefinition())
 }
 
 func machineDefinition() *apiextensionsv1.CustomResourceDefinition {

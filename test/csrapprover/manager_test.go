@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -144,8 +143,7 @@ func each(workers, count int, do func(int)) {
 // TestBinaryApprovesIfEnabled: the configuration enables the approver, restricted namespaces or not.
 func TestBinaryApprovesIfEnabled(t *testing.T) {
 	f := newFixture(t)
-	_, err := envtest.InstallCRDs(shared.Get(t).Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true, MaxTime: kit.Patience})
-	kit.Must(t, err)
+	kit.DefineManagedResources(t, shared.Get(t).Config())
 	start := func(settings string) *kit.Process {
 		return kit.StartManager(t, shared.Get(t).Kubeconfig(), []string{"default"}, "controllers: {csrApprover: "+settings+"}\n")
 	}

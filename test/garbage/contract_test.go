@@ -19,6 +19,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/references"
+	"github.com/trellis-k8s/trellis/test/kit"
 )
 
 // TestExampleOfTheSpecification is the example of gardener-resource-manager's documentation, as it is there.
@@ -256,9 +257,5 @@ func TestStartAndSyncPeriod(t *testing.T) {
 
 func (f *fixture) eventually(reason string, done func() bool) {
 	f.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			f.Fatalf("not within 30 seconds: %s", reason)
-		}
-	}
+	kit.EventuallyTrue(f, reason, done)
 }

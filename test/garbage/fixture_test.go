@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -33,6 +32,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 	"github.com/trellis-k8s/trellis/pkg/target"
 	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
 )
 
 var (
@@ -99,10 +99,8 @@ func (f *fixture) newCollector(config *rest.Config, namespaces ...string) *garba
 // installDefinitions defines ManagedResources and Prometheuses.
 func installDefinitions(t *testing.T, config *rest.Config) {
 	t.Helper()
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true, CRDs: []*apiextensionsv1.CustomResourceDefinition{prometheusDefinition()},
-	})
-	must(t, err)
+	kit.DefineManagedResources(t, config)
+	kit.Define(t, config, prometheusDefinition())
 }
 
 func prometheusDefinition() *apiextensionsv1.CustomResourceDefinition {

@@ -16,7 +16,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -26,8 +25,22 @@ import (
 // interval is how often what is waited for is looked at.
 const interval = 50 * time.Millisecond
 
-// prepared says how control planes get the test's CustomResourceDefinitions.
-var prepared sync.Map
+// prepared tells which control planes have the tests' CustomResourceDefinitions.
+var prepared = struct {
+	sync.Mutex
+	is map[*controlplane.ControlPlane]bool
+}{is: map[*controlplane.ControlPlane]bool{}}
+
+func prepare(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	prepared.Lock()
+	defer prepared.Unlock()
+	if !prepared.is[cp] {
+		kit.DefineManagedResources(t, cp.Config())
+		kit.Define(t, cp.Config(), definitions()...)
+		prepared.is[cp] = true
+	}
+}
 
 // fixture is a namespace of its own, and a resource-manager that cares for ManagedResources of a class of its own.
 type fixture struct {
@@ -54,17 +67,7 @@ func newFixtureOn(t *testing.T, cp *controlplane.ControlPlane, tune ...func(*set
 
 func fixtureWithoutManager(t *testing.T, cp *controlplane.ControlPlane) *fixture {
 	t.Helper()
-	once, _ := prepared.LoadOrStore(cp, sync.OnceValue(func() error {
-		_, err := envtest.InstallCRDs(cp.Config(), envtest.CRDInstallOptions{
-			Paths: []string{"../../config/crd"}, CRDs: definitions(), ErrorIfPathMissing: true,
-		})
-		return err
-	}))
-	install, is := once.(func() error)
-	if !is {
-		t.Fatalf("%T", once)
-	}
-	must(t, install())
+	prepare(t, cp)
 	c, err := client.New(cp.Config(), client.Options{Scheme: scheme(t)})
 	must(t, err)
 	f := &fixture{T: t, ctx: t.Context(), client: c, controlPlane: cp}

@@ -25,7 +25,6 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -37,6 +36,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/pkg/target"
 	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
 )
 
 var (
@@ -71,10 +71,7 @@ func newFixture(t *testing.T) *fixture {
 	must(t, clientgoscheme.AddToScheme(scheme))
 	must(t, resourcesv1alpha1.AddToScheme(scheme))
 	installOnce.Do(func() {
-		_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-			Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true,
-		})
-		must(t, err)
+		kit.DefineManagedResources(t, config)
 	})
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	must(t, err)
@@ -287,22 +284,18 @@ func (f *fixture) reconcileOK(name string) *resourcesv1alpha1.ManagedResource {
 // reconcileUntil reconciles until done, at most for 30 seconds.
 func (f *fixture) reconcileUntil(name, reason string, done func(*resourcesv1alpha1.ManagedResource) bool) {
 	f.Helper()
-	var last error
-	f.eventually(reason, func() bool {
-		var mr *resourcesv1alpha1.ManagedResource
-		mr, _, last = f.reconcile(name)
-		return done(mr)
+	kit.Eventually(f, reason, func() string {
+		mr, _, err := f.reconcile(name)
+		if done(mr) {
+			return ""
+		}
+		return "the last reconcile ended with: " + kit.TextOf(err)
 	})
-	_ = last
 }
 
 func (f *fixture) eventually(reason string, done func() bool) {
 	f.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			f.Fatalf("not within 30 seconds: %s", reason)
-		}
-	}
+	kit.EventuallyTrue(f, reason, done)
 }
 
 func (f *fixture) delete(mr *resourcesv1alpha1.ManagedResource) {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
 )
 
 // driftSort is a way in which objects are changed by hand; edit is nil where the object is deleted.
@@ -112,12 +113,12 @@ func (f *fixture) untilPutBack(kind driftKind, sort driftSort) time.Duration {
 		must(f, f.client.Patch(f.ctx, object, client.MergeFrom(before), client.FieldOwner(sort.manager)))
 	}
 	changed := time.Now()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(kit.Patience)
 	disturbed := false
 	for {
 		select {
 		case <-timeout:
-			f.Fatalf("%s is not put back within 30 seconds:\n%v\nwant\n%v", what, essential(object), essential(before))
+			f.Fatalf("%s is not put back within %s:\n%v\nwant\n%v", what, kit.Patience, essential(object), essential(before))
 		case event, open := <-watcher.ResultChan():
 			current, is := event.Object.(*unstructured.Unstructured)
 			if !open || !is {

@@ -27,7 +27,6 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -74,8 +73,7 @@ func install(t *testing.T, config *rest.Config, plural string) {
 			}},
 		},
 	}
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition}})
-	kit.Must(t, err)
+	kit.Define(t, config, definition)
 }
 
 // fixture is a cluster, with a namespace for DestinationRules and one for gateways.

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -193,8 +192,7 @@ func uninstall(t *testing.T, f *fixture, plural string) {
 func TestBinary(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	_, err := envtest.InstallCRDs(f.config, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
-	kit.Must(t, err)
+	kit.DefineManagedResources(t, f.config)
 	f.service(f.source, "shop")
 	kit.Must(t, f.client.Create(f.ctx, rule(f.source, "shop")))
 	all, kubeconfig := []string{f.source, f.ingress}, shared.Get(t).Kubeconfig()

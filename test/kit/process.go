@@ -23,8 +23,8 @@ import (
 // stopPatience is how long a resource-manager may take to stop.
 const stopPatience = time.Minute
 
-// Binary builds the resource-manager once for the tests of a package and returns its path. Its version is v0.0.0-test. Packages are tested at once, so that
-// each builds its own and puts it in the common place in one step.
+// Binary builds the resource-manager once for the tests of a package and returns its path. Its version is v0.0.0-test. Packages are tested at
+// once, so each builds its own and puts it in the common place in one step.
 var Binary = sync.OnceValues(func() (string, error) {
 	root, err := controlplane.RepositoryRoot()
 	if err != nil {

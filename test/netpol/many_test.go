@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -44,8 +43,7 @@ func TestManyNamespaces(t *testing.T) {
 	controlPlane, err := controlplane.Start(t.Context(), controlplane.Options{})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, controlPlane.Stop()) })
-	_, err = envtest.InstallCRDs(controlPlane.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
-	kit.Must(t, err)
+	kit.DefineManagedResources(t, controlPlane.Config())
 	f := newFixture(t, controlPlane.Config())
 	f.createMany()
 	want := *manyNamespaces * servicesPerNamespace * 4
@@ -206,8 +204,7 @@ func (f *fixture) inParallel(policies []networkingv1.NetworkPolicy, do func(cont
 func TestBinary(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
-	_, err := envtest.InstallCRDs(f.config, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
-	kit.Must(t, err)
+	kit.DefineManagedResources(t, f.config)
 	all := f.namespaces(3)
 	f.label(all[0], map[string]any{"handled": "yes"})
 	f.service(all[0], "shop", map[string]string{"namespace-selectors": selecting(corev1.LabelMetadataName, all[2]), "from-world-to-ports": "?"})

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 	"github.com/trellis-k8s/trellis/pkg/netpol/controller"
@@ -47,8 +46,7 @@ func definitions() []*apiextensionsv1.CustomResourceDefinition {
 
 func install(t *testing.T, config *rest.Config) {
 	t.Helper()
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: definitions()})
-	kit.Must(t, err)
+	kit.Define(t, config, definitions()...)
 }
 
 // uninstall deletes the definitions and waits until they are gone.

@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/trellis-k8s/trellis/pkg/node/criticalcomponents"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -49,8 +48,7 @@ func TestManyNodesAtOnce(t *testing.T) {
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 1})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, cp.Stop()) })
-	_, err = envtest.InstallCRDs(cp.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
-	kit.Must(t, err)
+	kit.DefineManagedResources(t, cp.Config())
 	f := newFixtureOn(t, cp)
 	process := kit.StartManager(t, cp.Kubeconfig(), nil, enabled)
 	if log := process.Written.String(); strings.Contains(log, `"part":"controllers.node`) {

@@ -95,8 +95,7 @@ func useKeyOfClusters() error {
 // serve installs the definitions of ManagedResources, and serves and registers the webhook, as gardener-resource-manager does.
 func serve(t *testing.T, config *rest.Config, c client.Client) {
 	t.Helper()
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
-	kit.Must(t, err)
+	kit.DefineManagedResources(t, config)
 	path := tokenwebhook.Path
 	webhooks = &envtest.WebhookInstallOptions{MutatingWebhooks: []*admissionregistrationv1.MutatingWebhookConfiguration{{
 		ObjectMeta: metav1.ObjectMeta{Name: "gardener-resource-manager"},

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -25,10 +24,7 @@ var installOnce sync.Once
 // startBinary starts a resource-manager with settings of the token requestor.
 func (f *fixture) startBinary(settings string) *kit.Process {
 	f.Helper()
-	installOnce.Do(func() {
-		_, err := envtest.InstallCRDs(f.config, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
-		kit.Must(f, err)
-	})
+	installOnce.Do(func() { kit.DefineManagedResources(f, f.config) })
 	return kit.StartManager(f, shared.Get(f).Kubeconfig(), []string{f.source, f.target}, "controllers: {tokenRequestor: "+settings+"}\n")
 }
 

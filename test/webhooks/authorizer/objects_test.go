@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -93,7 +92,7 @@ func (f *fixture) populate(t *testing.T) {
 // installMachines defines the kind Machine and makes the namespace of Machines.
 func (f *fixture) installMachines(ctx context.Context, t *testing.T) {
 	t.Helper()
-	_, err := envtest.InstallCRDs(f.config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
+	kit.Define(t, f.config, &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "machines.machine.sapcloud.io"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "machine.sapcloud.io", Scope: apiextensionsv1.NamespaceScoped,
@@ -105,8 +104,7 @@ func (f *fixture) installMachines(ctx context.Context, t *testing.T) {
 				}},
 			}},
 		},
-	}}})
-	kit.Must(t, err)
+	})
 	kit.Must(t, f.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: machineNamespace}}))
 }
 

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -28,7 +27,7 @@ func installAutoscalers(t *testing.T) {
 		}
 	}
 	schema := object("spec", object("updatePolicy", object("updateMode", mode)))
-	_, err := envtest.InstallCRDs(shared.Get(t).Config(), envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
+	kit.Define(t, shared.Get(t).Config(), &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "verticalpodautoscalers.autoscaling.k8s.io", Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, for a test"},
 		},
@@ -39,8 +38,7 @@ func installAutoscalers(t *testing.T) {
 				Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema},
 			}},
 		},
-	}}})
-	kit.Must(t, err)
+	})
 }
 
 // autoscaler returns a VerticalPodAutoscaler with labels and a specification in YAML.

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
@@ -66,8 +65,7 @@ func newFixture(t *testing.T) *fixture {
 // prepare defines ManagedResources and puts the nodes into zones.
 func (f *fixture) prepare() {
 	f.Helper()
-	_, err := envtest.InstallCRDs(shared.Get(f).Config(), envtest.CRDInstallOptions{Paths: []string{"../../../config/crd"}, ErrorIfPathMissing: true})
-	kit.Must(f, err)
+	kit.DefineManagedResources(f, shared.Get(f).Config())
 	for i := range nodes {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)}}
 		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"zone-%d"}}}`, corev1.LabelTopologyZone, i%zones)

@@ -24,7 +24,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
@@ -100,8 +99,7 @@ func installDefinitions(t *testing.T, config *rest.Config) {
 		}
 		definitions = append(definitions, definition(kind.Group, kind.Version, kind.Kind, kind.Plural, scope))
 	}
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: kit.Patience})
-	kit.Must(t, err)
+	kit.Define(t, config, definitions...)
 }
 
 func definition(group, version, kind, plural string, scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
