@@ -104,7 +104,7 @@ func (e *Engine) Apply(ctx context.Context, tasks []Task) []Outcome {
 	e.forEach(len(tasks), func(i int) {
 		observation, err := e.apply(ctx, tasks[i])
 		if err != nil {
-			err = explain(tasks[i].Manifest, err)
+			err = explain(tasks[i].Manifest, tasks[i].Live != nil, err)
 		}
 		outcomes[i] = Outcome{Ref: tasks[i].Ref, Observation: observation, Err: err}
 	})
@@ -238,7 +238,7 @@ func (e *Engine) Delete(ctx context.Context, deletions []Deletion) []Deleted {
 		case apierrors.IsNotFound(err):
 			gone, err = true, nil
 		case err != nil:
-			err = fmt.Errorf("delete %s: %w", deletions[i].Ref, changed(err))
+			err = fmt.Errorf("delete %s: %w", deletions[i].Ref, changed(withholdFormer(deletions[i].Ref, true, err)))
 		}
 		outcomes[i] = Deleted{Gone: gone, Err: err}
 	})

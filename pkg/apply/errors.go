@@ -60,19 +60,35 @@ func Terminal(err error) bool {
 	return false
 }
 
-// explain names the object and withholds what the API server's message repeats of a Secret's data.
-func explain(manifest object.Manifest, err error) error {
+// explain names the object and withholds what the API server's message repeats of a Secret's data, or of what else is confidential.
+// Exists says that there was such an object before.
+func explain(manifest object.Manifest, exists bool, err error) error {
 	if errors.Is(err, target.ErrKindNotServed) {
 		return fmt.Errorf("%s: %w: install its CustomResourceDefinition or API, or remove the object", manifest.Ref, err)
 	}
-	if manifest.Group == "" && manifest.Kind == "Secret" && repeats(err.Error(), manifest.Body) {
-		err = &withheldError{err: err}
+	if isSecret(manifest.Ref) {
+		if err = withholdFormer(manifest.Ref, exists, err); repeats(err.Error(), manifest) {
+			err = &withheldError{err: err}
+		}
 	}
-	if text := brief(inOrder(err)); text != err.Error() {
+	if text := conceal(brief(inOrder(err)), manifest); text != err.Error() {
 		err = &briefError{text: text, err: err}
 	}
 	return fmt.Errorf("%s: %w", manifest.Ref, err)
 }
+
+func isSecret(ref object.Ref) bool { return ref.Group == "" && ref.Kind == "Secret" }
+
+// withholdFormer withholds what a webhook says about a Secret that exists: it sees the present data as well, which nobody here knows.
+func withholdFormer(ref object.Ref, exists bool, err error) error {
+	if err == nil || !exists || !isSecret(ref) || !saidByWebhook.MatchString(err.Error()) {
+		return err
+	}
+	return &withheldError{err: err}
+}
+
+// saidByWebhook matches messages in which kube-apiserver repeats the words of a webhook.
+var saidByWebhook = regexp.MustCompile(`admission webhook "[^"]*" denied|failed calling webhook "[^"]*".*an error on the server|failed calling webhook "[^"]*".*unexpected`)
 
 // inOrder returns the text of an error with the causes that API servers name in order. They validate maps, such as labels,
 // in random order.
@@ -118,10 +134,14 @@ func statusesOf(err error) []metav1.Status {
 // environment variables.
 var wholeValue = regexp.MustCompile(`Invalid value: [{\[].*[}\]]: `)
 
+// wholeObject matches an object that a webhook repeats as a whole, as JSON or as Go writes it.
+var wholeObject = regexp.MustCompile(`(?s)[{\[].*(apiVersion|metadata|ObjectMeta)\\?"?:.*[}\]]`)
+
 // brief takes out of a message what people cannot read and nobody should see, and puts the parts that the API server gives
 // in random order in order, so that the same failure always reads the same.
 func brief(text string) string {
 	text = wholeValue.ReplaceAllString(text, "Invalid value: …: ")
+	text = wholeObject.ReplaceAllString(text, elided)
 	head, list, found := strings.Cut(text, "errors:\n")
 	if !found {
 		return text
@@ -146,8 +166,15 @@ func (e *briefError) Unwrap() error { return e.err }
 // withheldError hides an error's text but not its nature.
 type withheldError struct{ err error }
 
+// webhookName finds who said something.
+var webhookName = regexp.MustCompile(`webhook "[-\w./]+"`)
+
 func (e *withheldError) Error() string {
-	text := "rejected by the API server; details are withheld, as they repeat the Secret's data"
+	who := "API server"
+	if webhook := webhookName.FindString(e.err.Error()); webhook != "" {
+		who = "admission " + webhook
+	}
+	text := "rejected by the " + who + "; details are withheld, as they repeat the Secret's data"
 	if reason := apierrors.ReasonForError(e.err); reason != metav1.StatusReasonUnknown {
 		return string(reason) + ": " + text
 	}
@@ -156,19 +183,33 @@ func (e *withheldError) Error() string {
 
 func (e *withheldError) Unwrap() error { return e.err }
 
-// repeats tells whether a text contains a value of a Secret's data, plain, quoted or in base64. A body that cannot be
-// read may be repeated anywhere.
-func repeats(text string, body []byte) bool {
+// repeats tells whether a text contains a value of a Secret's data, or a part of one, in any form. A body that cannot be read may be
+// repeated anywhere.
+func repeats(text string, manifest object.Manifest) bool {
 	var secret struct {
 		Data       any `json:"data"`
 		StringData any `json:"stringData"`
 	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder := json.NewDecoder(bytes.NewReader(manifest.Body))
 	decoder.UseNumber() // numbers are to be found as they are written
 	if decoder.Decode(&secret) != nil {
 		return true
 	}
-	return repeatsValue(text, secret.Data, true) || repeatsValue(text, secret.StringData, true)
+	if repeatsValue(text, secret.Data, true) || repeatsValue(text, secret.StringData, true) {
+		return true
+	}
+	values, err := confidentialIn(manifest)
+	return err != nil || len(shared(unnamed(text, manifest.Ref), values)) > 0
+}
+
+// unnamed returns a text without the names of an object: a kubeconfig may well have that of its own Secret.
+func unnamed(text string, ref object.Ref) string {
+	for _, name := range []string{ref.Name, ref.Namespace} {
+		if name != "" {
+			text = strings.ReplaceAll(text, name, elided)
+		}
+	}
+	return text[:min(len(text), longest)]
 }
 
 // repeatsValue looks for all values in a JSON value. The keys of a Secret's data are no secrets, but those below them

@@ -61,7 +61,7 @@ func TestTerminal(t *testing.T) {
 			if got := Terminal(fmt.Errorf("x: %w", test.err)); got != test.want {
 				t.Errorf("Terminal of the wrapped error is %v, want %v", got, test.want)
 			}
-			if got := Terminal(explain(manifestWith("Secret", `{"data":{"a":"aHVudGVyMg=="}}`), test.err)); got != test.want {
+			if got := Terminal(explain(manifestWith("Secret", `{"data":{"a":"aHVudGVyMg=="}}`), false, test.err)); got != test.want {
 				t.Errorf("Terminal of the explained error is %v, want %v", got, test.want)
 			}
 		})
@@ -92,7 +92,7 @@ func TestExplainHidesSecretsData(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cause := statusError(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, test.message)
-			err := explain(manifestWith("Secret", test.body), cause)
+			err := explain(manifestWith("Secret", test.body), false, cause)
 			for _, hidden := range []string{"hunter2", "and-more", base64Of(secret), "2718"} {
 				if strings.Contains(err.Error(), hidden) {
 					t.Errorf("%q repeats the Secret's data", err)
@@ -109,15 +109,15 @@ func TestExplainHidesSecretsData(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	err := explain(manifestWith("Secret", `{"data":{"a":"aHVudGVyMg==","empty":""}}`), errors.New("denied: hunter2 is weak"))
+	err := explain(manifestWith("Secret", `{"data":{"a":"aHVudGVyMg==","empty":""}}`), false, errors.New("denied: hunter2 is weak"))
 	if got, want := err.Error(), "v1/Secret/shop/x: rejected by the API server; details are withheld, as they repeat the Secret's data"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	err = explain(manifestWith("ConfigMap", `{"data":{"a":"hunter2"}}`), errors.New("denied: hunter2 is weak"))
+	err = explain(manifestWith("ConfigMap", `{"data":{"a":"hunter2"}}`), false, errors.New("denied: hunter2 is weak"))
 	if got, want := err.Error(), "v1/ConfigMap/shop/x: denied: hunter2 is weak"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	err = explain(manifestWith("ConfigMap", `{}`), fmt.Errorf("y: %w", target.ErrKindNotServed))
+	err = explain(manifestWith("ConfigMap", `{}`), false, fmt.Errorf("y: %w", target.ErrKindNotServed))
 	if !errors.Is(err, target.ErrKindNotServed) || !strings.Contains(err.Error(), "install its CustomResourceDefinition") {
 		t.Errorf("%q does not say what to do", err)
 	}

@@ -1,0 +1,153 @@
+package apply
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const hunter = "hunter2-of-the-canary"
+
+// TestConceal: values of manifests that may be confidential are not repeated, all else is.
+func TestConceal(t *testing.T) {
+	for name, test := range map[string]struct{ kind, body, text, want string }{
+		"data of a ConfigMap":     {"ConfigMap", `{"data":{"a":"` + hunter + `"}}`, "denied: " + hunter + " is weak", "denied: … is weak"},
+		"a part of it":            {"ConfigMap", `{"data":{"a":"` + hunter + `"}}`, "denied: " + hunter[:18] + " is weak", "denied: … is weak"},
+		"more than once":          {"ConfigMap", `{"data":{"a":"` + hunter + `"}}`, hunter + " and " + hunter, "… and …"},
+		"short":                   {"ConfigMap", `{"data":{"a":"passw0rd"}}`, "denied: passw0rd, again passw0rd", "denied: …, again …"},
+		"too short to be told":    {"ConfigMap", `{"data":{"a":"true"}}`, "denied: true", "denied: true"},
+		"of the wrong shape":      {"ConfigMap", `{"data":["` + hunter + `"]}`, "expected map, got [" + hunter + "]", "expected map, got […]"},
+		"a number":                {"ConfigMap", `{"data":{"a":31337313373}}`, "expected string, got 31337313373", "expected string, got …"},
+		"an environment variable": {"Pod", `{"spec":{"containers":[{"env":[{"name":"PASS","value":"` + hunter + `"}]}]}}`, "PASS is " + hunter, "PASS is …"},
+		"an argument":             {"Pod", `{"spec":{"containers":[{"args":["--token=` + hunter + `"]}]}}`, "bad --token=" + hunter, "bad …"},
+		"a password":              {"Widget", `{"spec":{"adminPassword":"` + hunter + `"}}`, "bad " + hunter, "bad …"},
+		"an access-key":           {"Widget", `{"spec":{"access-key":"` + hunter + `"}}`, "bad " + hunter, "bad …"},
+		"the name of a Secret":    {"Pod", `{"spec":{"volumes":[{"secret":{"secretName":"the-secret-of-shop"}}]}}`, `"the-secret-of-shop" not found`, `"the-secret-of-shop" not found`},
+		"an image":                {"Pod", `{"spec":{"containers":[{"image":"registry.example.org/shop"}]}}`, "registry.example.org/shop is not allowed", "registry.example.org/shop is not allowed"},
+		"a label":                 {"Pod", `{"metadata":{"labels":{"a":"not a label at all"}}}`, `Invalid value: "not a label at all"`, `Invalid value: "not a label at all"`},
+		"kubectl's annotation": {"ConfigMap", `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"` + hunter + `"}}}`,
+			"too long: " + hunter, "too long: …"},
+		"an object as JSON":     {"ConfigMap", `{"data":{}}`, `denied: {"kind":"ConfigMap","metadata":{"name":"x"},"data":{"a":"old"}} is bad`, "denied: … is bad"},
+		"an object, quoted":     {"ConfigMap", `{"data":{}}`, `denied: {\"metadata\":{},\"data\":{\"a\":\"old\"}} is bad`, "denied: … is bad"},
+		"an object as of Go":    {"ConfigMap", `{"data":{}}`, `denied: &ConfigMap{ObjectMeta:{x},Data:map[string]string{a: old}} is bad`, "denied: &ConfigMap… is bad"},
+		"rights":                {"Role", `{}`, `not held: {APIGroups:[""], Resources:["pods"], Verbs:["get"]}`, `not held: {APIGroups:[""], Resources:["pods"], Verbs:["get"]}`},
+		"a body that is broken": {"ConfigMap", `x`, "denied: " + hunter, "rejected by the API server; details are withheld, as the manifest cannot be read again"},
+	} {
+		if got := conceal(brief(test.text), manifestWith(test.kind, test.body)); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestConcealTakesNoTime: a value and a message of one letter have everything in common, many times over.
+func TestConcealTakesNoTime(t *testing.T) {
+	letters := strings.Repeat("a", 1<<20)
+	if got := conceal(letters, manifestWith("ConfigMap", `{"data":{"a":"`+letters+`"}}`)); got != elided {
+		t.Errorf("%d bytes are left", len(got))
+	}
+}
+
+// TestConcealForms: whatever form a webhook writes a value in, it is not told, for Secrets and others.
+func TestConcealForms(t *testing.T) {
+	const value = "canary \"<7>\"\nof two lines"
+	quoted, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded := base64.StdEncoding.EncodeToString([]byte(value))
+	for name, form := range map[string]string{
+		"plain": value, "quoted by Go": strconv.Quote(value), "in JSON": string(quoted), "a line of it": "got \"of two lines\"",
+		"in base64": encoded, "in base64 for URLs": base64.RawURLEncoding.EncodeToString([]byte(value)), "cut off": encoded[:20],
+		"in hexadecimal digits": hex.EncodeToString([]byte(value)), "as bytes": fmt.Sprint([]byte(value)),
+		"in capital digits": strings.ToUpper(hex.EncodeToString([]byte(value))),
+	} {
+		if strings.HasPrefix(name, "a line") {
+			continue // eleven bytes may be there by chance
+		}
+		for kind, body := range map[string]string{
+			"Secret": `{"data":{"a":"` + encoded + `"}}`, "ConfigMap": `{"data":{"a":` + string(quoted) + `}}`,
+		} {
+			err := explain(manifestWith(kind, body), false, errors.New("denied: "+form))
+			if rest := strings.TrimPrefix(err.Error(), "v1/"+kind+"/shop/x: "); strings.Contains(rest, form) || len(shared(rest, []string{value})) > 0 {
+				t.Errorf("%s in a %s: %v", name, kind, err)
+			}
+		}
+	}
+}
+
+// TestWebhooksSeeFormerData: a webhook may repeat what a Secret has held so far, which is in no manifest.
+func TestWebhooksSeeFormerData(t *testing.T) {
+	manifest := manifestWith("Secret", `{"data":{"a":"bmV3"}}`)
+	for _, text := range []string{
+		`admission webhook "check.example.org" denied the request: it was ` + hunter,
+		`Internal error occurred: failed calling webhook "check.example.org": an error on the server ("` + hunter + `") has prevented the request from succeeding`,
+	} {
+		cause := statusError(http.StatusForbidden, metav1.StatusReasonForbidden, text)
+		for name, err := range map[string]error{
+			"update": explain(manifest, true, cause), "deletion": withholdFormer(manifest.Ref, true, cause),
+		} {
+			if strings.Contains(err.Error(), hunter) || !strings.Contains(err.Error(), `admission webhook "check.example.org"`) || !apierrors.IsForbidden(err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := explain(manifest, false, cause); !strings.Contains(err.Error(), hunter) {
+			t.Errorf("there was no Secret before: %v", err)
+		}
+		if err := explain(manifestWith("ConfigMap", `{}`), true, cause); !strings.Contains(err.Error(), hunter) {
+			t.Errorf("it is no Secret: %v", err)
+		}
+	}
+	err := statusError(http.StatusConflict, metav1.StatusReasonConflict, "the object has been modified")
+	if got := withholdFormer(manifest.Ref, true, err); got.Error() != err.Error() {
+		t.Errorf("no webhook said this: %v", got)
+	}
+}
+
+// FuzzExplain: no text around it makes an error repeat a confidential value of a manifest.
+func FuzzExplain(f *testing.F) {
+	f.Add("denied: %s is weak", hunter, false)
+	f.Add("%s%s", "a\"b<c>\n\x00\xff12345678", true)
+	f.Add(`Invalid value: {"a":"%s"}: x errors:`+"\n%s", "aaaaaaaaaaaaaaaaaaaaaaaa", true)
+	f.Add("%s", "%s%s%s%s%s", false)
+	f.Fuzz(func(t *testing.T, text, value string, isSecret bool) {
+		if len(strings.TrimSpace(value)) < shortest || len(text)+len(value) > 4096 {
+			t.Skip()
+		}
+		kind, field := "ConfigMap", value
+		if isSecret {
+			kind, field = "Secret", base64.StdEncoding.EncodeToString([]byte(value))
+		}
+		body, err := json.Marshal(map[string]any{"data": map[string]string{"a": field}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !isSecret {
+			var sent struct{ Data map[string]string }
+			if err := json.Unmarshal(body, &sent); err != nil {
+				t.Fatal(err)
+			}
+			value = sent.Data["a"] // which has no broken characters
+		}
+		trimmed := strings.TrimSpace(value)
+		for _, form := range forms(trimmed) {
+			if strings.Contains("v1/"+kind+"/shop/x: "+(&withheldError{err: errors.New("")}).Error(), form) {
+				t.Skip("it is a part of what is always said")
+			}
+		}
+		for _, form := range append(forms(trimmed), trimmed) {
+			said := explain(manifestWith(kind, string(body)), false, errors.New(strings.ReplaceAll(text, "%s", form))).Error()
+			if strings.Contains(said, form) {
+				t.Fatalf("%q repeats %q", said, form)
+			}
+		}
+	})
+}
