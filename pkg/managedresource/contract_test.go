@@ -132,6 +132,14 @@ func TestPatternOf(t *testing.T) {
 		"/metadata":                      nil,
 		"/metadata/finalizers":           nil,
 		"/metadata/labels/kubernetes.io": {"metadata", "labels", "kubernetes.io"},
+		"/*":                             nil,
+		"/*/name":                        nil,
+		"/metadata/*/*":                  nil,
+		"/metadata/labels/*":             nil,
+		"/metadata/annotations/*":        nil,
+		"/metadata/*/x":                  {"metadata", "*", "x"},
+		"/metadata/labels/resources.gardener.cloud~1managed-by":  nil,
+		"/metadata/annotations/resources.gardener.cloud~1origin": nil,
 	} {
 		got, err := patternOf(pointer)
 		if !reflect.DeepEqual(got, want) || (err == nil) != (want != nil) {

@@ -35,12 +35,44 @@ type Limits struct {
 	Documents int
 	// Depth to which the fields of one document may be nested.
 	Depth int
+	// Values in one Secret, as far as punctuation tells: fields, items and lines. Each takes far more memory than its bytes.
+	Values int
 }
 
 // DefaultLimits are far above what real Secrets hold: the API server takes Secrets of up to 1 MiB, and etcd requests
 // of up to 1.5 MiB, which real manifests compress by a factor of 10 to 20.
 func DefaultLimits() Limits {
-	return Limits{Bytes: 64 << 20, Documents: 20_000, Depth: 200}
+	return Limits{Bytes: 64 << 20, Documents: 20_000, Depth: 200, Values: 4_000_000}
+}
+
+// secretsOfOne is how much more all Secrets of a ManagedResource may hold than one of them.
+const secretsOfOne = 4
+
+// budget is what is left of what all Secrets of a ManagedResource may hold together.
+type budget struct {
+	limits                   Limits
+	bytes, documents, values int64
+}
+
+func newBudget(limits Limits) *budget {
+	return &budget{
+		limits: limits, bytes: secretsOfOne * min(limits.Bytes, greatestSize), documents: int64(secretsOfOne * limits.Documents),
+		values: int64(secretsOfOne * limits.Values),
+	}
+}
+
+// decode is decodeSecret for one Secret after the other. Once they held too much together, the others are left out.
+func (b *budget) decode(secret *corev1.Secret) ([]document, []problem) {
+	if min(b.bytes, b.documents, b.values) < 0 {
+		return nil, []problem{{reason: resourcesv1alpha1.ReasonDecodingFailed, err: fmt.Errorf("secret '%s/%s' is left out: the Secrets "+
+			"before it hold more than %d times what one may; divide the objects among several ManagedResources", secret.Namespace, secret.Name, secretsOfOne)}}
+	}
+	d := newDecoder(secret, b.limits)
+	documents, problems := d.decode(secret.Data)
+	b.bytes -= d.limits.Bytes - d.bytesLeft + d.wasted
+	b.documents -= int64(d.seen)
+	b.values -= int64(d.values)
+	return documents, problems
 }
 
 // document is one object as it was read.
@@ -63,10 +95,17 @@ type problem struct {
 // in the place of the list. What cannot be read becomes a problem and does not keep the rest from being read. Nothing of
 // the content is repeated in a problem.
 func decodeSecret(secret *corev1.Secret, limits Limits) ([]document, []problem) {
+	return newDecoder(secret, limits).decode(secret.Data)
+}
+
+func newDecoder(secret *corev1.Secret, limits Limits) *decoder {
 	limits.Bytes = min(limits.Bytes, greatestSize)
-	d := &decoder{secret: secret.Namespace + "/" + secret.Name, limits: limits, bytesLeft: limits.Bytes}
-	for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
-		d.decodeKey(key, secret.Data[key])
+	return &decoder{secret: secret.Namespace + "/" + secret.Name, limits: limits, bytesLeft: limits.Bytes}
+}
+
+func (d *decoder) decode(data map[string][]byte) ([]document, []problem) {
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		d.decodeKey(key, data[key])
 	}
 	if more := d.failures - len(d.problems); more > 0 {
 		d.problems[maxProblems-1].err = fmt.Errorf("%w (and %d more in secret '%s')", d.problems[maxProblems-1].err, more, d.secret)
@@ -80,8 +119,8 @@ type decoder struct {
 	bytesLeft int64
 	// wasted counts the bytes of keys that could not be read.
 	wasted int64
-	// seen counts documents and items, good or bad.
-	seen      int
+	// seen counts documents and items, good or bad, and values what they are made of.
+	seen, values int
 	documents []document
 	// failures counts problems, of which only the first are kept.
 	failures int
@@ -114,6 +153,11 @@ func (d *decoder) decodeKey(key string, value []byte) {
 		d.fail(fmt.Sprintf("'%s' in secret '%s'", key, d.secret), err)
 		return
 	}
+	if d.values += valuesIn(content); d.values > d.limits.Values {
+		d.fail(fmt.Sprintf("'%s' in secret '%s'", key, d.secret), fmt.Errorf("the manifests in this secret have more than %d fields, items "+
+			"and lines; split them", d.limits.Values))
+		return
+	}
 	index := 0
 	for _, chunk := range splitYAML(bytes.TrimPrefix(content, byteOrderMark)) {
 		if len(bytes.TrimSpace(chunk)) == 0 {
@@ -125,6 +169,19 @@ func (d *decoder) decodeKey(key string, value []byte) {
 		}
 		index += read
 	}
+}
+
+// valuesIn returns how many fields, items and lines a text has at most. A parser's memory grows with them: "[[],[],…]" becomes more than
+// twenty times as large.
+func valuesIn(content []byte) int {
+	count := 0
+	for _, char := range content {
+		switch char {
+		case '\n', '\r', ',', ':', '[', '{', '-', '?':
+			count++
+		}
+	}
+	return count
 }
 
 // plain returns a key's value decompressed, and takes its size from what the Secret may hold. A key that cannot be read

@@ -2,6 +2,7 @@ package managedresource
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,10 +50,29 @@ func patternOf(pointer string) (fieldowner.Pattern, error) {
 		}
 		pattern = append(pattern, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
 	}
-	if pattern[0] == "apiVersion" || pattern[0] == "kind" || pattern[0] == "metadata" && len(pattern) < 3 {
+	switch {
+	case pattern[0] == "apiVersion", pattern[0] == "kind", pattern[0] == "*", pattern[0] == "metadata" && len(pattern) < 3:
 		return nil, fmt.Errorf("the path %q cannot be ignored: it tells which object it is", pointer)
+	case pattern[0] == "metadata" && coversMark(pattern):
+		return nil, fmt.Errorf("the path %q cannot be ignored: it takes the marks by which the resource-manager knows its objects", pointer)
 	}
 	return pattern, nil
+}
+
+// coversMark tells whether a pattern, which begins with metadata, is about a label or annotation that marks objects as ours.
+func coversMark(pattern fieldowner.Pattern) bool {
+	return slices.ContainsFunc([]fieldowner.Pattern{
+		{"metadata", "labels", resourcesv1alpha1.LabelManagedBy},
+		{"metadata", "annotations", resourcesv1alpha1.AnnotationOrigin},
+		{"metadata", "annotations", resourcesv1alpha1.AnnotationDescription},
+	}, func(mark fieldowner.Pattern) bool {
+		for i, part := range pattern[:min(len(pattern), len(mark))] {
+			if part != mark[i] && part != "*" {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // ignoredFields returns the fields of an object that the rules leave to others.

@@ -23,7 +23,7 @@ func FuzzDecodeSecret(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	limits := Limits{Bytes: 1 << 16, Documents: 8, Depth: 6}
+	limits := Limits{Bytes: 1 << 16, Documents: 8, Depth: 6, Values: 10_000}
 
 	f.Fuzz(func(t *testing.T, content []byte) {
 		for _, key := range []string{"a.yaml", "a.yaml.br"} {

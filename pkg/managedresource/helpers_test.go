@@ -30,7 +30,7 @@ var (
 
 // testLimits are small, so that tests reach them with little input.
 func testLimits() Limits {
-	return Limits{Bytes: 1 << 20, Documents: 100, Depth: 20}
+	return Limits{Bytes: 1 << 20, Documents: 100, Depth: 20, Values: 100_000}
 }
 
 func testMarks(injectLabels map[string]string) marks {

@@ -27,6 +27,7 @@ func inventoryOf(references []resourcesv1alpha1.ObjectReference, scopes map[sche
 		if scopes[ref.GroupVersionKind] == scopeCluster {
 			reference.Namespace, ref.Namespace = "", ""
 		}
+		reference.Annotations = tellable(reference.Annotations) // former versions recorded them as they were
 		result[ref.Key()] = reference
 	}
 	return result
@@ -118,9 +119,20 @@ func entryOf(manifest object.Manifest, digest string) resourcesv1alpha1.ObjectRe
 		Namespace:   manifest.Namespace,
 		Name:        manifest.Name,
 		Labels:      nilIfEmpty(manifest.Labels),
-		Annotations: nilIfEmpty(manifest.Annotations),
+		Annotations: nilIfEmpty(tellable(manifest.Annotations)),
 		Digest:      digest,
 	}
+}
+
+// tellable returns annotations as they are recorded: who may read a ManagedResource need not be allowed to read Secrets, which kubectl
+// repeats as a whole.
+func tellable(annotations map[string]string) map[string]string {
+	if annotations[corev1.LastAppliedConfigAnnotation] == "" {
+		return annotations
+	}
+	annotations = maps.Clone(annotations)
+	annotations[corev1.LastAppliedConfigAnnotation] = ""
+	return annotations
 }
 
 // digestOf joins what was sent for an object with what is owned of it. It is empty, so that it never agrees, if nothing

@@ -66,6 +66,7 @@ func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
 // objects of the others are applied.
 func (p *pass) readSecrets(ctx context.Context) {
 	var secrets []*corev1.Secret
+	budget := newBudget(p.Options.Limits)
 	for _, reference := range p.mr.Spec.SecretRefs {
 		secret := &corev1.Secret{}
 		key := types.NamespacedName{Namespace: p.mr.Namespace, Name: reference.Name}
@@ -77,7 +78,7 @@ func (p *pass) readSecrets(ctx context.Context) {
 			})
 			continue
 		}
-		documents, problems := decodeSecret(secret, p.Options.Limits)
+		documents, problems := budget.decode(secret)
 		p.documents = append(p.documents, documents...)
 		p.problems = append(p.problems, problems...)
 		secrets = append(secrets, secret)

@@ -3,7 +3,6 @@ package object
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 )
 
 // bodyStart begins every body, so that a precondition can be put into it without decoding it.
@@ -42,11 +41,13 @@ func EncodeBody(obj map[string]any) ([]byte, error) {
 
 // Require returns a body with a field of metadata that the API server compares with the live object's, such as its UID.
 func Require(body []byte, field, value string) []byte {
-	required := make([]byte, 0, len(body)+len(field)+len(value)+6)
+	quoted, _ := json.Marshal(value) // a text can always be written
+	required := make([]byte, 0, len(body)+len(field)+len(quoted)+4)
 	required = append(required, bodyStart...)
-	required = strconv.AppendQuote(required, field)
-	required = append(required, ':')
-	required = strconv.AppendQuote(required, value)
+	required = append(required, '"')
+	required = append(required, field...)
+	required = append(required, '"', ':')
+	required = append(required, quoted...)
 	required = append(required, ',')
 	return append(required, body[len(bodyStart):]...)
 }

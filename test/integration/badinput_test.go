@@ -114,7 +114,7 @@ func TestBadInput(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			f.reconciler = f.newReconciler(shared.Get(t).Config(), f.client, managedresource.Options{
-				Limits: managedresource.Limits{Bytes: 10 << 20, Documents: 100, Depth: 100},
+				Limits: managedresource.Limits{Bytes: 10 << 20, Documents: 100, Depth: 100, Values: 1_000_000},
 			})
 			f.manage("set", f.configMap("good", "1"), f.configMap("protected", "1"))
 			f.reconcileOK("set")

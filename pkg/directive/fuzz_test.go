@@ -1,0 +1,46 @@
+package directive
+
+import (
+	"strings"
+	"testing"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// known are the annotations that say how an object is to be handled.
+var known = []string{
+	fluxPrune, fluxApply, fluxForce, fluxReconcile, argoOptions, argoWave, resourcesv1alpha1.AnnotationMode, resourcesv1alpha1.AnnotationIgnore,
+	resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate, resourcesv1alpha1.AnnotationKeepObject,
+}
+
+// FuzzOf: an annotation that is not known changes nothing, one that is never makes an object less safe than the others do, and nothing
+// is deleted or replaced unless a value that is documented asks for it.
+func FuzzOf(f *testing.F) {
+	for _, key := range known {
+		for _, value := range []string{"true", "T", "disabled", "Disabled ", "Ignore", "IfNotPresent", "merge", "enabled", "Prune=false, Delete=false,Replace=true", "-5", "99999999999999999999"} {
+			f.Add(key, value, resourcesv1alpha1.AnnotationKeepObject, "true")
+		}
+	}
+	f.Fuzz(func(t *testing.T, firstKey, first, secondKey, second string) {
+		d := Of(map[string]string{firstKey: first, secondKey: second})
+		if d.Suspend && (!d.KeepOnPrune || !d.KeepOnDelete) || d.Bare && !d.CreateOnly {
+			t.Errorf("%+v contradicts itself", d)
+		}
+		if with := Of(map[string]string{firstKey: first, secondKey: second, firstKey + "x/y": first}); with != d {
+			t.Errorf("an unknown annotation makes %+v of %+v", with, d)
+		}
+		alone := Of(map[string]string{secondKey: second})
+		if firstKey != secondKey && (alone.KeepOnPrune && !d.KeepOnPrune || alone.KeepOnDelete && !d.KeepOnDelete || alone.Suspend && !d.Suspend ||
+			alone.CreateOnly && !d.CreateOnly) {
+			t.Errorf("%s=%q takes protection from the object: %+v, without it %+v", firstKey, first, d, alone)
+		}
+		said := strings.ToLower(first + " " + second)
+		if d.Replace && !strings.Contains(said, "replace=true") && !strings.Contains(said, "force=true") && !strings.Contains(said, "enabled") &&
+			!resourcesv1alpha1.Truthy(first) && !resourcesv1alpha1.Truthy(second) {
+			t.Errorf("%q and %q have the object replaced", first, second)
+		}
+		if d.Release && !strings.Contains(said, "ignore") {
+			t.Errorf("%q and %q have the object released", first, second)
+		}
+	})
+}
