@@ -70,8 +70,8 @@ bench-micro: ## Run the benchmarks of single functions.
 	$(GO) test -short -run '^$$' -bench . -benchmem ./...
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz test for FUZZTIME (30s).
-	@GO='$(GO)' hack/fuzz.sh $(FUZZTIME)
+fuzz: ## Run every fuzz test, or those that FUZZ matches, for FUZZTIME (30s), and show a table (FUZZFLAGS: -parallel, -json, -markdown).
+	@GO='$(GO)' $(GO) run ./hack/fuzz -time $(FUZZTIME) -run '$(FUZZ)' $(FUZZFLAGS)
 
 .PHONY: lint
 lint: bin/golangci-lint ## Vet and lint.

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/trellis-k8s/trellis/test/random"
 )
 
 var (
@@ -30,33 +32,51 @@ func TestAllowedIsWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	allowed, denied := 0, 0
 	for i := range *cases {
-		g := &generator{Rand: rand.New(rand.NewPCG(*seed, uint64(i)))}
-		w := g.world()
-		e := evaluator{namespaces: w.namespaces, policies: policiesOf(t, g, w)}
-		for _, from := range w.pods {
-			for _, to := range w.pods[:2] {
-				for _, protocol := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
-					for _, port := range []int32{80, 81, 8080} {
-						c := traffic{from: from, to: to, protocol: protocol, port: port}
-						in, out := w.promises(c)
-						if e.ingress(c) != in || e.egress(c) != out {
-							t.Fatalf("case %d: from %s/%s %v to %s/%s %v, %s %d: ingress %t, want %t; egress %t, want %t\n%s", i,
-								from.Namespace, from.Name, from.Labels, to.Namespace, to.Name, to.Labels, protocol, port,
-								e.ingress(c), in, e.egress(c), out, w.describe(t))
-						}
-						if in && out {
-							allowed++
-						} else {
-							denied++
-						}
+		more, less := checkWorld(t, fmt.Sprintf("case %d", i), &generator{Rand: rand.New(rand.NewPCG(*seed, uint64(i)))})
+		allowed, denied = allowed+more, denied+less
+	}
+	if allowed < *cases/2 || denied < *cases/10 {
+		t.Errorf("the clusters are of no use: %d connections are allowed, %d are not", allowed, denied)
+	}
+}
+
+// FuzzWorld is the same with clusters that a fuzzer chooses.
+func FuzzWorld(f *testing.F) {
+	f.Add([]byte{})
+	for i := range byte(20) {
+		f.Add([]byte{i, i * 3, i * 5, i * 7, i * 11, i * 13, i * 17, i * 19, i * 23, i * 29, i * 31, i * 37, i * 41, i * 43, i * 47})
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		checkWorld(t, "fuzzed", &generator{Rand: random.From(data)})
+	})
+}
+
+// checkWorld checks all connections in one cluster, and returns how many are allowed and how many are not.
+func checkWorld(t *testing.T, name string, g *generator) (allowed, denied int) {
+	t.Helper()
+	w := g.world()
+	e := evaluator{namespaces: w.namespaces, policies: policiesOf(t, g, w)}
+	for _, from := range w.pods {
+		for _, to := range w.pods[:2] {
+			for _, protocol := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
+				for _, port := range []int32{80, 81, 8080} {
+					c := traffic{from: from, to: to, protocol: protocol, port: port}
+					in, out := w.promises(c)
+					if e.ingress(c) != in || e.egress(c) != out {
+						t.Fatalf("%s: from %s/%s %v to %s/%s %v, %s %d: ingress %t, want %t; egress %t, want %t\n%s", name,
+							from.Namespace, from.Name, from.Labels, to.Namespace, to.Name, to.Labels, protocol, port,
+							e.ingress(c), in, e.egress(c), out, w.describe(t))
+					}
+					if in && out {
+						allowed++
+					} else {
+						denied++
 					}
 				}
 			}
 		}
 	}
-	if allowed < *cases/2 || denied < *cases/10 {
-		t.Errorf("the clusters are of no use: %d connections are allowed, %d are not", allowed, denied)
-	}
+	return allowed, denied
 }
 
 // policiesOf returns the policies of all Services, as the controller makes them one after the other.

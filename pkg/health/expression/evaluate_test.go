@@ -216,7 +216,9 @@ func FuzzCompile(f *testing.F) {
 	} {
 		f.Add(text)
 	}
-	object := objectOf(f, "spec: {items: [1, 2, 3]}\nstatus: {phase: Ready, ready: true, conditions: [{type: Ready, status: 'True'}]}")
+	const theObject = "spec: {items: [1, 2, 3]}\nstatus: {phase: Ready, ready: true, conditions: [{type: Ready, status: 'True'}]}"
+	object := objectOf(f, theObject)
+	before := objectOf(f, theObject)
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, check := range []resourcesv1alpha1.HealthCheck{healthCheck("Widget", "", text, "", ""), healthCheck("Widget", "true", "", "", text)} {
 			compiled, err := Compile([]resourcesv1alpha1.HealthCheck{check})
@@ -229,7 +231,14 @@ func FuzzCompile(f *testing.F) {
 				}
 				continue
 			}
-			verdict := compiled.For(schema.GroupKind{Group: "example.com", Kind: "Widget"}).Evaluate(t.Context(), object)
+			widgets := compiled.For(schema.GroupKind{Group: "example.com", Kind: "Widget"})
+			verdict := widgets.Evaluate(t.Context(), object)
+			if !reflect.DeepEqual(object, before) {
+				t.Fatalf("the object was changed: %v", object)
+			}
+			if again := widgets.Evaluate(t.Context(), object); again != verdict && again.Err == "" && verdict.Err == "" {
+				t.Fatalf("%+v, and then %+v", verdict, again)
+			}
 			for _, text := range []string{verdict.Unhealthy, verdict.Progressing, verdict.Err} {
 				if len(text) > 256 || strings.Contains(text, "\n") {
 					t.Fatalf("%d bytes: %q", len(text), text)
