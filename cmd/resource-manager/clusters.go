@@ -26,7 +26,7 @@ func restConfig(connection *configv1alpha1.ClientConnection) (*rest.Config, erro
 		return nil, err
 	}
 	config.UserAgent = "resource-manager/" + version
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return plainWatches{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return noRedirects{plainWatches{next}} })
 	config.QPS, config.Burst = connection.QPS, int(connection.Burst)
 	config.AcceptContentTypes, config.ContentType = connection.AcceptContentTypes, connection.ContentType
 	return config, nil

@@ -20,6 +20,7 @@ const hunter = "hunter2-of-the-canary"
 // TestConceal: values of manifests that may be confidential are not repeated, all else is.
 func TestConceal(t *testing.T) {
 	for name, test := range map[string]struct{ kind, body, text, want string }{
+		"a digest": {"Pod", `{}`, "no image x@sha256:" + strings.Repeat("0a", 32), "no image x@sha256:" + strings.Repeat("0a", 32)},
 		"data of a ConfigMap":     {"ConfigMap", `{"data":{"a":"` + hunter + `"}}`, "denied: " + hunter + " is weak", "denied: … is weak"},
 		"a part of it":            {"ConfigMap", `{"data":{"a":"` + hunter + `"}}`, "denied: " + hunter[:18] + " is weak", "denied: … is weak"},
 		"more than once":          {"ConfigMap", `{"data":{"a":"` + hunter + `"}}`, hunter + " and " + hunter, "… and …"},
@@ -39,6 +40,8 @@ func TestConceal(t *testing.T) {
 		"an object as JSON":     {"ConfigMap", `{"data":{}}`, `denied: {"kind":"ConfigMap","metadata":{"name":"x"},"data":{"a":"old"}} is bad`, "denied: … is bad"},
 		"an object, quoted":     {"ConfigMap", `{"data":{}}`, `denied: {\"metadata\":{},\"data\":{\"a\":\"old\"}} is bad`, "denied: … is bad"},
 		"an object as of Go":    {"ConfigMap", `{"data":{}}`, `denied: &ConfigMap{ObjectMeta:{x},Data:map[string]string{a: old}} is bad`, "denied: &ConfigMap… is bad"},
+		"an object in base64":   {"ConfigMap", `{"data":{}}`, "denied: " + strings.Repeat("eyJk", 25) + "= is bad", "denied: … is bad"},
+		"an object as bytes":    {"ConfigMap", `{"data":{}}`, "denied: [" + strings.Repeat("101 ", 40) + "99] is bad", "denied: […] is bad"},
 		"rights":                {"Role", `{}`, `not held: {APIGroups:[""], Resources:["pods"], Verbs:["get"]}`, `not held: {APIGroups:[""], Resources:["pods"], Verbs:["get"]}`},
 		"a body that is broken": {"ConfigMap", `x`, "denied: " + hunter, "rejected by the API server; details are withheld, as the manifest cannot be read again"},
 	} {

@@ -137,11 +137,15 @@ var wholeValue = regexp.MustCompile(`Invalid value: [{\[].*[}\]]: `)
 // wholeObject matches an object that a webhook repeats as a whole, as JSON or as Go writes it.
 var wholeObject = regexp.MustCompile(`(?s)[{\[].*(apiVersion|metadata|ObjectMeta)\\?"?:.*[}\]]`)
 
+// encoded matches what is longer than any name, and may be an object in base64, in hexadecimal digits or as a list of bytes.
+var encoded = regexp.MustCompile(`[A-Za-z0-9+/_=-]{100,}|(\d{1,3}[ ,]+){32,}\d{1,3}`)
+
 // brief takes out of a message what people cannot read and nobody should see, and puts the parts that the API server gives
 // in random order in order, so that the same failure always reads the same.
 func brief(text string) string {
 	text = wholeValue.ReplaceAllString(text, "Invalid value: …: ")
 	text = wholeObject.ReplaceAllString(text, elided)
+	text = encoded.ReplaceAllString(text, elided)
 	head, list, found := strings.Cut(text, "errors:\n")
 	if !found {
 		return text

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -37,7 +38,7 @@ func Register(server webhook.Server, webhooks []Webhook, facts Facts, metrics *M
 			caches.synced = append(caches.synced, informer.HasSynced)
 		}
 		all = append(all, caches)
-		server.Register(row.Path, caches.before(row, metrics.observe(row, handler)))
+		server.Register(row.Path, inTime(caches.before(row, metrics.observe(row, handler))))
 	}
 	return func() error {
 		for _, caches := range all {
@@ -47,6 +48,18 @@ func Register(server webhook.Server, webhooks []Webhook, facts Facts, metrics *M
 		}
 		return nil
 	}, nil
+}
+
+// patience is how long the body of a request may take to come. No API server waits longer for an answer.
+const patience = 30 * time.Second
+
+// inTime has what sends its request slowly lose its connection, so that connections do not pile up. The server does so for headers.
+func inTime(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		// Servers without deadlines do not need them: they are those of tests, without a connection.
+		_ = http.NewResponseController(writer).SetReadDeadline(time.Now().Add(patience))
+		handler.ServeHTTP(writer, request)
+	})
 }
 
 // waiting is a webhook that waits for caches.
