@@ -15,8 +15,8 @@ import (
 const promiseHeader = "| promise | verdict | test |"
 
 var (
-	testName = regexp.MustCompile(`Test[A-Z]\w*…?`)
-	testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*…?`)
+	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	// verdictWord begins a verdict.
 	verdictWord = regexp.MustCompile(`^(same|better|not)\b`)
 	// aboutHealth finds tests of pure functions that decide about health.
@@ -24,13 +24,34 @@ var (
 	pageLink    = regexp.MustCompile(`\]\(([\w./-]+\.md)(#[\w-]+)?\)`)
 )
 
-// TestNamedTestsExist checks that every test that compatibility.md names exists. A name that ends in … is a prefix.
+// TestNamedTestsExist checks that every test that these pages name exists. A name that ends in … is a prefix.
 func TestNamedTestsExist(t *testing.T) {
 	existing := testsBelow(t, "..")
-	for _, name := range testName.FindAllString(pages(t)["compatibility.md"], -1) {
-		if !exists(name, existing) {
-			t.Errorf("compatibility.md names the test %s, which does not exist", name)
+	for _, page := range []string{"compatibility.md", "security.md"} {
+		for _, name := range testName.FindAllString(pages(t)[page], -1) {
+			if !exists(name, existing) {
+				t.Errorf("%s names the test %s, which does not exist", page, name)
+			}
 		}
+	}
+}
+
+// TestSecurityPromisesAreTested: each row of "Promise by promise" in security.md names a test.
+func TestSecurityPromisesAreTested(t *testing.T) {
+	_, section, _ := strings.Cut(pages(t)["security.md"], "\n## Promise by promise\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := 0
+	for line := range strings.SplitSeq(section, "\n") {
+		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") || strings.HasPrefix(line, "| promise |") {
+			continue
+		}
+		rows++
+		if cells := strings.Split(strings.Trim(line, "|"), "|"); len(cells) != 2 || !testName.MatchString(cells[1]) {
+			t.Errorf("a promise without a test: %s", line)
+		}
+	}
+	if rows < 20 {
+		t.Errorf("found only %d promises", rows)
 	}
 }
 
@@ -114,7 +135,7 @@ func pages(t *testing.T) map[string]string {
 		t.Fatalf("found the pages %v: %v", paths, err)
 	}
 	content := map[string]string{}
-	for _, path := range append(paths, "../README.md", "../CONTRIBUTING.md") {
+	for _, path := range append(paths, "../README.md", "../CONTRIBUTING.md", "../SECURITY.md") {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,71 @@
+package managedresource
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestValuesAreBounded: a text of few bytes that becomes a great number of values is refused before it is parsed, in whatever form.
+func TestValuesAreBounded(t *testing.T) {
+	limits := testLimits()
+	for name, text := range map[string]string{
+		"lists in JSON": "[" + strings.Repeat("[],", 60_000) + "[]]", "lists in YAML": strings.Repeat("- [,]\n", 60_000), "fields": strings.Repeat("a: b\n", 60_000),
+		"lines": strings.Repeat("-\n", 60_000), "flow": "{a: [" + strings.Repeat(",", 120_000) + "]}", "keys": strings.Repeat("? a\n", 60_000),
+	} {
+		for _, key := range []string{"a.yaml", "a.yaml.br"} {
+			value := text
+			if strings.HasSuffix(key, compressedSuffix) {
+				value = compress(t, []byte(text))
+			}
+			documents, problems := decodeSecret(secretWith(map[string]string{key: value, "b": configMap("beside")}), limits)
+			if len(documents) > 0 || len(problems) != 2 {
+				t.Fatalf("%s in %s: %d objects, problems %v", name, key, len(documents), textsOf(problems))
+			}
+			expectContains(t, problems[0].err.Error(), key, "more than 100000 fields, items and lines", "split them")
+		}
+	}
+	if documents, problems := decodeText(strings.Repeat(configMap("a")+"---\n", 90)); len(documents) != 90 || len(problems) > 0 {
+		t.Errorf("90 objects: %d are read, problems %v", len(documents), textsOf(problems))
+	}
+}
+
+// TestDefaultLimitsAreWide: manifests of as many objects as an inventory holds are far from the limits.
+func TestDefaultLimitsAreWide(t *testing.T) {
+	deployment := configMap("a") + strings.Repeat("  a: {b: [c, d], e: 'f: g'}\n", 20)
+	if most := DefaultLimits().Values / valuesIn([]byte(deployment)); most < 10_000 {
+		t.Errorf("there is room for %d objects of that kind", most)
+	}
+}
+
+// TestSecretsOfOneManagedResourceAreBounded: a ManagedResource cannot have the same Secret, or many, decoded without an end.
+func TestSecretsOfOneManagedResourceAreBounded(t *testing.T) {
+	limits := Limits{Bytes: 1000, Documents: 10, Depth: 20, Values: 1000}
+	for name, test := range map[string]struct {
+		secret *corev1.Secret
+		fit    int // the first that is one too many is read, too
+	}{
+		"small":             {secretWith(map[string]string{"a": configMap("a")}), 50},
+		"large":             {secretWith(map[string]string{"a": configMap("a") + strings.Repeat(" ", 900)}), 5},
+		"many documents":    {secretWith(map[string]string{"a": strings.Repeat("--- {}\n", 9)}), 5},
+		"many values":       {secretWith(map[string]string{"a": "#" + strings.Repeat(",", 900)}), 5},
+		"too large":         {secretWith(map[string]string{"a": strings.Repeat("x", 2000)}), 3},
+		"a bomb of nothing": {secretWith(map[string]string{"a.br": compress(t, make([]byte, 1<<20))}), 5},
+	} {
+		budget, read := newBudget(limits), 0
+		var last []problem
+		for range 50 {
+			_, problems := budget.decode(test.secret)
+			if slices.ContainsFunc(problems, func(p problem) bool { return strings.Contains(p.err.Error(), "is left out: the Secrets before it") }) {
+				last = problems
+				break
+			}
+			read++
+		}
+		if read != test.fit || read < 50 && (len(last) != 1 || last[0].transient) {
+			t.Errorf("%s: %d are read, want %d, then %v", name, read, test.fit, textsOf(last))
+		}
+	}
+}
