@@ -73,6 +73,18 @@ bench-micro: ## Run the benchmarks of single functions.
 fuzz: ## Run every fuzz test, or those that FUZZ matches, for FUZZTIME (30s), and show a table (FUZZFLAGS: -parallel, -json, -markdown).
 	@GO='$(GO)' $(GO) run ./hack/fuzz -time $(FUZZTIME) -run '$(FUZZ)' $(FUZZFLAGS)
 
+# What the tests of COVER run of the statements below cmd and pkg, in their own processes and in those of the resource-manager.
+COVER    ?= ./...
+COVERDIR := $(CURDIR)/bin/coverage
+
+.PHONY: coverage
+coverage: controlplane ## Show which share of the statements the tests run, by package (COVER names packages of tests; docs/coverage.md).
+	rm -rf $(COVERDIR) && mkdir -p $(COVERDIR)/tests $(COVERDIR)/processes
+	GOCOVERDIR=$(COVERDIR)/processes $(GO) test -count 1 -parallel 6 -timeout 60m -cover -covermode atomic -coverpkg ./cmd/...,./pkg/... \
+		$(COVER) -args -test.gocoverdir=$(COVERDIR)/tests
+	$(GO) tool covdata textfmt -i $(COVERDIR)/tests,$(COVERDIR)/processes -o $(COVERDIR)/profile
+	@$(GO) run ./hack/coverage -uncovered '$(UNCOVERED)' $(COVERDIR)/profile
+
 .PHONY: lint
 lint: bin/golangci-lint ## Vet and lint.
 	$(GO) vet ./...
@@ -81,6 +93,10 @@ lint: bin/golangci-lint ## Vet and lint.
 .PHONY: vuln
 vuln: bin/govulncheck ## Look for known vulnerabilities (needs the network).
 	bin/govulncheck ./...
+
+.PHONY: sbom
+sbom: build bin/cyclonedx-gomod ## Write what bin/resource-manager is made of to bin/resource-manager.cdx.json (CycloneDX).
+	bin/cyclonedx-gomod bin -json -version '$(VERSION)' -output bin/resource-manager.cdx.json bin/resource-manager
 
 ##@ Generate
 
@@ -93,7 +109,8 @@ generate: bin/controller-gen ## Generate deep copies and CRDs.
 bin/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 bin/govulncheck: tool = golang.org/x/vuln/cmd/govulncheck
 bin/controller-gen: tool = sigs.k8s.io/controller-tools/cmd/controller-gen
+bin/cyclonedx-gomod: tool = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 
-bin/golangci-lint bin/govulncheck bin/controller-gen: hack/tools/go.mod hack/tools/go.sum
+bin/golangci-lint bin/govulncheck bin/controller-gen bin/cyclonedx-gomod: hack/tools/go.mod hack/tools/go.sum
 	@echo "Building $@ (golangci-lint takes some minutes the first time)"
 	@CGO_ENABLED=0 $(GO) build -modfile=hack/tools/go.mod -o $@ $(tool)

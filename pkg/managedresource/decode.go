@@ -153,11 +153,13 @@ func (d *decoder) decodeKey(key string, value []byte) {
 		d.fail(fmt.Sprintf("'%s' in secret '%s'", key, d.secret), err)
 		return
 	}
-	if d.values += valuesIn(content); d.values > d.limits.Values {
+	values := valuesIn(content)
+	if d.values+values > d.limits.Values {
 		d.fail(fmt.Sprintf("'%s' in secret '%s'", key, d.secret), fmt.Errorf("the manifests in this secret have more than %d fields, items "+
 			"and lines; split them", d.limits.Values))
 		return
 	}
+	d.values += values
 	index := 0
 	for _, chunk := range splitYAML(bytes.TrimPrefix(content, byteOrderMark)) {
 		if len(bytes.TrimSpace(chunk)) == 0 {

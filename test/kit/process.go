@@ -32,13 +32,19 @@ var Binary = sync.OnceValues(func() (string, error) {
 	}
 	path := filepath.Join(root, "bin", "test", "resource-manager")
 	own := fmt.Sprintf("%s-%d", path, os.Getpid())
-	output, err := exec.Command("go", "build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", own,
-		"./cmd/resource-manager").CombinedOutput()
+	arguments := []string{"build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", own}
+	if measured() {
+		arguments = append(arguments, "-cover", "-covermode=atomic", "-coverpkg=./cmd/...,./pkg/...")
+	}
+	output, err := exec.Command("go", append(arguments, "./cmd/resource-manager")...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build the resource-manager: %w\n%s", err, output)
 	}
 	return path, os.Rename(own, path)
 })
+
+// measured tells whether processes are to tell which statements they ran, as make coverage asks for. They do so when they end by themselves.
+func measured() bool { return os.Getenv("GOCOVERDIR") != "" }
 
 // Process is a running resource-manager.
 type Process struct {
@@ -65,6 +71,10 @@ func Command(tb testing.TB, config string) (*exec.Cmd, *Output) {
 	log := &Output{}
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if measured() {
+		command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+		command.WaitDelay = stopPatience
+	}
 	return command, log
 }
 
