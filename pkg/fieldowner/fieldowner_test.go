@@ -3,9 +3,12 @@ package fieldowner
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 func entryOf(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
@@ -137,18 +140,58 @@ func TestExistingFieldsAreStrippedByKey(t *testing.T) {
 	}
 }
 
+// FuzzDisplace: whatever two managers own, nothing is owned less afterwards, others keep what they own, and a second time changes nothing.
 func FuzzDisplace(f *testing.F) {
-	f.Add([]byte(`{"f:data":{"f:a":{}}}`), []byte(`{"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{}}}}}`))
-	f.Fuzz(func(t *testing.T, ours, theirs []byte) {
-		entries := []metav1.ManagedFieldsEntry{
-			entryOf("resource-manager", apply, "", string(ours)), entryOf("helm", update, "", string(theirs)),
+	f.Add([]byte(`{"f:data":{"f:a":{}}}`), []byte(`{"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{}}}}}`), true)
+	f.Add([]byte(`{"f:a":{},"f:a":{"f:b":{}}}`), []byte(`{"f:metadata":{"f:labels":{".":{},"f:x":{}},"f:finalizers":{"v:\"x\"":{}}}}`), false)
+	f.Fuzz(func(t *testing.T, ours, theirs []byte, people bool) {
+		manager := "helm"
+		if people {
+			manager = "kubectl-edit"
 		}
+		entries := []metav1.ManagedFieldsEntry{
+			entryOf("resource-manager", apply, "", string(ours)), entryOf(manager, update, "", string(theirs)),
+			entryOf("cert-injector", update, "", string(theirs)), entryOf(manager, update, "status", string(theirs)),
+		}
+		before := entriesText(entries)
 		got, changed, err := Displace(entries, DefaultPolicy(), nil)
+		if entriesText(entries) != before {
+			t.Fatal("what was passed in is changed")
+		}
 		if err != nil || !changed {
 			return
+		}
+		for _, kept := range entries[2:] {
+			if !slices.ContainsFunc(got, func(entry metav1.ManagedFieldsEntry) bool { return reflect.DeepEqual(entry, kept) }) {
+				t.Errorf("%s (%s) lost its fields", kept.Manager, kept.Subresource)
+			}
+		}
+		if had, has := unionOf(t, entries[:2]), unionOf(t, got); !had.Difference(has).Empty() {
+			t.Errorf("nobody owns %s any more", had.Difference(has))
 		}
 		if _, again, err := Displace(got, DefaultPolicy(), nil); again || err != nil {
 			t.Errorf("doing it again: %v, %v", again, err)
 		}
 	})
+}
+
+func entriesText(entries []metav1.ManagedFieldsEntry) string {
+	var text strings.Builder
+	for _, entry := range entries {
+		text.WriteString(entry.Manager + entry.Subresource + string(entry.FieldsV1.GetRawBytes()))
+	}
+	return text.String()
+}
+
+func unionOf(t *testing.T, entries []metav1.ManagedFieldsEntry) *fieldpath.Set {
+	t.Helper()
+	union := &fieldpath.Set{}
+	for _, entry := range entries {
+		fields, err := fieldsOf(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		union = union.Union(fields)
+	}
+	return union
 }

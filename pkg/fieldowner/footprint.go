@@ -1,6 +1,7 @@
 package fieldowner
 
 import (
+	"encoding/json"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func owns(fields []byte, field Pattern) bool {
 // walk calls visit for every field of the JSON object that comes next, outside of lists, and tells whether all could be
 // read. The path that visit gets is valid during the call only.
 func walk(fields *scanner, path Pattern, visit func(path Pattern, isWhole bool)) bool {
-	if !fields.take('{') {
+	if fields.depth++; fields.depth > deepest || !fields.take('{') {
 		return false
 	}
 	for first := true; !fields.take('}'); first = false {
@@ -100,11 +101,18 @@ func walk(fields *scanner, path Pattern, visit func(path Pattern, isWhole bool))
 		}
 		path = path[:depth]
 	}
+	fields.depth--
 	return true
 }
 
+// deepest is how deep fields may be nested: far deeper than in any object that an API server takes, and not as deep as to use up the stack.
+const deepest = 1000
+
 // scanner reads the JSON of FieldsV1, which is made of objects alone.
-type scanner struct{ rest string }
+type scanner struct {
+	rest  string
+	depth int
+}
 
 func (s *scanner) take(char byte) bool {
 	s.rest = strings.TrimLeft(s.rest, " \t\r\n")
@@ -121,7 +129,7 @@ func (s *scanner) empty() bool {
 	return ahead.take('{') && ahead.take('}')
 }
 
-// key reads a key and the colon after it. Escapes are left as they are: no name of a field has any.
+// key reads a key and the colon after it.
 func (s *scanner) key() (string, bool) {
 	if !s.take('"') {
 		return "", false
@@ -132,6 +140,9 @@ func (s *scanner) key() (string, bool) {
 			i++
 		case '"':
 			key := s.rest[:i]
+			if strings.Contains(key, `\`) && json.Unmarshal([]byte(`"`+key+`"`), &key) != nil {
+				return "", false
+			}
 			s.rest = s.rest[i+1:]
 			return key, s.take(':')
 		}

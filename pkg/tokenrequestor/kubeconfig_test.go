@@ -199,6 +199,12 @@ func FuzzKubeconfig(f *testing.F) {
 		if again.token() != "a-token" || !again.hasBundle([]byte("bundle")) {
 			t.Fatalf("the token or the bundle is not in\n%s", first)
 		}
+		if loaded, err := clientcmd.Load(first); err == nil {
+			context := loaded.Contexts[loaded.CurrentContext]
+			if user := loaded.AuthInfos[context.AuthInfo]; user == nil || user.Token != "a-token" || user.Exec != nil || user.AuthProvider != nil {
+				t.Fatalf("kubectl would not use the token alone: %+v in\n%s", user, first)
+			}
+		}
 		second, err := again.with("a-token", []byte("bundle"))
 		if err != nil || !bytes.Equal(first, second) {
 			t.Fatalf("filled in twice it is\n%s\nand once\n%s", second, first)

@@ -1,0 +1,47 @@
+package fieldowner
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// FuzzFootprint: what is owned, as the API server's own library reads it, may be owned by the footprint, with all that it is part of.
+func FuzzFootprint(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"f:data":{"f:a":{}}}`, `{"f:spec":{".":{},"f:ports":{"k:{\"port\":80}":{".":{},"f:x":{}}}}}`, `{"f:a\"b":{"f:\u003c/":{}}}`,
+		"{\"f:\xff\":{}}", `{"f:a":{}} `, `{"v:1":{},"i:0":{}}`, strings.Repeat(`{"f:a":`, 2000) + "{}" + strings.Repeat("}", 2000),
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, fields []byte) {
+		footprint := FootprintOf(fields)
+		set := &fieldpath.Set{}
+		if set.FromJSON(strings.NewReader(string(fields))) != nil {
+			return
+		}
+		for path := range set.All() {
+			var pattern Pattern
+			for _, element := range path {
+				if element.FieldName == nil {
+					break
+				}
+				pattern = append(pattern, *element.FieldName)
+			}
+			if len(pattern) > 0 && !footprint.MayHave(pattern) {
+				t.Fatalf("%s is owned, and %q is said not to be: %s", path, []string(pattern), fields)
+			}
+		}
+	})
+}
+
+// TestDeepFieldsEnd: fields that are nested without an end, which no API server has, do not use up the stack.
+func TestDeepFieldsEnd(t *testing.T) {
+	if FootprintOf([]byte(strings.Repeat(`{"f:a":`, 5_000_000))) != everything {
+		t.Error("it is said to be known what is in there")
+	}
+	if FootprintOf([]byte(strings.Repeat(`{"f:a":`, 900)+"{}"+strings.Repeat("}", 900))) == everything {
+		t.Error("it is not known what is in there")
+	}
+}
