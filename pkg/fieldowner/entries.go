@@ -53,10 +53,31 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	if entry.FieldsV1 == nil {
 		return set, nil
 	}
-	if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+	raw := entry.FieldsV1.GetRawBytes()
+	if tooDeep(raw) {
+		return nil, fmt.Errorf("read the fields of manager %q: they are nested deeper than %d levels", entry.Manager, deepest)
+	}
+	if err := set.FromJSON(bytes.NewReader(raw)); err != nil {
 		return nil, fmt.Errorf("read the fields of manager %q: %w", entry.Manager, err)
 	}
 	return set, nil
+}
+
+// tooDeep tells whether fields are nested so deep that reading them could use up the stack. Braces in names of list items come in pairs.
+func tooDeep(fields []byte) bool {
+	depth := 0
+	for _, char := range fields {
+		switch char {
+		case '{':
+			depth++
+		case '}':
+			depth--
+		}
+		if depth > deepest {
+			return true
+		}
+	}
+	return false
 }
 
 func withFields(entry metav1.ManagedFieldsEntry, set *fieldpath.Set) (metav1.ManagedFieldsEntry, error) {

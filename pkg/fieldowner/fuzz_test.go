@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -40,6 +41,10 @@ func FuzzFootprint(f *testing.F) {
 func TestDeepFieldsEnd(t *testing.T) {
 	if FootprintOf([]byte(strings.Repeat(`{"f:a":`, 5_000_000))) != everything {
 		t.Error("it is said to be known what is in there")
+	}
+	entries := []metav1.ManagedFieldsEntry{entryOf("resource-manager", apply, "", `{}`), entryOf("helm", update, "", strings.Repeat(`{"f:a":`, 5_000_000))}
+	if _, err := Displaceable(entries, DefaultPolicy(), nil); err == nil || !strings.Contains(err.Error(), "deeper than 1000 levels") {
+		t.Errorf("the error is %v", err)
 	}
 	if FootprintOf([]byte(strings.Repeat(`{"f:a":`, 900)+"{}"+strings.Repeat("}", 900))) == everything {
 		t.Error("it is not known what is in there")
