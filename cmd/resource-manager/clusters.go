@@ -27,6 +27,7 @@ func restConfig(connection *configv1alpha1.ClientConnection) (*rest.Config, erro
 	}
 	config.UserAgent = "resource-manager/" + version
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return noRedirects{plainWatches{next}} })
+	config.WarningHandlerWithContext = &warnings{told: map[string]bool{}}
 	config.QPS, config.Burst = connection.QPS, int(connection.Burst)
 	config.AcceptContentTypes, config.ContentType = connection.AcceptContentTypes, connection.ContentType
 	return config, nil

@@ -20,60 +20,8 @@ import (
 // compressedSuffix marks a data key whose value is compressed with Brotli.
 const compressedSuffix = ".br"
 
-const (
-	// maxProblems is how many problems of one Secret are kept; the others are counted.
-	maxProblems = 20
-	// greatestSize is the greatest limit of bytes that makes sense.
-	greatestSize = 1 << 40
-)
-
-// Limits bound what one Secret may hold, so that no content can exhaust the process.
-type Limits struct {
-	// Bytes of all manifests in one Secret after decompression.
-	Bytes int64
-	// Documents in one Secret, lists and their items included.
-	Documents int
-	// Depth to which the fields of one document may be nested.
-	Depth int
-	// Values in one Secret, as far as punctuation tells: fields, items and lines. Each takes far more memory than its bytes.
-	Values int
-}
-
-// DefaultLimits are far above what real Secrets hold: the API server takes Secrets of up to 1 MiB, and etcd requests
-// of up to 1.5 MiB, which real manifests compress by a factor of 10 to 20.
-func DefaultLimits() Limits {
-	return Limits{Bytes: 64 << 20, Documents: 20_000, Depth: 200, Values: 4_000_000}
-}
-
-// secretsOfOne is how much more all Secrets of a ManagedResource may hold than one of them.
-const secretsOfOne = 4
-
-// budget is what is left of what all Secrets of a ManagedResource may hold together.
-type budget struct {
-	limits                   Limits
-	bytes, documents, values int64
-}
-
-func newBudget(limits Limits) *budget {
-	return &budget{
-		limits: limits, bytes: secretsOfOne * min(limits.Bytes, greatestSize), documents: int64(secretsOfOne * limits.Documents),
-		values: int64(secretsOfOne * limits.Values),
-	}
-}
-
-// decode is decodeSecret for one Secret after the other. Once they held too much together, the others are left out.
-func (b *budget) decode(secret *corev1.Secret) ([]document, []problem) {
-	if min(b.bytes, b.documents, b.values) < 0 {
-		return nil, []problem{{reason: resourcesv1alpha1.ReasonDecodingFailed, err: fmt.Errorf("secret '%s/%s' is left out: the Secrets "+
-			"before it hold more than %d times what one may; divide the objects among several ManagedResources", secret.Namespace, secret.Name, secretsOfOne)}}
-	}
-	d := newDecoder(secret, b.limits)
-	documents, problems := d.decode(secret.Data)
-	b.bytes -= d.limits.Bytes - d.bytesLeft + d.wasted
-	b.documents -= int64(d.seen)
-	b.values -= int64(d.values)
-	return documents, problems
-}
+// maxProblems is how many problems of one Secret are kept; the others are counted.
+const maxProblems = 20
 
 // document is one object as it was read.
 type document struct {
@@ -171,19 +119,6 @@ func (d *decoder) decodeKey(key string, value []byte) {
 		}
 		index += read
 	}
-}
-
-// valuesIn returns how many fields, items and lines a text has at most. A parser's memory grows with them: "[[],[],…]" becomes more than
-// twenty times as large.
-func valuesIn(content []byte) int {
-	count := 0
-	for _, char := range content {
-		switch char {
-		case '\n', '\r', ',', ':', '[', '{', '-', '?':
-			count++
-		}
-	}
-	return count
 }
 
 // plain returns a key's value decompressed, and takes its size from what the Secret may hold. A key that cannot be read

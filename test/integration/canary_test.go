@@ -214,6 +214,7 @@ func (f *fixture) canaryManifests(c canaries) {
 		object("Secret", "denied", denied, "data: {a: "+encoded("a denied Secret")+"}"),
 		object("ConfigMap", "denied", denied, "data: {a: "+c.named("a denied ConfigMap")+"}"),
 		object("Pod", "denied", denied, pod(c.named("a denied Pod"))),
+		object("Secret", "warned", "canary: warned", "data: {a: "+encoded("a Secret with warnings")+"}"),
 		object("Pod", "odd", "", "spec: {containers: [{name: a, image: a, env: [{name: A, value: {b: "+c.named("an odd Pod")+"}}]}]}"),
 	)
 	f.manage("changing", object("Secret", "changing", "", "data: {a: "+encoded("the former Secret")+"}"), object("Secret", "leaving", "", "data: {a: "+encoded("the leaving Secret")+"}"))
@@ -246,7 +247,7 @@ func (o *operations) has(operation string) bool {
 	return o.asked[operation]
 }
 
-// serveRepeatingWebhook denies what has the label canary, and deletions of Secrets, in the fixture's namespace, and repeats all that it was
+// serveRepeatingWebhook denies what has the label canary, unless it is to be warned of, and deletions of Secrets, in the fixture's namespace, and repeats all that it was
 // shown in every form that it knows.
 func (f *fixture) serveRepeatingWebhook() *operations {
 	f.Helper()
@@ -269,6 +270,9 @@ func (f *fixture) serveRepeatingWebhook() *operations {
 			fmt.Fprintf(&said, "%s %q %x %s; ", raw, raw, raw, base64.StdEncoding.EncodeToString(raw))
 		}
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: said.String(), Code: http.StatusForbidden}}
+		if strings.Contains(string(review.Request.Object.Raw), `"canary":"warned"`) {
+			review.Response.Allowed, review.Response.Warnings = true, strings.Split(said.String(), "; ")
+		}
 		review.Request = nil
 		_ = json.NewEncoder(writer).Encode(review)
 	})})
@@ -276,7 +280,9 @@ func (f *fixture) serveRepeatingWebhook() *operations {
 		Name: "all.canary.example.org", ClientConfig: served.ClientConfig("/repeat"), AdmissionReviewVersions: []string{"v1"},
 		SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), FailurePolicy: ptr.To(admissionregistrationv1.Fail),
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: f.namespace}},
-		ObjectSelector:    &metav1.LabelSelector{MatchLabels: map[string]string{"canary": "denied"}},
+		ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "canary", Operator: metav1.LabelSelectorOpExists},
+		}},
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets", "configmaps", "pods"}},
