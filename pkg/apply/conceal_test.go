@@ -13,9 +13,16 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 const hunter = "hunter2-of-the-canary"
+
+// said is an error with what an API server says.
+func said(text string) error {
+	return statusError(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, text)
+}
 
 // TestConceal: values of manifests that may be confidential are not repeated, all else is.
 func TestConceal(t *testing.T) {
@@ -76,9 +83,27 @@ func TestConcealForms(t *testing.T) {
 		for kind, body := range map[string]string{
 			"Secret": `{"data":{"a":"` + encoded + `"}}`, "ConfigMap": `{"data":{"a":` + string(quoted) + `}}`,
 		} {
-			err := explain(manifestWith(kind, body), false, errors.New("denied: "+form))
+			err := explain(manifestWith(kind, body), false, said("denied: "+form))
 			if rest := strings.TrimPrefix(err.Error(), "v1/"+kind+"/shop/x: "); strings.Contains(rest, form) || len(shared(rest, []string{value})) > 0 {
 				t.Errorf("%s in a %s: %v", name, kind, err)
+			}
+		}
+	}
+}
+
+// TestConnectionsAndRightsAreTold: what is wrong with the connection, or with rights, is told although a kubeconfig has the same address.
+func TestConnectionsAndRightsAreTold(t *testing.T) {
+	for text, err := range map[string]error{
+		"https://api.shoot.example.org": fmt.Errorf("Patch %q: connection refused", "https://api.shoot.example.org/api"),
+		"system:serviceaccount:kube-system:robot": statusError(http.StatusForbidden, metav1.StatusReasonForbidden,
+			`secrets "x" is forbidden: User "system:serviceaccount:kube-system:robot" cannot patch resource "secrets" in API group ""`),
+	} {
+		encoded := base64.StdEncoding.EncodeToString([]byte("kubeconfig of " + text))
+		for _, manifest := range []object.Manifest{
+			manifestWith("Secret", `{"data":{"a":"`+encoded+`"}}`), manifestWith("ConfigMap", `{"data":{"a":"`+text+`"}}`),
+		} {
+			if got := explain(manifest, true, err).Error(); !strings.Contains(got, text) {
+				t.Errorf("%s is not told: %s", text, got)
 			}
 		}
 	}
@@ -144,9 +169,9 @@ func FuzzExplain(f *testing.F) {
 			}
 		}
 		for _, form := range append(forms(trimmed), trimmed) {
-			said := explain(manifestWith(kind, string(body)), false, errors.New(strings.ReplaceAll(text, "%s", form))).Error()
-			if strings.Contains(said, form) {
-				t.Fatalf("%q repeats %q", said, form)
+			got := explain(manifestWith(kind, string(body)), false, said(strings.ReplaceAll(text, "%s", form))).Error()
+			if strings.Contains(got, form) {
+				t.Fatalf("%q repeats %q", got, form)
 			}
 		}
 	})

@@ -67,14 +67,28 @@ func explain(manifest object.Manifest, exists bool, err error) error {
 		return fmt.Errorf("%s: %w: install its CustomResourceDefinition or API, or remove the object", manifest.Ref, err)
 	}
 	if isSecret(manifest.Ref) {
-		if err = withholdFormer(manifest.Ref, exists, err); repeats(err.Error(), manifest) {
+		if err = withholdFormer(manifest.Ref, exists, err); repeats(err, manifest) {
 			err = &withheldError{err: err}
 		}
 	}
-	if text := conceal(brief(inOrder(err)), manifest); text != err.Error() {
+	text := brief(inOrder(err))
+	if aboutContent(err) {
+		text = conceal(text, manifest)
+	}
+	if text != err.Error() {
 		err = &briefError{text: text, err: err}
 	}
 	return fmt.Errorf("%s: %w", manifest.Ref, err)
+}
+
+// unauthorized matches what Kubernetes' authorization says, which is about names alone.
+var unauthorized = regexp.MustCompile(`cannot \S+ resource "`)
+
+// aboutContent tells whether an error may repeat what an object holds: an API server said it, and not because of somebody's rights. What
+// fails on the way names the API server, which a kubeconfig or environment variable may well do, too.
+func aboutContent(err error) bool {
+	text := err.Error()
+	return len(statusesOf(err)) > 0 && (!unauthorized.MatchString(text) || strings.Contains(text, "webhook"))
 }
 
 func isSecret(ref object.Ref) bool { return ref.Group == "" && ref.Kind == "Secret" }
@@ -189,7 +203,8 @@ func (e *withheldError) Unwrap() error { return e.err }
 
 // repeats tells whether a text contains a value of a Secret's data, or a part of one, in any form. A body that cannot be read may be
 // repeated anywhere.
-func repeats(text string, manifest object.Manifest) bool {
+func repeats(err error, manifest object.Manifest) bool {
+	text := err.Error()
 	var secret struct {
 		Data       any `json:"data"`
 		StringData any `json:"stringData"`
@@ -202,8 +217,11 @@ func repeats(text string, manifest object.Manifest) bool {
 	if repeatsValue(text, secret.Data, true) || repeatsValue(text, secret.StringData, true) {
 		return true
 	}
-	values, err := confidentialIn(manifest)
-	return err != nil || len(shared(unnamed(text, manifest.Ref), values)) > 0
+	if !aboutContent(err) {
+		return false
+	}
+	values, unreadable := confidentialIn(manifest)
+	return unreadable != nil || len(shared(unnamed(text, manifest.Ref), values)) > 0
 }
 
 // unnamed returns a text without the names of an object: a kubeconfig may well have that of its own Secret.
