@@ -177,7 +177,7 @@ func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) 
 		maps.Copy(labels, marks.labels())
 		annotations[resourcesv1alpha1.AnnotationOrigin] = marks.origin
 		annotations[resourcesv1alpha1.AnnotationDescription] = resourcesv1alpha1.Description
-		meta["labels"], meta["annotations"] = labels, annotations
+		meta["labels"], meta["annotations"] = fieldsOf(labels), fieldsOf(annotations)
 		labelled = hasTemplateLabel(doc.object)
 		labelTemplates(doc.object, ref.GroupKind(), marks.labels())
 		preserved := preservedFields(ref.GroupKind(), doc.object, manifest.Annotations, marks.scaled != nil && marks.scaled(ref.Key()))
@@ -323,6 +323,15 @@ func stringMap(parent map[string]any, path string) (map[string]string, error) {
 		result[key] = text
 	}
 	return result, nil
+}
+
+// fieldsOf returns a map as what is decoded from JSON has it, which is what patterns look at.
+func fieldsOf(values map[string]string) map[string]any {
+	fields := make(map[string]any, len(values))
+	for key, value := range values {
+		fields[key] = value
+	}
+	return fields
 }
 
 // checksum returns the SHA-256 of all data of the Secrets, in their order, as lower-case hex.
