@@ -95,8 +95,9 @@ vuln: bin/govulncheck ## Look for known vulnerabilities (needs the network).
 	bin/govulncheck ./...
 
 .PHONY: sbom
-sbom: build bin/cyclonedx-gomod ## Write what bin/resource-manager is made of to bin/resource-manager.cdx.json (CycloneDX).
-	bin/cyclonedx-gomod bin -json -version '$(VERSION)' -output bin/resource-manager.cdx.json bin/resource-manager
+sbom: build ## Write what bin/resource-manager is made of to bin/resource-manager.cdx.json (CycloneDX).
+	@CGO_ENABLED=0 $(GO) build -C hack/tools -o $(CURDIR)/bin/sbom ./sbom
+	bin/sbom bin/resource-manager '$(VERSION)' > bin/resource-manager.cdx.json
 
 ##@ Generate
 
@@ -109,8 +110,7 @@ generate: bin/controller-gen ## Generate deep copies and CRDs.
 bin/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 bin/govulncheck: tool = golang.org/x/vuln/cmd/govulncheck
 bin/controller-gen: tool = sigs.k8s.io/controller-tools/cmd/controller-gen
-bin/cyclonedx-gomod: tool = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 
-bin/golangci-lint bin/govulncheck bin/controller-gen bin/cyclonedx-gomod: hack/tools/go.mod hack/tools/go.sum
+bin/golangci-lint bin/govulncheck bin/controller-gen: hack/tools/go.mod hack/tools/go.sum
 	@echo "Building $@ (golangci-lint takes some minutes the first time)"
 	@CGO_ENABLED=0 $(GO) build -modfile=hack/tools/go.mod -o $@ $(tool)
