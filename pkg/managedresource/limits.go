@@ -24,9 +24,10 @@ type Limits struct {
 }
 
 // DefaultLimits are far above what real Secrets hold: the API server takes Secrets of up to 1 MiB, and etcd requests
-// of up to 1.5 MiB, which real manifests compress by a factor of 10 to 20.
+// of up to 1.5 MiB, which real manifests compress by a factor of 10 to 20. As many values as are allowed take up to 500 MiB
+// while they are decoded.
 func DefaultLimits() Limits {
-	return Limits{Bytes: 64 << 20, Documents: 20_000, Depth: 200, Values: 4_000_000}
+	return Limits{Bytes: 64 << 20, Documents: 20_000, Depth: 200, Values: 2_000_000}
 }
 
 // secretsOfOne is how much more all Secrets of a ManagedResource may hold than one of them.
