@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -9,15 +8,11 @@ import (
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
 )
-
-// maxKubeconfigSize caps what is parsed; real kubeconfigs have a few KiB.
-const maxKubeconfigSize = 1 << 20
 
 // restConfig returns how to reach a cluster: by the kubeconfig file or, without one, as a pod of the cluster.
 func restConfig(connection *configv1alpha1.ClientConnection) (*rest.Config, error) {
@@ -47,56 +42,15 @@ func hasOwnTarget(config *configv1alpha1.ResourceManagerConfiguration, inPod boo
 	return config.TargetClientConnection != nil && (config.TargetClientConnection.Kubeconfig != "" || inPod)
 }
 
-func baseConfig(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
+func baseConfig(path string) (*rest.Config, error) {
+	if path == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
 			return nil, fmt.Errorf("no kubeconfig is given, and this is not a pod: %w", err)
 		}
 		return config, nil
 	}
-	info, err := os.Stat(kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	if info.Size() > maxKubeconfigSize {
-		return nil, fmt.Errorf("kubeconfig %s has %d bytes, more than the %d allowed", kubeconfig, info.Size(), maxKubeconfigSize)
-	}
-	raw, err := clientcmd.LoadFromFile(kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
-	}
-	if err := checkUsers(raw); err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
-	}
-	config, err := clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
-	}
-	return config, nil
-}
-
-// checkUsers refuses ways to authenticate that run programs, read other files or act as somebody else, as
-// gardener-resource-manager does: kubeconfigs of shoots come from outside.
-func checkUsers(config *clientcmdapi.Config) error {
-	var errs []error
-	for name, user := range config.AuthInfos {
-		for field, set := range map[string]bool{
-			"exec":               user.Exec != nil,
-			"auth-provider":      user.AuthProvider != nil,
-			"client-certificate": user.ClientCertificate != "",
-			"client-key":         user.ClientKey != "",
-			"as":                 user.Impersonate != "" || user.ImpersonateUID != "",
-			"as-groups":          len(user.ImpersonateGroups) > 0,
-			"as-user-extra":      len(user.ImpersonateUserExtra) > 0,
-		} {
-			if set {
-				errs = append(errs, fmt.Errorf("user %q must not use %q: use client-certificate-data and client-key-data, "+
-					"token, tokenFile or username and password", name, field))
-			}
-		}
-	}
-	return errors.Join(errs...)
+	return kubeconfig.Read(path)
 }
 
 // newSourceProbe returns a check of whether the API server of the source cluster answers.

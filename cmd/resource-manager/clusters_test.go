@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 )
 
@@ -44,55 +42,6 @@ func expectError(t *testing.T, err error, parts ...string) {
 	}
 }
 
-func TestCheckUsers(t *testing.T) {
-	for name, test := range map[string]struct {
-		user      clientcmdapi.AuthInfo
-		forbidden []string
-	}{
-		"nothing":            {clientcmdapi.AuthInfo{}, nil},
-		"token":              {clientcmdapi.AuthInfo{Token: "t"}, nil},
-		"token file":         {clientcmdapi.AuthInfo{TokenFile: "/token"}, nil},
-		"password":           {clientcmdapi.AuthInfo{Username: "u", Password: "p"}, nil},
-		"certificate":        {clientcmdapi.AuthInfo{ClientCertificateData: []byte("c"), ClientKeyData: []byte("k")}, nil},
-		"program":            {clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{Command: "x"}}, []string{"exec"}},
-		"plugin":             {clientcmdapi.AuthInfo{AuthProvider: &clientcmdapi.AuthProviderConfig{}}, []string{"auth-provider"}},
-		"certificate's file": {clientcmdapi.AuthInfo{ClientCertificate: "/c"}, []string{"client-certificate"}},
-		"key's file":         {clientcmdapi.AuthInfo{ClientKey: "/k"}, []string{"client-key"}},
-		"somebody else":      {clientcmdapi.AuthInfo{Impersonate: "x"}, []string{"as"}},
-		"somebody's UID":     {clientcmdapi.AuthInfo{ImpersonateUID: "x"}, []string{"as"}},
-		"somebody's groups":  {clientcmdapi.AuthInfo{ImpersonateGroups: []string{"x"}}, []string{"as-groups"}},
-		"somebody's extra":   {clientcmdapi.AuthInfo{ImpersonateUserExtra: map[string][]string{"x": {"y"}}}, []string{"as-user-extra"}},
-		"several at once": {
-			clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{}, ClientKey: "/k", Token: "hunter2"}, []string{"exec", "client-key"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := checkUsers(&clientcmdapi.Config{AuthInfos: map[string]*clientcmdapi.AuthInfo{"me": &test.user}})
-			if len(test.forbidden) == 0 {
-				if err != nil {
-					t.Fatalf("error: %v", err)
-				}
-				return
-			}
-			parts := []string{"client-certificate-data"}
-			for _, field := range test.forbidden {
-				parts = append(parts, `user "me" must not use "`+field+`"`)
-			}
-			expectError(t, err, parts...)
-			if got := strings.Count(err.Error(), "must not use"); got != len(test.forbidden) || strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("got %q, want %d fields and no content", err, len(test.forbidden))
-			}
-		})
-	}
-}
-
-func TestCheckUsersLooksAtAllUsers(t *testing.T) {
-	err := checkUsers(&clientcmdapi.Config{AuthInfos: map[string]*clientcmdapi.AuthInfo{
-		"good": {Token: "t"}, "bad": {ClientKey: "/k"}, "worse": {Exec: &clientcmdapi.ExecConfig{}},
-	}})
-	expectError(t, err, `user "bad"`, `user "worse"`)
-}
-
 func TestRestConfig(t *testing.T) {
 	connection := configv1alpha1.ClientConnection{}
 	connection.Kubeconfig = writeFile(t, kubeconfigWith("token: t"))
@@ -111,7 +60,7 @@ func TestRestConfig(t *testing.T) {
 
 func TestBaseConfigErrors(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	padding := "# " + strings.Repeat("x", maxKubeconfigSize)
+	padding := "# " + strings.Repeat("x", 1<<20)
 	for name, test := range map[string]struct {
 		content string
 		says    []string

@@ -27,7 +27,7 @@ func said(text string) error {
 // TestConceal: values of manifests that may be confidential are not repeated, all else is.
 func TestConceal(t *testing.T) {
 	for name, test := range map[string]struct{ kind, body, text, want string }{
-		"a digest": {"Pod", `{}`, "no image x@sha256:" + strings.Repeat("0a", 32), "no image x@sha256:" + strings.Repeat("0a", 32)},
+		"a digest":                {"Pod", `{}`, "no image x@sha256:" + strings.Repeat("0a", 32), "no image x@sha256:" + strings.Repeat("0a", 32)},
 		"data of a ConfigMap":     {"ConfigMap", `{"data":{"a":"` + hunter + `"}}`, "denied: " + hunter + " is weak", "denied: … is weak"},
 		"a part of it":            {"ConfigMap", `{"data":{"a":"` + hunter + `"}}`, "denied: " + hunter[:18] + " is weak", "denied: … is weak"},
 		"more than once":          {"ConfigMap", `{"data":{"a":"` + hunter + `"}}`, hunter + " and " + hunter, "… and …"},

@@ -69,7 +69,7 @@ type decoder struct {
 	wasted int64
 	// seen counts documents and items, good or bad, and values what they are made of.
 	seen, values int
-	documents []document
+	documents    []document
 	// failures counts problems, of which only the first are kept.
 	failures int
 	problems []problem

@@ -204,7 +204,7 @@ func FuzzInventory(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, first, second string, count uint16) {
 		r := random.From(data)
 		inv := inventory{}
-		for i := range count % 4000 {
+		for i := range count % 400 {
 			manifest := manifestOf(oneOf(r, configMapKind, secretKind, widgetKind, deploymentKind), oneOf(r, "", "a", first), fmt.Sprint(oneOf(r, "x", second), i))
 			manifest.Labels = oneOf(r, nil, map[string]string{}, map[string]string{first: second})
 			manifest.Annotations = oneOf(r, nil, map[string]string{second: first},

@@ -18,8 +18,10 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bom struct {
-		BOMFormat  string
-		Metadata   struct{ Component struct{ Type, Version, Purl string } }
+		BOMFormat string
+		Metadata  struct {
+			Component struct{ Type, Version, Purl string }
+		}
 		Components []struct{ Name, Version, Purl string }
 	}
 	if err := json.Unmarshal([]byte(out.String()), &bom); err != nil {

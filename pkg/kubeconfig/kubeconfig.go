@@ -1,0 +1,62 @@
+// Package kubeconfig reads kubeconfigs that may come from outside: nothing that they name is executed, and nobody else is acted as.
+package kubeconfig
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// maxSize caps what is parsed, in bytes; real kubeconfigs have a few KiB.
+const maxSize = 1 << 20
+
+// Read returns how to reach the cluster of the current context of a kubeconfig file. The error names the file, and what in it cannot be
+// used; it has nothing of its content but names.
+func Read(path string) (*rest.Config, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	if info.Size() > maxSize {
+		return nil, fmt.Errorf("kubeconfig %s has %d bytes, more than the %d allowed", path, info.Size(), maxSize)
+	}
+	raw, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
+	}
+	if err := checkUsers(raw); err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	return config, nil
+}
+
+// checkUsers refuses ways to authenticate that run programs, read other files or act as somebody else, as
+// gardener-resource-manager does: kubeconfigs of shoots come from outside.
+func checkUsers(config *clientcmdapi.Config) error {
+	var errs []error
+	for name, user := range config.AuthInfos {
+		for field, set := range map[string]bool{
+			"exec":               user.Exec != nil,
+			"auth-provider":      user.AuthProvider != nil,
+			"client-certificate": user.ClientCertificate != "",
+			"client-key":         user.ClientKey != "",
+			"as":                 user.Impersonate != "" || user.ImpersonateUID != "",
+			"as-groups":          len(user.ImpersonateGroups) > 0,
+			"as-user-extra":      len(user.ImpersonateUserExtra) > 0,
+		} {
+			if set {
+				errs = append(errs, fmt.Errorf("user %q must not use %q: use client-certificate-data and client-key-data, "+
+					"token, tokenFile or username and password", name, field))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
