@@ -24,8 +24,9 @@ const grace = 20 * time.Minute
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "fuzz: %v\n", err)
 		os.Exit(1)
 	}
@@ -82,7 +83,8 @@ func fuzz(ctx context.Context, target target, duration time.Duration, workers in
 		arguments = append(arguments, "-parallel", fmt.Sprint(workers))
 	}
 	var output bytes.Buffer
-	command := exec.CommandContext(ctx, goCommand(), append(arguments, "./"+filepath.ToSlash(target.Package))...)
+	arguments = append(arguments, "./"+filepath.ToSlash(target.Package))
+	command := exec.CommandContext(ctx, goCommand(), arguments...) //nolint:gosec // who runs it chooses what it runs
 	command.Stdout, command.Stderr = &output, &output
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // which has the workers stopped
 	command.WaitDelay = time.Minute

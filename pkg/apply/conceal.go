@@ -175,7 +175,7 @@ func forms(value string) []string {
 	quoted, raw := strconv.Quote(value), []byte(value)
 	result := []string{
 		value, quoted[1 : len(quoted)-1], base64.RawStdEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString(raw),
-		hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)), strings.Trim(fmt.Sprint(raw), "[]"),
+		hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)), strings.Trim(fmt.Sprintf("%d", raw), "[]"),
 	}
 	if encoded, err := json.Marshal(value); err == nil {
 		result = append(result, string(encoded[1:len(encoded)-1]))

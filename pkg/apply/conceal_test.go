@@ -77,7 +77,7 @@ func TestConcealForms(t *testing.T) {
 	for name, form := range map[string]string{
 		"plain": value, "quoted by Go": strconv.Quote(value), "in JSON": string(quoted),
 		"in base64": encoded, "in base64 for URLs": base64.RawURLEncoding.EncodeToString([]byte(value)), "cut off": encoded[:20],
-		"in hexadecimal digits": hex.EncodeToString([]byte(value)), "as bytes": fmt.Sprint([]byte(value)),
+		"in hexadecimal digits": hex.EncodeToString([]byte(value)), "as bytes": fmt.Sprintf("%d", []byte(value)),
 		"in capital digits": strings.ToUpper(hex.EncodeToString([]byte(value))),
 	} {
 		for kind, body := range map[string]string{

@@ -82,6 +82,7 @@ var extensionsKind = schema.GroupVersionKind{Group: "extensions", Version: "v1be
 func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
 func newPlanWorld(t *testing.T, r *rand.Rand) *planWorld {
+	t.Helper()
 	w := &planWorld{
 		T: t, Rand: r, now: time.Unix(1000, 0), states: map[object.Key]live.State{}, recorded: inventory{},
 		claims: map[object.Key]bool{}, first: map[object.Key]bool{}, standing: map[resourcesv1alpha1.Origin]bool{},
@@ -254,7 +255,7 @@ func (w *planWorld) checkPrune(p *pass, change change) {
 			w.Errorf("it is not to be deleted: %s", says)
 		}
 	case actionForget:
-		if state.Presence != live.Absent && !(state.Presence == live.KindNotServed && w.abolished[key.GroupKind()]) {
+		if state.Presence != live.Absent && (state.Presence != live.KindNotServed || !w.abolished[key.GroupKind()]) {
 			w.Errorf("it may be there: %s", says)
 		}
 	case actionRelease:

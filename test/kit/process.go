@@ -36,7 +36,7 @@ var Binary = sync.OnceValues(func() (string, error) {
 	if measured() {
 		arguments = append(arguments, "-cover", "-covermode=atomic", "-coverpkg=./cmd/...,./pkg/...")
 	}
-	output, err := exec.Command("go", append(arguments, "./cmd/resource-manager")...).CombinedOutput()
+	output, err := exec.Command("go", append(arguments, "./cmd/resource-manager")...).CombinedOutput() //nolint:gosec // of a test
 	if err != nil {
 		return "", fmt.Errorf("build the resource-manager: %w\n%s", err, output)
 	}
