@@ -22,6 +22,9 @@ import (
 // grace is how long a target may take beyond the time for which it is run: it has to be built first.
 const grace = 20 * time.Minute
 
+// minimizing is how long an input is made shorter that is interesting: Go's minute for each would leave no time for others.
+const minimizing = time.Second
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -78,7 +81,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) erro
 func fuzz(ctx context.Context, target target, duration time.Duration, workers int, log io.Writer) result {
 	ctx, cancel := context.WithTimeout(ctx, duration+grace)
 	defer cancel()
-	arguments := []string{"test", "-run", "^$", "-fuzz", "^" + target.Name + "$", "-fuzztime", duration.String()}
+	arguments := []string{"test", "-run", "^$", "-fuzz", "^" + target.Name + "$", "-fuzztime", duration.String(), "-fuzzminimizetime", minimizing.String()}
 	if workers > 0 {
 		arguments = append(arguments, "-parallel", fmt.Sprint(workers))
 	}
