@@ -65,6 +65,9 @@ PASS
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
 	}
+	if got := table([]result{{}}); !strings.Contains(got, "nothing new was tried") {
+		t.Errorf("no executions are told as\n%s", got)
+	}
 	got := table([]result{read(target{"a", "FuzzA"}, clean, nil), read(target{"b", "FuzzB"}, failed, ended)})
 	for _, line := range []string{
 		"| a.FuzzA | 4s | 200 | 50 | 5 | 27 | clean |\n",

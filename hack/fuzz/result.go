@@ -73,8 +73,11 @@ func table(results []result) string {
 	text.WriteString("| target | time | executions | per second | new interesting inputs | corpus | result |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		outcome := "clean"
-		if r.Failure != "" {
+		switch {
+		case r.Failure != "":
 			outcome = strings.ReplaceAll(r.Failure, "|", "\\|")
+		case r.Executions == 0:
+			outcome = "nothing new was tried: its corpus takes longer"
 		}
 		if r.Input != "" {
 			outcome += " (" + r.Input + ")"
