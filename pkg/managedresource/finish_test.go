@@ -3,6 +3,7 @@ package managedresource
 import (
 	"maps"
 	"reflect"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -234,5 +235,24 @@ func TestFinishLabelsTemplates(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRulesAboutLabelsAndAnnotations: they are left out of what is sent to an object that lives, as other fields are.
+func TestRulesAboutLabelsAndAnnotations(t *testing.T) {
+	rules, err := ignoreRulesOf(&resourcesv1alpha1.DriftDetection{Ignore: []resourcesv1alpha1.IgnoreRule{
+		{Paths: []string{"/metadata/annotations/theirs", "/metadata/labels/theirs"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	marks := testMarks(nil)
+	marks.ignored = rules
+	manifest := renderOne(t, configMap("a")+"  annotations: {theirs: x, ours: y}\n  labels: {theirs: x, ours: y}\n", marks)
+	if sent := string(manifest.Body); strings.Contains(sent, "theirs") || strings.Count(sent, `"ours":"y"`) != 2 {
+		t.Errorf("to an object that lives is sent %s", sent)
+	}
+	if created := string(manifest.Initial); strings.Count(created, `"theirs":"x"`) != 2 {
+		t.Errorf("created is %s", created)
 	}
 }
