@@ -248,8 +248,8 @@ func TestRulesAboutLabelsAndAnnotations(t *testing.T) {
 	}
 	marks := testMarks(nil)
 	marks.ignored = rules
-	manifest := renderOne(t, configMap("a")+"  annotations: {theirs: x, ours: y}\n  labels: {theirs: x, ours: y}\n", marks)
-	if sent := string(manifest.Body); strings.Contains(sent, "theirs") || strings.Count(sent, `"ours":"y"`) != 2 {
+	manifest := renderOne(t, configMap("a")+"  annotations: {theirs: x, ours: z}\n  labels: {theirs: x, ours: z}\n", marks)
+	if sent := string(manifest.Body); strings.Contains(sent, "theirs") || strings.Count(sent, `"ours":"z"`) != 2 {
 		t.Errorf("to an object that lives is sent %s", sent)
 	}
 	if created := string(manifest.Initial); strings.Count(created, `"theirs":"x"`) != 2 {
