@@ -80,7 +80,7 @@ COVERDIR := $(CURDIR)/bin/coverage
 .PHONY: coverage
 coverage: controlplane ## Show which share of the statements the tests run, by package (COVER names packages of tests; docs/coverage.md).
 	rm -rf $(COVERDIR) && mkdir -p $(COVERDIR)/tests $(COVERDIR)/processes
-	GOCOVERDIR=$(COVERDIR)/processes $(GO) test -count 1 -parallel 6 -timeout 60m -cover -covermode atomic -coverpkg ./cmd/...,./pkg/... \
+	PROCESSES_COVERDIR=$(COVERDIR)/processes $(GO) test -count 1 -parallel 6 -timeout 60m -cover -covermode atomic -coverpkg ./cmd/...,./pkg/... \
 		$(COVER) -args -test.gocoverdir=$(COVERDIR)/tests
 	$(GO) tool covdata textfmt -i $(COVERDIR)/tests,$(COVERDIR)/processes -o $(COVERDIR)/profile
 	@$(GO) run ./hack/coverage -uncovered '$(UNCOVERED)' $(COVERDIR)/profile

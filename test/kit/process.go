@@ -33,8 +33,11 @@ var Binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(root, "bin", "test", "resource-manager")
 	own := fmt.Sprintf("%s-%d", path, os.Getpid())
 	arguments := []string{"build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", own}
-	if measured() {
+	if directory := measured(); directory != "" {
 		arguments = append(arguments, "-cover", "-covermode=atomic", "-coverpkg=./cmd/...,./pkg/...")
+		if err := os.Setenv("GOCOVERDIR", directory); err != nil { // go test has set it to one that it deletes
+			return "", err
+		}
 	}
 	output, err := exec.Command("go", append(arguments, "./cmd/resource-manager")...).CombinedOutput() //nolint:gosec // of a test
 	if err != nil {
@@ -43,8 +46,9 @@ var Binary = sync.OnceValues(func() (string, error) {
 	return path, os.Rename(own, path)
 })
 
-// measured tells whether processes are to tell which statements they ran, as make coverage asks for. They do so when they end by themselves.
-func measured() bool { return os.Getenv("GOCOVERDIR") != "" }
+// measured returns the directory in which processes are to tell which statements they ran, as make coverage asks for; empty if they are not
+// to. They do so when they end by themselves.
+func measured() string { return os.Getenv("PROCESSES_COVERDIR") }
 
 // Process is a running resource-manager.
 type Process struct {
@@ -71,7 +75,7 @@ func Command(tb testing.TB, config string) (*exec.Cmd, *Output) {
 	log := &Output{}
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if measured() {
+	if measured() != "" {
 		command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 		command.WaitDelay = stopPatience
 	}
