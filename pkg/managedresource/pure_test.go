@@ -1,0 +1,201 @@
+package managedresource
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/live"
+)
+
+func TestKeysAreLeftOutOnceTooMuchWasWasted(t *testing.T) {
+	data := map[string]string{}
+	for i := range 5 {
+		data[fmt.Sprintf("%d.br", i)] = compress(t, make([]byte, 2000))
+	}
+	_, problems := decodeSecret(secretWith(data), Limits{Bytes: 1000, Documents: 10, Depth: 10, Values: 1000})
+	if len(problems) != 5 || !strings.Contains(problems[4].err.Error(), "too much of this secret could not be read") {
+		t.Errorf("problems: %v", textsOf(problems))
+	}
+}
+
+func TestItemsOfAListCount(t *testing.T) {
+	item := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`
+	list := `{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat(item+",", 200) + item + `]}`
+	documents, problems := decodeText(list)
+	if len(documents) != testLimits().Documents-1 || len(problems) != 1 {
+		t.Errorf("%d objects, problems: %v", len(documents), textsOf(problems))
+	}
+}
+
+func TestWhatFollowsADocument(t *testing.T) {
+	_, problems := decodeText("{a: b}\n{c: d}\n")
+	if len(problems) != 1 {
+		t.Errorf("problems: %v", textsOf(problems))
+	}
+}
+
+func TestGuardPrune(t *testing.T) {
+	const checksum = "0123456789abcdef"
+	for name, test := range map[string]struct {
+		guard            *resourcesv1alpha1.PruneGuard
+		wanted, unwanted int
+		confirmed        string
+		says             string
+	}{
+		"no guard":            {nil, 0, 9, "", ""},
+		"nothing to prune":    {&resourcesv1alpha1.PruneGuard{}, 0, 0, "", ""},
+		"nothing is left":     {&resourcesv1alpha1.PruneGuard{}, 0, 9, "", "hold no object any more"},
+		"some are left":       {&resourcesv1alpha1.PruneGuard{}, 1, 9, "", ""},
+		"too many":            {&resourcesv1alpha1.PruneGuard{MaxPercent: ptr.To[int32](50)}, 4, 6, "", "more than 50 %"},
+		"just enough":         {&resourcesv1alpha1.PruneGuard{MaxPercent: ptr.To[int32](50)}, 5, 5, "", ""},
+		"confirmed":           {&resourcesv1alpha1.PruneGuard{}, 0, 9, "0123456789ab", ""},
+		"another one was":     {&resourcesv1alpha1.PruneGuard{}, 0, 9, "0123456789ac", "confirm-prune=0123456789ab"},
+		"none may ever":       {&resourcesv1alpha1.PruneGuard{MaxPercent: ptr.To[int32](0)}, 99, 1, "", "more than 0 %"},
+		"a part is confirmed": {&resourcesv1alpha1.PruneGuard{}, 0, 9, "0123", "hold no object"},
+	} {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		mr.Spec.Prune = test.guard
+		mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationConfirmPrune: test.confirmed}
+		err := guardPrune(mr, test.wanted, test.unwanted, checksum)
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, want %q", name, err, test.says)
+		}
+	}
+}
+
+func TestWaitForDeletion(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for grace, want := range map[string]struct {
+		due      time.Time
+		finalize bool
+		says     string
+	}{
+		"": {}, "1h": {due: now.Add(59 * time.Minute)}, "30s": {finalize: true, says: "removed after 30s"}, "0s": {},
+		"-1h": {says: "no positive duration"}, "soon": {says: "no positive duration"},
+	} {
+		got := waitForDeletion(live.Observation{Deleting: now.Add(-time.Minute), FinalizeAfter: grace}, now)
+		if got.action != actionWait || !got.due.Equal(want.due) || got.finalize != want.finalize || !strings.Contains(got.reason, want.says) {
+			t.Errorf("%q: %+v", grace, got)
+		}
+	}
+}
+
+func TestReplaceOf(t *testing.T) {
+	for policy, valid := range map[string]bool{"": true, "Background": true, "Foreground": true, "Orphan": true, "background": false, "x": false} {
+		manifest := manifestOf(configMapKind, "a", "x")
+		manifest.Annotations = map[string]string{resourcesv1alpha1.AnnotationDeletionPropagationOnInvalidUpdate: policy}
+		replace, err := replaceOf(&manifest)
+		if (err == nil) != valid || !replace.Immutable || replace.Allowed || valid && policy != "" && string(*replace.Propagation) != policy {
+			t.Errorf("%q: %+v, %v", policy, replace, err)
+		}
+	}
+}
+
+func TestOutcomeOf(t *testing.T) {
+	for want, change := range map[string]change{
+		"conflict": {action: actionConflict, err: errTimeout}, "failed": {action: actionApply, err: errTimeout}, "created": {action: actionCreate},
+		"unchanged": {action: actionApply, unchanged: true}, "updated": {action: actionApply}, "pruned": {action: actionForget},
+		"released": {action: actionRelease}, "waiting": {action: actionWait}, "skipped": {action: actionSkip},
+	} {
+		if got := outcomeOf(change); got != want {
+			t.Errorf("%+v is %s, want %s", change, got, want)
+		}
+	}
+}
+
+func TestInventoryThatIsTooLarge(t *testing.T) {
+	status := func(count int, annotation string) resourcesv1alpha1.ManagedResourceStatus {
+		var result resourcesv1alpha1.ManagedResourceStatus
+		for i := range count {
+			manifest := manifestOf(configMapKind, "a", fmt.Sprint("object-", i))
+			manifest.Annotations = map[string]string{"a": annotation}
+			result.Resources = append(result.Resources, entryOf(manifest, ""))
+		}
+		return result
+	}
+	large := status(1000, strings.Repeat("x", 2000))
+	got, err := fit(large)
+	if err != nil || len(got.Resources) != 1000 || got.Resources[0].Annotations != nil || large.Resources[0].Annotations == nil {
+		t.Errorf("%v; it goes without annotations: %t", err, got.Resources[0].Annotations == nil)
+	}
+	if _, err := fit(status(20_000, "x")); err == nil || !strings.Contains(err.Error(), "inventory of 20000 objects takes") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestKubectlsAnnotationIsNotRecorded: its value is the whole object.
+func TestKubectlsAnnotationIsNotRecorded(t *testing.T) {
+	const key = "kubectl.kubernetes.io/last-applied-configuration"
+	manifest := manifestOf(secretKind, "a", "x")
+	manifest.Annotations = map[string]string{key: "hunter2", "a": "b"}
+	recorded := entryOf(manifest, "sent.owned")
+	if value, found := recorded.Annotations[key]; !found || value != "" || recorded.Annotations["a"] != "b" || manifest.Annotations[key] != "hunter2" {
+		t.Errorf("recorded is %v of %v", recorded.Annotations, manifest.Annotations)
+	}
+	recorded.Annotations[key] = "hunter2" // by a former version
+	for _, entry := range inventoryOf([]resourcesv1alpha1.ObjectReference{recorded}, nil) {
+		if entry.Annotations[key] != "" {
+			t.Errorf("read is %v", entry.Annotations)
+		}
+	}
+}
+
+func TestDependencies(t *testing.T) {
+	name := func(text string) types.NamespacedName { return types.NamespacedName{Namespace: "garden", Name: text} }
+	world := map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{}
+	add := func(text string, ready bool, on ...string) *resourcesv1alpha1.ManagedResource {
+		mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: text, Generation: 1}}
+		for _, other := range on {
+			mr.Spec.DependsOn = append(mr.Spec.DependsOn, resourcesv1alpha1.Dependency{Name: other})
+		}
+		if ready {
+			mr.Status.ObservedGeneration = 1
+			for _, condition := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy} {
+				mr.Status.Conditions = append(mr.Status.Conditions, resourcesv1alpha1.Condition{Type: condition, Status: resourcesv1alpha1.ConditionTrue})
+			}
+		}
+		world[name(text)] = mr
+		return mr
+	}
+	get := func(name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) { return world[name], nil }
+	add("ready", true)
+	add("waiting", false)
+	add("first", true, "second", "ready")
+	add("second", true, "gone", "first")
+	for name, test := range map[string]struct {
+		mr   *resourcesv1alpha1.ManagedResource
+		want []string
+	}{
+		"none":        {add("free", false), nil},
+		"ready":       {add("on-ready", false, "ready"), nil},
+		"not ready":   {add("on-waiting", false, "waiting", "ready"), []string{"ManagedResource garden/waiting"}},
+		"none there":  {add("on-gone", false, "gone"), []string{"garden/gone does not exist"}},
+		"a cycle":     {world[name("first")], []string{"garden/second → garden/first"}},
+		"itself":      {add("self", false, "self"), []string{"garden/self"}},
+		"on a cycle":  {add("outside", false, "first"), nil},
+		"two at once": {add("on-two", false, "gone", "waiting"), []string{"garden/gone", "garden/waiting"}},
+	} {
+		got, err := checkDependencies(test.mr, get)
+		if err != nil || (got == nil) != (test.want == nil) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		if got != nil {
+			expectContains(t, got.message, test.want...)
+		}
+	}
+	_, err := checkDependencies(world[name("first")], func(types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) { return nil, errTimeout })
+	if err == nil {
+		t.Error("a ManagedResource that cannot be read is passed over")
+	}
+	if names := dependenciesOf(world[name("first")]); !slices.Equal(names, []types.NamespacedName{name("second"), name("ready")}) {
+		t.Errorf("it depends on %v", names)
+	}
+}
