@@ -1,0 +1,91 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestPanicOfOneObject: it ends the call, after all others were tried, and leaves no slot taken.
+func TestPanicOfOneObject(t *testing.T) {
+	engine := &Engine{slots: make(chan struct{}, 2)}
+	var tried atomic.Int32
+	func() {
+		defer func() {
+			if cause := recover(); cause != "of object 1" {
+				t.Errorf("the caller gets %v", cause)
+			}
+		}()
+		engine.forEach(5, func(i int) {
+			tried.Add(1)
+			if i == 1 {
+				panic("of object 1")
+			}
+		})
+	}()
+	if tried.Load() != 5 || len(engine.slots) != 0 {
+		t.Errorf("%d were tried, and %d slots are taken", tried.Load(), len(engine.slots))
+	}
+}
+
+// TestDecisiveErrors: of several errors, one decides whether trying again is pointless.
+func TestDecisiveErrors(t *testing.T) {
+	passing, lasting := errors.New("it passes"), statusError(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "it lasts")
+	for _, test := range []struct {
+		decisive error
+		want     bool
+	}{{passing, false}, {lasting, true}} {
+		err := fmt.Errorf("x: %w", &decidedError{fmt.Errorf("%w, %w", passing, lasting), test.decisive})
+		if Terminal(err) != test.want || !errors.Is(err, passing) || !apierrors.IsInvalid(err) {
+			t.Errorf("Terminal of %v is %t", err, Terminal(err))
+		}
+	}
+}
+
+func TestImmutable(t *testing.T) {
+	frozen := metav1.StatusCause{Type: metav1.CauseTypeForbidden, Field: "data", Message: "Forbidden: field is immutable when `immutable` is set"}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"immutable":     {invalidFields(frozen), true},
+		"among others":  {invalidFields(metav1.StatusCause{Field: "x"}, frozen), true},
+		"another field": {invalidFields(metav1.StatusCause{Type: metav1.CauseTypeForbidden, Field: "spec", Message: "field is immutable"}), false},
+		"no causes":     {statusError(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, frozen.Message), false},
+		"no answer":     {errors.New(frozen.Message), false},
+	} {
+		if got := (Replace{Immutable: true}).due(test.err); got != test.want {
+			t.Errorf("%s: a replacement is due: %t", name, got)
+		}
+		if !(Replace{Allowed: true}).due(test.err) || (Replace{}).due(test.err) {
+			t.Errorf("%s: what is allowed is not due, or the other way round", name)
+		}
+	}
+}
+
+// TestChangedObjects: which answers say that an object is not the one that was expected.
+func TestChangedObjects(t *testing.T) {
+	uid := metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "metadata.uid"}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a conflict":        {statusError(http.StatusConflict, metav1.StatusReasonConflict, ""), true},
+		"it exists":         {statusError(http.StatusConflict, metav1.StatusReasonAlreadyExists, ""), true},
+		"another UID":       {invalidFields(uid), true},
+		"another field":     {invalidFields(metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec"}), false},
+		"it is not allowed": {statusError(http.StatusForbidden, metav1.StatusReasonForbidden, ""), false},
+		"nothing":           {nil, false},
+	} {
+		got := changed(test.err)
+		if errors.Is(got, ErrChanged) != test.want || test.err != nil && !strings.Contains(got.Error(), test.err.Error()) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
