@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/trellis-k8s/trellis/pkg/directive"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
@@ -135,5 +136,26 @@ func TestOwnedDigestIsTheSameOfUnstructuredObjects(t *testing.T) {
 	a, b := Observe(typed, fieldowner.Policy{}), Observe(metadata, fieldowner.Policy{})
 	if a.OwnedDigest == "" || a.OwnedDigest != b.OwnedDigest || a.Owned != b.Owned {
 		t.Errorf("from metadata %q, from the whole object %q", a.OwnedDigest, b.OwnedDigest)
+	}
+}
+
+// TestAgreesAboutFieldsOfOthers: what predecessors and people own matters to a decision.
+func TestAgreesAboutFieldsOfOthers(t *testing.T) {
+	none, one := Observation{}, Observation{Displaceable: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "a"))}
+	same, other := Observation{Displaceable: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "a"))}, Observation{Displaceable: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "b"))}
+	if !one.Agrees(&same) || one.Agrees(&other) || one.Agrees(&none) || none.Agrees(&one) {
+		t.Error("observations agree or differ for another reason")
+	}
+}
+
+// TestPreserved: an object that asks for it keeps its requests and limits.
+func TestPreserved(t *testing.T) {
+	meta := &metav1.PartialObjectMetadata{}
+	if got := Preserved(meta); got != nil {
+		t.Errorf("preserved are %v", got)
+	}
+	meta.Annotations = map[string]string{"resources.gardener.cloud/preserve-resources": "true"}
+	if got := Preserved(meta); len(got) == 0 {
+		t.Error("nothing is preserved")
 	}
 }
