@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,30 @@ func TestServiceAccountLimitsWhatIsApplied(t *testing.T) {
 	wantContains(t, applied(mr).Message, "v1/Secret/"+f.namespace+"/secret", "forbidden", "system:serviceaccount:"+f.namespace+":robot")
 
 	f.secret("set", "objects.yaml", f.configMap("one", "2"))
-	f.reconcileOK("set")
-	f.delete(mr)
+	mr = f.reconcileOK("set")
+	f.change(mr, func() { mr.Spec.ServiceAccountName = f.namespace + "/robot" })
+	f.secret("set", "objects.yaml", f.configMap("one", "3"))
+	mr = f.reconcileOK("set")
+	f.wantConfigMap("one", "3")
+
+	// Without the ServiceAccount, nothing is deleted in the name of the resource-manager.
+	must(t, f.client.Delete(f.ctx, &corev1.ServiceAccount{ObjectMeta: meta}))
+	must(t, f.client.Delete(f.ctx, mr))
+	mr, _, _ = f.reconcile("set")
+	wantContains(t, applied(mr).Message, "spec.serviceAccountName", "not found")
+	f.wantConfigMap("one", "3")
+	must(t, f.client.Create(f.ctx, &corev1.ServiceAccount{ObjectMeta: meta}))
+	f.reconcileUntil("set", "the ManagedResource is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
 	f.wantNoConfigMap("one")
+}
+
+// TestIgnoredObjectAtRest: an object that asks to be ignored is looked at when all else rests, and created again if it is gone.
+func TestIgnoredObjectAtRest(t *testing.T) {
+	f := newFixture(t)
+	f.manage("set", strings.Replace(f.configMap("one", "1"), "metadata:\n", "metadata:\n  annotations: {resources.gardener.cloud/ignore: \"true\"}\n", 1))
+	f.reconcileOK("set")
+	f.reconcileOK("set")
+	must(t, f.client.Delete(f.ctx, f.wantConfigMap("one", "1")))
+	f.reconcileOK("set")
+	f.wantConfigMap("one", "1")
 }
