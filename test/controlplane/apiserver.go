@@ -66,7 +66,11 @@ func (cp *ControlPlane) configureEtcd(environment *envtest.Environment) (*os.Fil
 	if err != nil {
 		return nil, err
 	}
-	environment.ControlPlane.Etcd = &envtest.Etcd{Path: path, DataDir: dataDir, Out: log, Err: log}
+	etcd := &envtest.Etcd{Path: path, DataDir: dataDir, Out: log, Err: log}
+	for name, values := range cp.options.EtcdArgs {
+		etcd.Configure().Set(name, slices.Clone(values)...)
+	}
+	environment.ControlPlane.Etcd = etcd
 	return log, nil
 }
 

@@ -39,6 +39,8 @@ type Options struct {
 	Dir string
 	// APIServerArgs are further flags of kube-apiserver, without dashes. They replace default values; nil leaves a flag out.
 	APIServerArgs map[string][]string
+	// EtcdArgs are further flags of etcd, like APIServerArgs.
+	EtcdArgs map[string][]string
 	// ControllerManagerArgs are further arguments of kube-controller-manager, with dashes. They come last, and so
 	// replace the ones before.
 	ControllerManagerArgs []string
