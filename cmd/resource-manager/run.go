@@ -58,7 +58,11 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 	if err != nil {
 		return fmt.Errorf("target cluster: %w", err)
 	}
-	mgr, err := newManager(config, sourceConfig, log)
+	election, err := newElection(config, sourceConfig, targetConfig)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(config, sourceConfig, election, log)
 	if err != nil {
 		return err
 	}
@@ -67,17 +71,17 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 	}
 	log.Info("Starting resource-manager", "version", version,
 		"source", sourceConfig.Host, "target", targetConfig.Host, "class", *config.Controllers.ResourceClass)
-	return mgr.Start(ctx)
+	return election.start(ctx, mgr)
 }
 
 // newManager returns the manager of the source cluster, with its health checks.
-func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfig *rest.Config, log logr.Logger,
+func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfig *rest.Config, election *election, log logr.Logger,
 ) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(resourcesv1alpha1.AddToScheme(scheme))
 
-	election := config.LeaderElection
+	timing := config.LeaderElection
 	mgr, err := manager.New(sourceConfig, manager.Options{
 		Scheme: scheme,
 		Logger: log,
@@ -85,18 +89,16 @@ func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfi
 		Controller: ctrlconfig.Controller{
 			CacheSyncTimeout: config.Controllers.CacheSyncTimeout.Duration,
 		},
-		LeaderElection:                ptr.Deref(election.LeaderElect, false),
-		LeaderElectionID:              election.ResourceName,
-		LeaderElectionNamespace:       election.ResourceNamespace,
-		LeaderElectionResourceLock:    election.ResourceLock,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &election.LeaseDuration.Duration,
-		RenewDeadline:                 &election.RenewDeadline.Duration,
-		RetryPeriod:                   &election.RetryPeriod.Duration,
-		HealthProbeBindAddress:        address(config.Server.HealthProbes),
-		Metrics:                       metricsserver.Options{BindAddress: address(config.Server.Metrics)},
-		PprofBindAddress:              "0",
-		GracefulShutdownTimeout:       ptr.To(gracefulShutdown),
+		LeaderElection:                      election != nil,
+		LeaderElectionResourceLockInterface: election.resourceLock(),
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       &timing.LeaseDuration.Duration,
+		RenewDeadline:                       &timing.RenewDeadline.Duration,
+		RetryPeriod:                         &timing.RetryPeriod.Duration,
+		HealthProbeBindAddress:              address(config.Server.HealthProbes),
+		Metrics:                             metricsserver.Options{BindAddress: address(config.Server.Metrics)},
+		PprofBindAddress:                    "0",
+		GracefulShutdownTimeout:             ptr.To(gracefulShutdown),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to the source cluster: %w", err)

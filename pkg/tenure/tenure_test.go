@@ -1,0 +1,204 @@
+package tenure
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+const duration = 10 * time.Second
+
+// lease is a lock in memory.
+type lease struct {
+	resourcelock.Interface
+	record resourcelock.LeaderElectionRecord
+	// err is the answer to the next write.
+	err error
+	// during is called while a write is carried out.
+	during func()
+}
+
+func (l *lease) Identity() string { return "me" }
+
+func (l *lease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record := l.record
+	return &record, nil, nil
+}
+
+func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.Update(ctx, record)
+}
+
+func (l *lease) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.during != nil {
+		l.during()
+	}
+	if l.err == nil {
+		l.record = record
+	}
+	return l.err
+}
+
+func held(by string) resourcelock.LeaderElectionRecord {
+	return resourcelock.LeaderElectionRecord{HolderIdentity: by}
+}
+
+func newTenure() (*Tenure, *clocktesting.FakePassiveClock, *lease, resourcelock.Interface) {
+	clk := clocktesting.NewFakePassiveClock(time.Now())
+	t := New(duration, clk)
+	l := &lease{}
+	return t, clk, l, t.Lock(l)
+}
+
+func TestTenure(t *testing.T) {
+	ctx := t.Context()
+	for name, test := range map[string]struct {
+		do func(clk *clocktesting.FakePassiveClock, l *lease, lock resourcelock.Interface)
+		// over is what Check says, closed whether the process has to end.
+		over, closed bool
+	}{
+		"nobody leads yet": {func(*clocktesting.FakePassiveClock, *lease, resourcelock.Interface) {}, false, false},
+		"somebody else leads": {func(_ *clocktesting.FakePassiveClock, l *lease, lock resourcelock.Interface) {
+			l.record = held("other")
+			_, _, _ = lock.Get(ctx)
+		}, false, false},
+		"acquired by an update": {func(_ *clocktesting.FakePassiveClock, _ *lease, lock resourcelock.Interface) {
+			_ = lock.Update(ctx, held("me"))
+			_, _, _ = lock.Get(ctx)
+		}, false, false},
+		"acquired by a creation": {func(_ *clocktesting.FakePassiveClock, _ *lease, lock resourcelock.Interface) {
+			_ = lock.Create(ctx, held("me"))
+		}, false, false},
+		"just good": {func(clk *clocktesting.FakePassiveClock, _ *lease, lock resourcelock.Interface) {
+			_ = lock.Update(ctx, held("me"))
+			clk.SetTime(clk.Now().Add(duration - 1))
+		}, false, false},
+		"not renewed": {func(clk *clocktesting.FakePassiveClock, _ *lease, lock resourcelock.Interface) {
+			_ = lock.Update(ctx, held("me"))
+			clk.SetTime(clk.Now().Add(duration))
+		}, true, false},
+		"renewed late": {func(clk *clocktesting.FakePassiveClock, _ *lease, lock resourcelock.Interface) {
+			_ = lock.Update(ctx, held("me"))
+			clk.SetTime(clk.Now().Add(2 * duration))
+			_ = lock.Update(ctx, held("me"))
+		}, false, false},
+		"could not be renewed": {func(clk *clocktesting.FakePassiveClock, l *lease, lock resourcelock.Interface) {
+			_ = lock.Update(ctx, held("me"))
+			clk.SetTime(clk.Now().Add(duration))
+			l.err = errors.New("no answer")
+			_ = lock.Update(ctx, held("me"))
+		}, true, false},
+		"the renewal took long": {func(clk *clocktesting.FakePassiveClock, l *lease, lock resourcelock.Interface) {
+			l.during = func() { clk.SetTime(clk.Now().Add(duration)) }
+			_ = lock.Update(ctx, held("me"))
+		}, true, false},
+		"in other hands": {func(_ *clocktesting.FakePassiveClock, l *lease, lock resourcelock.Interface) {
+			_ = lock.Update(ctx, held("me"))
+			l.record = held("other")
+			_, _, _ = lock.Get(ctx)
+		}, true, true},
+		"released": {func(_ *clocktesting.FakePassiveClock, _ *lease, lock resourcelock.Interface) {
+			_ = lock.Update(ctx, held("me"))
+			_ = lock.Update(ctx, held(""))
+		}, true, true},
+		"the clock was set forward": {func(clk *clocktesting.FakePassiveClock, _ *lease, lock resourcelock.Interface) {
+			_ = lock.Update(ctx, held("me"))
+			clk.SetTime(clk.Now().Round(0).Add(time.Hour))
+		}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tenure, clk, l, lock := newTenure()
+			test.do(clk, l, lock)
+			if err := tenure.Check(); errors.Is(err, ErrOver) != test.over {
+				t.Errorf("Check says %v, want an error: %t", err, test.over)
+			}
+			select {
+			case <-tenure.Over():
+				if !test.closed {
+					t.Error("the process has to end")
+				}
+			default:
+				if test.closed {
+					t.Error("the process may go on")
+				}
+			}
+		})
+	}
+}
+
+// A lease that was seen in other hands is left alone: by then its record has their resourceVersion, so that an update, which
+// client-go would send to release it, would take it from them.
+func TestLeaseOfOthersIsLeftAlone(t *testing.T) {
+	_, _, l, lock := newTenure()
+	ctx := t.Context()
+	_ = lock.Update(ctx, held("me"))
+	l.record = held("other")
+	_, _, _ = lock.Get(ctx)
+	for _, holder := range []string{"", "me"} {
+		if err := lock.Update(ctx, held(holder)); !errors.Is(err, ErrOver) || l.record.HolderIdentity != "other" {
+			t.Errorf("an update to %q: %v, and it is held by %q", holder, err, l.record.HolderIdentity)
+		}
+	}
+}
+
+func TestGuard(t *testing.T) {
+	tenure, clk, _, lock := newTenure()
+	sent := map[string]int{}
+	transport := tenure.Guard(roundTripper(func(request *http.Request) (*http.Response, error) {
+		sent[request.Method]++
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	}))
+	methods := []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+	try := func() (refused int) {
+		for _, method := range methods {
+			body := &closable{Reader: strings.NewReader("{}")}
+			request, err := http.NewRequestWithContext(t.Context(), method, "https://example.org/", body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := transport.RoundTrip(request)
+			if err != nil {
+				if refused++; !errors.Is(err, ErrOver) || !body.closed {
+					t.Errorf("%s: error %v, body closed: %t", method, err, body.closed)
+				}
+				continue
+			}
+			_ = response.Body.Close()
+		}
+		return refused
+	}
+	if refused := try(); refused != 0 {
+		t.Errorf("%d requests are refused before the process leads", refused)
+	}
+	if err := lock.Update(t.Context(), held("me")); err != nil {
+		t.Fatal(err)
+	}
+	if refused := try(); refused != 0 {
+		t.Errorf("%d requests are refused while the process leads", refused)
+	}
+	clk.SetTime(clk.Now().Add(time.Minute))
+	if refused := try(); refused != len(methods)-1 || sent[http.MethodGet] != 3 {
+		t.Errorf("%d requests are refused, want all that write; sent: %v", refused, sent)
+	}
+}
+
+type closable struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closable) Close() error {
+	c.closed = true
+	return nil
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
