@@ -201,6 +201,7 @@ func addManagedResource(ctx context.Context, mgr manager.Manager, config *config
 		Clock:       clock.RealClock{},
 		Options: managedresource.Options{
 			Class:           *config.Controllers.ResourceClass,
+			Namespaces:      config.SourceClientConnection.Namespaces,
 			ClusterID:       identity,
 			ManagedBy:       *settings.ManagedByLabelValue,
 			SyncPeriod:      settings.SyncPeriod.Duration,

@@ -260,6 +260,10 @@ func (p *pass) delete(ctx context.Context, changes []change) (outdated []*change
 	var due []*change
 	for i := range changes {
 		if changes[i].action == actionDelete {
+			if err := p.confirm(ctx); err != nil {
+				changes[i].action, changes[i].err = actionFail, err
+				continue
+			}
 			deletions = append(deletions, apply.Deletion{
 				Ref:             changes[i].Ref,
 				UID:             changes[i].observation.UID,

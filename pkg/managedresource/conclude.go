@@ -32,6 +32,9 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return reconcile.Result{}, err // shutting down: what failed because of that is no failure to report
 	}
+	if p.confirmed != nil && errors.Is(*p.confirmed, errOutdated) {
+		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // with what asks for something else by then
+	}
 	p.explainPending(ctx)
 	tally := tallyOf(p.problems, p.changes)
 	tally.guarded = p.guarded

@@ -3,7 +3,6 @@ package managedresource
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +47,8 @@ type pass struct {
 	// guarded says why objects that left the manifests are kept.
 	guarded error
 	changes []change
+	// confirmed is what became of the look at the source cluster before the first deletion; nil before it.
+	confirmed *error
 }
 
 func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
@@ -315,27 +316,4 @@ func (p *pass) stands(ctx context.Context, owner resourcesv1alpha1.Origin, key o
 	}
 	_, holds := inventoryOf(other.Status.Resources, p.scopes)[key]
 	return holds
-}
-
-// seedClaims lets every ManagedResource claim what its inventory holds, before the first one is reconciled.
-func (r *Reconciler) seedClaims(ctx context.Context) error {
-	r.seeding.Lock()
-	defer r.seeding.Unlock()
-	if r.seeded {
-		return nil
-	}
-	list := &resourcesv1alpha1.ManagedResourceList{}
-	if err := r.Source.List(ctx, list); err != nil {
-		return fmt.Errorf("list ManagedResources: %w", err)
-	}
-	for i := range list.Items {
-		mr := &list.Items[i]
-		if resourcesv1alpha1.HasClass(mr, r.Options.Class) || slices.Contains(mr.Finalizers, resourcesv1alpha1.FinalizerOf(r.Options.Class)) {
-			p := r.newPass(mr)
-			p.resolveScopes()
-			p.claim()
-		}
-	}
-	r.seeded = true
-	return nil
 }

@@ -5,7 +5,6 @@ package managedresource
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,6 +42,8 @@ const (
 type Options struct {
 	// Class selects the ManagedResources: resourcesv1alpha1.DefaultClass, resourcesv1alpha1.AllClasses or another one.
 	Class string
+	// Namespaces are those of the source cluster in which the ManagedResources are; empty for all.
+	Namespaces []string
 	// ClusterID is the identity of the source cluster in the origin annotation. It may be empty.
 	ClusterID string
 	// ManagedBy is the value of the managed-by label on every object.
@@ -88,16 +89,15 @@ type Reconciler struct {
 	contests   *contests
 	// wake has a ManagedResource reconciled at once; it holds nil if nobody listens.
 	wake *atomic.Pointer[func(types.NamespacedName)]
-	// seeding guards seeded, which is set once claims holds the inventories found at the start.
-	seeding *sync.Mutex
-	seeded  bool
+	// start is what has to be known before the first reconcile.
+	start *start
 }
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
 	r.claims, r.departures, r.superseded = newClaims(), newDepartures(), newSuperseded()
 	r.tolerated, r.warnings, r.contests = newTolerated(), newRecentWarnings(), newContests()
-	r.seeding, r.wake = &sync.Mutex{}, &atomic.Pointer[func(types.NamespacedName)]{}
+	r.start, r.wake = &start{}, &atomic.Pointer[func(types.NamespacedName)]{}
 	return &r
 }
 
@@ -116,8 +116,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if r.superseded.has(request.NamespacedName, mr.ResourceVersion) {
 		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the cache does not show our own last write yet
 	}
-	if err := r.seedClaims(ctx); err != nil {
+	if begun, err := r.begin(ctx); err != nil {
 		return reconcile.Result{}, err
+	} else if !begun {
+		return reconcile.Result{RequeueAfter: outdatedInterval}, nil
 	}
 	started := r.Clock.Now()
 	result, err := r.fulfil(ctx, mr)

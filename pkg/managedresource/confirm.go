@@ -1,0 +1,77 @@
+package managedresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// unconfirmed is how long a ManagedResource that is being deleted is taken to be there still without a look. Nobody recreates
+// one under its name before somebody has removed its finalizer by hand, which takes longer.
+const unconfirmed = 5 * time.Second
+
+// errOutdated says that what a deletion rests on has changed since it was read.
+var errOutdated = errors.New("what asks for it has changed meanwhile")
+
+// confirm makes sure, before something is deleted, that what the decision rests on is still so: caches may be behind, and a pass
+// over many objects takes long. It looks past the caches, once in a pass. The error is errOutdated if something has changed, and
+// another one if that could not be found out.
+func (p *pass) confirm(ctx context.Context) error {
+	if p.confirmed == nil {
+		err := p.compareWithSource(ctx)
+		p.confirmed = &err
+	}
+	return *p.confirmed
+}
+
+func (p *pass) compareWithSource(ctx context.Context) error {
+	if p.mr.DeletionTimestamp != nil {
+		since := p.departures.note(p.self.Owner, p.recorded, p.Clock.Now())
+		if !slices.ContainsFunc(slices.Collect(maps.Values(since)), func(t time.Time) bool { return p.Clock.Since(t) > unconfirmed }) {
+			return nil
+		}
+	}
+	fresh := metadataOf(p.mr)
+	if err := p.readFresh(ctx, fresh); err != nil {
+		return err
+	}
+	if fresh.UID != p.mr.UID || fresh.Generation != p.mr.Generation || fresh.DeletionTimestamp.IsZero() != p.mr.DeletionTimestamp.IsZero() ||
+		steeringChanged(p.mr.Annotations, fresh.Annotations) {
+		return errOutdated
+	}
+	if p.duty != dutyApply {
+		return nil
+	}
+	for i, reference := range p.mr.Spec.SecretRefs {
+		secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: p.mr.Namespace, Name: reference.Name}}
+		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		if err := p.readFresh(ctx, secret); err != nil {
+			return err
+		}
+		if secretVersion(secret) != p.secrets[i] {
+			return errOutdated
+		}
+	}
+	return nil
+}
+
+// readFresh reads the metadata of an object from the API server of the source cluster.
+func (p *pass) readFresh(ctx context.Context, meta *metav1.PartialObjectMetadata) error {
+	name := types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}
+	err := p.Direct.Get(ctx, name, meta)
+	if apierrors.IsNotFound(err) {
+		return errOutdated
+	}
+	if err != nil {
+		return fmt.Errorf("look whether %s %s is as it was before something is deleted: %w", meta.Kind, name, err)
+	}
+	return nil
+}
