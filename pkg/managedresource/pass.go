@@ -2,6 +2,7 @@ package managedresource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -86,6 +87,23 @@ func (p *pass) readSecrets(ctx context.Context) {
 		p.secrets = append(p.secrets, secretVersion(secret))
 	}
 	p.checksum = checksum(secrets)
+	if emptied(secrets) && len(p.mr.Status.Resources) > 0 {
+		p.problems = append(p.problems, problem{reason: resourcesv1alpha1.ReasonCannotReadSecret, err: errEmptied})
+	}
+}
+
+// errEmptied keeps objects from being deleted because of Secrets that somebody has emptied, or has only begun to fill.
+var errEmptied = errors.New("the secrets hold no data at all, though there are objects: restore the manifests, or, if no object is " +
+	"wanted, put in a key with an empty value")
+
+// emptied tells whether there are Secrets, and none of them has a key.
+func emptied(secrets []*corev1.Secret) bool {
+	for _, secret := range secrets {
+		if len(secret.Data) > 0 {
+			return false
+		}
+	}
+	return len(secrets) > 0
 }
 
 // resolveScopes finds out which kinds live in namespaces. Kinds that are not served, or not at the moment, stay unknown.
