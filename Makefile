@@ -3,6 +3,7 @@
 GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 30s
+SOAK     ?= 2h
 
 # The race detector needs a C compiler, which a machine need not have.
 RACE := $(if $(shell command -v $$($(GO) env CC) 2>/dev/null),-race)
@@ -56,6 +57,14 @@ test-unit: ## Run the tests that need no control plane.
 .PHONY: faults
 faults: controlplane ## Let every request go wrong in every way, and check that nothing is lost (FAULTS names runs, see docs/faults.md).
 	$(GO) test -C test/faults -count 1 -parallel 8 -timeout 3h -run '$(or $(FAULTS),TestFaults)$$' -faults.full
+
+.PHONY: trouble
+trouble: controlplane ## Trouble that takes minutes: 10,000 objects, a full disk, expired tokens, little memory (TROUBLE names tests, see docs/trouble.md).
+	$(GO) test -C test/trouble -count 1 -timeout 2h -run '$(or $(TROUBLE),.)' -trouble.long
+
+.PHONY: soak
+soak: controlplane ## Random faults for SOAK (2h) at 3,000 objects; results in bin/soak.txt and bin/soak.json.
+	$(GO) test -C test/trouble -count 1 -timeout 0 -v -run 'TestSoak$$' -trouble.soak $(SOAK) -trouble.soak.out '$(CURDIR)/bin'
 
 .PHONY: bench
 bench: controlplane build bin/bench ## Measure the resource-manager (10 minutes; BENCHFLAGS, see docs/performance.md).

@@ -1,0 +1,41 @@
+package trouble
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// skewed is a clock that is wrong.
+type skewed struct {
+	clock.RealClock
+	by time.Duration
+}
+
+func (s skewed) Now() time.Time { return s.RealClock.Now().Add(s.by) }
+
+func (s skewed) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
+
+// TestClockSkew has the clock of the resource-manager differ from that of the API server by an hour.
+func TestClockSkew(t *testing.T) {
+	for name, by := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.startManager(func(s *settings) { s.clock = skewed{by: by} })
+			w.declare("set", configMap("one", "1"), service("two", 1), configMap("leaves", "1"))
+			w.declare("goes", configMap("goes", "1"))
+			w.eventuallyHolds("at first")
+			before := w.uid(service("two", 1))
+			w.declare("set", configMap("one", "2"), service("two", 2))
+			w.undeclare("goes")
+			w.patch(configMap("one", ""), `{"data":{"key":"by hand"}}`)
+			w.delete(configMap("one", ""))
+			w.eventuallyHolds("in the end")
+			if after := w.uid(service("two", 2)); after != before {
+				t.Errorf("the UID is %s, was %s", after, before)
+			}
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package trouble
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// restarts kills the API server of a resource-manager while users change everything by another one, and starts it again.
+func restarts(t *testing.T, server *controlplane.APIServer) {
+	w := newWorld(t)
+	w.startManager(func(s *settings) { s.source, s.target = server.Config(), server.Config() })
+	s := w.newStorm(4, 3, 10)
+	s.begin()
+	s.step()
+	kit.Must(t, server.Kill())
+	s.rage(20, 20*time.Millisecond)
+	kit.Must(t, server.Restart(t.Context()))
+	s.rage(5, 20*time.Millisecond)
+	s.calm()
+}
+
+// TestDiskFull fills the quota of etcd, so that it takes no more writes, and makes room again. What was declared before is there then,
+// and what was changed meanwhile is put back.
+func TestDiskFull(t *testing.T) {
+	takesLong(t) // a control plane of its own
+	t.Parallel()
+	cp, err := controlplane.Start(t.Context(), controlplane.Options{EtcdArgs: map[string][]string{"quota-backend-bytes": {fmt.Sprint(32 << 20)}}})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, cp.Stop()) })
+	w := newWorldOn(t, cp)
+	w.startManager()
+	w.declare("set", configMap("one", "1"), service("two", 1), configMap("deleted", "1"))
+	w.declare("goes", configMap("goes", "1"))
+	w.eventuallyHolds("at first")
+	before := w.uid(configMap("one", ""))
+
+	store := etcd{t, cp.EtcdURL()}
+	fillers := kit.NewNamespace(t, w.client, "fillers", nil)
+	for i := 0; store.alarms() == 0; i++ {
+		filler := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: fillers, Name: fmt.Sprint("filler-", i)},
+			Data:       map[string]string{"filler": strings.Repeat("x", 1<<20-1000)},
+		}
+		if err := w.client.Create(t.Context(), filler); err != nil {
+			t.Logf("filled by %d MiB: %v", i, err)
+		}
+	}
+	w.eventuallyRefused()
+	w.delete(configMap("deleted", "")) // etcd takes deletions only
+	for i := range 40 {
+		filler := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: fillers, Name: fmt.Sprint("filler-", i)}}
+		kit.Must(t, client.IgnoreNotFound(w.client.Delete(t.Context(), filler)))
+	}
+	store.compact()
+	kit.Must(t, store.call("/v3/maintenance/defragment", map[string]any{}, &struct{}{}))
+	kit.Must(t, store.call("/v3/maintenance/alarm", map[string]any{"action": "DEACTIVATE", "alarm": "NOSPACE"}, &struct{}{}))
+	w.undeclare("goes")
+	w.declare("set", configMap("one", "2"), service("two", 2), configMap("deleted", "1"))
+	w.eventuallyHolds("with room again")
+	if after := w.uid(configMap("one", "")); after != before {
+		t.Errorf("the UID is %s, was %s", after, before)
+	}
+}
+
+// eventuallyRefused waits until etcd takes no writes.
+func (w *world) eventuallyRefused() {
+	w.Helper()
+	kit.EventuallyTrue(w, "nothing can be written", func() bool {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "probe-"}}
+		return w.client.Create(w.Context(), probe) != nil
+	})
+}

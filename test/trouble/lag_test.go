@@ -1,0 +1,118 @@
+package trouble
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// TestLaggingAPIServer has a resource-manager read from an API server whose watches of etcd are behind, and write to another one.
+func TestLaggingAPIServer(t *testing.T) {
+	cp := shared.Get(t)
+	newClient(t, cp)
+	lagging := newLaggingEtcd(t, cp.EtcdURL())
+	behind, err := cp.StartAPIServer(t.Context(), "lagging", lagging.URL, nil)
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, behind.Kill()) })
+
+	t.Run("now and then", func(t *testing.T) { lagsNowAndThen(t, behind, lagging) })
+	t.Run("compacted", func(t *testing.T) { forgets(t, behind, lagging) })
+	t.Run("restarted", func(t *testing.T) { restarts(t, behind) })
+	t.Run("at the start", func(t *testing.T) { startsBehind(t, behind, lagging) })
+}
+
+// lagsNowAndThen has the API server fall behind again and again while users change everything.
+func lagsNowAndThen(t *testing.T, behind *controlplane.APIServer, lagging *laggingEtcd) {
+	w := newWorld(t)
+	p := newProxy(t, w.controlPlane.Config())
+	p.readFrom(behind.Config())
+	w.startManager(throughProxy(p, p))
+	s := w.newStorm(2, 3, 10)
+	s.begin()
+	for range 4 {
+		lagging.gate.close()
+		s.rage(12, 100*time.Millisecond)
+		lagging.gate.open()
+		s.rage(3, 100*time.Millisecond)
+	}
+	s.calm()
+}
+
+// forgets has etcd forget what the API server has not seen yet. The API server starts anew from what there is, and answers watches that
+// want to go on from before with 410 Gone.
+func forgets(t *testing.T, behind *controlplane.APIServer, lagging *laggingEtcd) {
+	w := newWorld(t)
+	p := newProxy(t, w.controlPlane.Config())
+	p.readFrom(behind.Config())
+	var gone atomic.Int64
+	p.disturb(func(*http.Request) stream {
+		return stream{sees: func(event []byte) {
+			if bytes.Contains(event, []byte("too old resource version")) {
+				gone.Add(1)
+			}
+		}}
+	})
+	w.startManager(throughProxy(p, p))
+	s := w.newStorm(3, 3, 10)
+	s.begin()
+	for range 3 {
+		lagging.gate.close()
+		s.rage(12, 20*time.Millisecond)
+		etcd{t, w.controlPlane.EtcdURL()}.compact()
+		lagging.cut()
+		lagging.gate.open()
+		s.rage(3, 20*time.Millisecond)
+	}
+	s.calm()
+	if gone.Load() == 0 {
+		t.Error("no watch was told that its version is gone")
+	}
+}
+
+// startsBehind starts a resource-manager whose API server is behind. What the one before it has done is neither undone nor lost.
+func startsBehind(t *testing.T, behind *controlplane.APIServer, lagging *laggingEtcd) {
+	w := newWorld(t)
+	first := w.startManager()
+	stays, leaves, comes := configMap("stays", "1"), configMap("leaves", "1"), configMap("comes", "1")
+	w.declare("set", stays, leaves)
+	w.eventuallyHolds("at first")
+	uid := w.uid(stays)
+
+	p := newProxy(t, w.controlPlane.Config())
+	p.readFrom(behind.Config())
+	p.breakWith(refuseStreamedLists) // older API servers do, and then lists may be as old as their caches
+	lagging.gate.close()
+	changed := configMap("stays", "2")
+	w.note("set", []string{changed, comes})
+	w.secret("second", changed, comes)
+	w.refer("set", "second")
+	w.eventuallyHolds("before the restart")
+	first()
+	version := w.live(changed).GetResourceVersion()
+	w.startManager(throughProxy(p, nil))
+	kit.Eventually(t, "the cache is filled, and compared with etcd", func() string { return atLeast(2, readsOf(p, "managedresources")) })
+	lagging.gate.open()
+	w.eventuallyHolds("in the end")
+	if obj := w.live(changed); string(obj.GetUID()) != uid || obj.GetResourceVersion() != version {
+		t.Errorf("what was up to date was written: %s %s, was %s %s", obj.GetUID(), obj.GetResourceVersion(), uid, version)
+	}
+}
+
+// refuseStreamedLists answers as an API server that knows nothing of lists that are streamed.
+func refuseStreamedLists(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("sendInitialEvents") == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Invalid","code":422}`)
+	})
+}

@@ -1,0 +1,151 @@
+package trouble
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// stream is what happens to the events of one watch.
+type stream struct {
+	// delay is how much later each event is passed on.
+	delay time.Duration
+	// times is how often each event is passed on; 0 is once.
+	times int
+	// most is after how many events the watch breaks; 0 is never. Then the last event is passed on in part.
+	most int
+	// gate holds events back while it is shut; nil for none.
+	gate *gate
+	// sees is told each event as it comes; nil for nobody.
+	sees func(event []byte)
+}
+
+// gate holds back who comes by while it is shut. The zero value is open.
+type gate struct {
+	mu   sync.Mutex
+	shut chan struct{}
+}
+
+// close shuts the gate.
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut == nil {
+		g.shut = make(chan struct{})
+	}
+}
+
+// open opens the gate.
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut != nil {
+		close(g.shut)
+		g.shut = nil
+	}
+}
+
+// wait waits until the gate is open, or the context ends.
+func (g *gate) wait(ctx context.Context) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	shut := g.shut
+	g.mu.Unlock()
+	if shut == nil {
+		return
+	}
+	select {
+	case <-shut:
+	case <-ctx.Done():
+	}
+}
+
+// splitter reads one event.
+type splitter func(*bufio.Reader) ([]byte, error)
+
+// splitterOf returns what takes the events of a watch apart.
+func splitterOf(header http.Header) splitter {
+	if strings.Contains(header.Get("Content-Type"), "protobuf") {
+		return splitFrames
+	}
+	return func(r *bufio.Reader) ([]byte, error) { return r.ReadBytes('\n') }
+}
+
+// splitFrames reads what is preceded by its length.
+func splitFrames(r *bufio.Reader) ([]byte, error) {
+	head, err := r.Peek(4)
+	if err != nil {
+		return nil, err
+	}
+	frame := make([]byte, 4+binary.BigEndian.Uint32(head))
+	_, err = io.ReadFull(r, frame)
+	return frame, err
+}
+
+// splitAnywhere reads what is there.
+func splitAnywhere(r *bufio.Reader) ([]byte, error) {
+	if _, err := r.Peek(1); err != nil {
+		return nil, err
+	}
+	piece := make([]byte, r.Buffered())
+	_, err := io.ReadFull(r, piece)
+	return piece, err
+}
+
+// pass returns what becomes of a body whose events pass through a stream, until the context ends.
+func pass(ctx context.Context, body io.ReadCloser, split splitter, s stream) io.ReadCloser {
+	type arrival struct {
+		event []byte
+		at    time.Time
+	}
+	arrivals := make(chan arrival, 100_000)
+	end := make(chan error, 1)
+	go func() {
+		defer close(arrivals)
+		for reader := bufio.NewReader(body); ; {
+			event, err := split(reader)
+			if err != nil {
+				end <- err
+				return
+			}
+			if s.sees != nil {
+				s.sees(event)
+			}
+			arrivals <- arrival{event, time.Now()}
+		}
+	}()
+	reader, writer := io.Pipe()
+	go func() {
+		count := 0
+		for arrival := range arrivals {
+			if wait := time.Until(arrival.at.Add(s.delay)); wait > 0 {
+				select {
+				case <-time.After(wait):
+				case <-ctx.Done():
+				}
+			}
+			s.gate.wait(ctx)
+			if count++; count == s.most {
+				_, _ = writer.Write(arrival.event[:len(arrival.event)/2])
+				_ = body.Close()
+				_ = writer.CloseWithError(io.ErrUnexpectedEOF)
+				return
+			}
+			for range max(s.times, 1) {
+				if _, err := writer.Write(arrival.event); err != nil {
+					_ = body.Close()
+					return
+				}
+			}
+		}
+		_ = writer.CloseWithError(<-end) // io.EOF at the end of the watch
+	}()
+	return &closing{reader, func() { _ = body.Close() }}
+}

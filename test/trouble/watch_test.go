@@ -1,0 +1,167 @@
+package trouble
+
+import (
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// TestWatchFaults has the watches of both clusters disturbed while users change everything. In the end all is as it is declared,
+// and what was always wanted was never deleted.
+func TestWatchFaults(t *testing.T) {
+	for name, disturb := range map[string]func(count int64) stream{
+		"delayed":    func(int64) stream { return stream{delay: 2 * time.Second} },
+		"duplicated": func(int64) stream { return stream{times: 2} },
+		"dropped":    func(count int64) stream { return stream{most: 5 + int(count%7)} },
+		"everything": func(count int64) stream {
+			return stream{delay: time.Duration(count%4) * 500 * time.Millisecond, times: int(count % 3), most: int(count%3) * 10}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			source, target := newProxy(t, w.controlPlane.Config()), newProxy(t, w.controlPlane.Config())
+			var count atomic.Int64
+			for _, p := range []*proxy{source, target} {
+				p.disturb(func(*http.Request) stream { return disturb(count.Add(1)) })
+			}
+			w.startManager(throughProxy(source, target))
+			s := w.newStorm(1, 3, 10)
+			s.begin()
+			s.rage(60, 50*time.Millisecond)
+			s.calm()
+			t.Logf("%v, %d watches", s.done, count.Load())
+		})
+	}
+}
+
+// TestDeletionIsNotDecidedByAStaleView has two objects leave the manifests, of which the second one is to be deleted when the first
+// one is gone, which somebody holds. Then the watch of ManagedResources shows nothing new any more. What somebody says about the
+// second object from then on only the API server knows.
+func TestDeletionIsNotDecidedByAStaleView(t *testing.T) {
+	leaves := configMap("leaves", "1")
+	in, out := []string{configMap("stays", "1"), leaves}, []string{configMap("stays", "1")}
+	for name, test := range map[string]struct{ say, mend func(w *world) }{
+		"it is put in again by another Secret": {
+			say: func(w *world) {
+				w.note("set", in)
+				w.secret("third", in...)
+				w.refer("set", "third")
+			},
+			mend: func(*world) {},
+		},
+		"the ManagedResource is to be ignored": {
+			say:  func(w *world) { kit.Must(w, w.change("set", ignore)) },
+			mend: func(w *world) { kit.Must(w, w.change("set", heed)); w.note("set", in); w.refer("set", "first") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			source := newProxy(t, w.controlPlane.Config())
+			shut, seen := &gate{}, &witness{}
+			source.disturb(onResource("managedresources", stream{gate: shut, sees: seen.sees}))
+			t.Cleanup(shut.open)
+			w.startManager(throughProxy(source, nil))
+			held := later(service("held", 1))
+			w.secret("first", in...)
+			w.declare("set", append(slices.Clone(in), held)...)
+			w.eventuallyHolds("at first")
+			before := w.uid(leaves)
+			w.patch(held, `{"metadata":{"finalizers":["example.org/held"]}}`)
+
+			w.secret("second", out...)
+			w.refer("set", "second")
+			kit.EventuallyTrue(t, "the first one is being deleted", func() bool { return w.live(held).GetDeletionTimestamp() != nil })
+			w.eventuallyApplied("set", progressing, resourcesv1alpha1.ReasonDeletionPending, "held")
+			seen.eventuallyHasSeen(w, "set")
+			shut.close()
+			test.say(w)
+			w.patch(held, `{"metadata":{"finalizers":null}}`)
+			source.Forget()
+			kit.Eventually(t, "it looks again and again", func() string { return atLeast(2, readsOf(source, "secrets/second")) })
+			if after := w.uid(leaves); after != before {
+				t.Errorf("what is wanted had the UID %s, and has %q", before, after)
+			}
+			test.mend(w)
+			shut.open()
+			w.eventuallyHolds("in the end")
+			if after := w.uid(leaves); after != before {
+				t.Errorf("what is wanted had the UID %s, and has %q", before, after)
+			}
+		})
+	}
+}
+
+// TestDeletionHeedsWhatWasWrittenMeanwhile puts an object into the Secret again while a pass is at work that has read it without.
+func TestDeletionHeedsWhatWasWrittenMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	target := newProxy(t, w.controlPlane.Config())
+	shut, waiting := &gate{}, &atomic.Int64{}
+	t.Cleanup(shut.open)
+	target.breakWith(parked("/configmaps/stays", shut, waiting))
+	w.startManager(throughProxy(nil, target), func(s *settings) { s.pruneDelay = 0 })
+	leaves := configMap("leaves", "1")
+	w.declare("set", configMap("stays", "1"), leaves)
+	w.eventuallyHolds("at first")
+	before, answered := w.uid(leaves), waiting.Load()
+	shut.close()
+	w.declare("set", configMap("stays", "2"))
+	kit.EventuallyTrue(t, "it is at work", func() bool { return waiting.Load() > answered })
+	w.declare("set", configMap("stays", "3"), leaves)
+	shut.open()
+	w.eventuallyHolds("in the end")
+	if after := w.uid(leaves); after != before {
+		t.Errorf("what is wanted had the UID %s, and has %q", before, after)
+	}
+}
+
+// TestSuccessorOfTheSameName has the watch of ManagedResources show nothing new any more while one is being deleted. Somebody removes
+// its finalizer by hand, and creates another one of its name: its objects stay.
+func TestSuccessorOfTheSameName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := newProxy(t, w.controlPlane.Config())
+	shut, seen := &gate{}, &witness{}
+	source.disturb(onResource("managedresources", stream{gate: shut, sees: seen.sees}))
+	t.Cleanup(shut.open)
+	w.startManager(throughProxy(source, nil))
+	// The Service goes first, and somebody holds it.
+	objects := []string{later(service("held", 1)), configMap("one", "1")}
+	w.declare("set", objects...)
+	w.eventuallyHolds("at first")
+	w.patch(objects[0], `{"metadata":{"finalizers":["example.org/held"]}}`)
+	before := w.uid(objects[1])
+	kit.Must(t, w.client.Delete(t.Context(), w.managedResource("set")))
+	kit.Eventually(t, "its deletion has begun", func() string {
+		if obj := w.live(objects[0]); obj == nil || obj.GetDeletionTimestamp() != nil {
+			return ""
+		}
+		return "the Service is not being deleted"
+	})
+	w.eventuallyApplied("set", progressing, resourcesv1alpha1.ReasonDeletionPending, "held")
+	seen.eventuallyHasSeen(w, "set")
+	shut.close()
+	old := w.read("set").UID
+	kit.Must(t, w.change("set", withoutFinalizers))
+	kit.EventuallyTrue(t, "it is gone", func() bool { return w.gone("set", old) })
+	w.refer("set", "set")
+	time.Sleep(6 * time.Second) // for the first seconds it takes it for granted that nobody has done all this
+	w.patch(objects[0], `{"metadata":{"finalizers":null}}`)
+	reads := readsOf(source, "managedresources/set")
+	kit.Eventually(t, "it looks at the API server before it deletes more", func() string { return atLeast(reads+2, readsOf(source, "managedresources/set")) })
+	if after := w.uid(objects[1]); after != before {
+		t.Errorf("the ConfigMap had the UID %s, and has %q", before, after)
+	}
+	shut.open()
+	w.eventuallyHolds("in the end")
+	if after := w.uid(objects[1]); after != before {
+		t.Errorf("the ConfigMap had the UID %s, and has %q", before, after)
+	}
+}
