@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -86,7 +91,12 @@ func startsBehind(t *testing.T, behind *controlplane.APIServer, lagging *lagging
 
 	p := newProxy(t, w.controlPlane.Config())
 	p.readFrom(behind.Config())
-	p.breakWith(refuseStreamedLists) // older API servers do, and then lists may be as old as their caches
+	var answered atomic.Int64
+	p.breakWith(func(next http.Handler) http.Handler {
+		// Older API servers refuse to stream lists, and then those that fill caches may be as old as theirs.
+		return refuseStreamedLists(countingLists("managedresources", &answered, next))
+	})
+	w.eventuallyCached(behind, "set")
 	lagging.gate.close()
 	changed := configMap("stays", "2")
 	w.note("set", []string{changed, comes})
@@ -96,12 +106,41 @@ func startsBehind(t *testing.T, behind *controlplane.APIServer, lagging *lagging
 	first()
 	version := w.live(changed).GetResourceVersion()
 	w.startManager(throughProxy(p, nil))
-	kit.Eventually(t, "the cache is filled, and compared with etcd", func() string { return atLeast(2, readsOf(p, "managedresources")) })
+	kit.Eventually(t, "the cache is filled, and etcd was asked", func() string { return atLeast(2, int(answered.Load())) })
 	lagging.gate.open()
 	w.eventuallyHolds("in the end")
 	if obj := w.live(changed); string(obj.GetUID()) != uid || obj.GetResourceVersion() != version {
 		t.Errorf("what was up to date was written: %s %s, was %s %s", obj.GetUID(), obj.GetResourceVersion(), uid, version)
 	}
+}
+
+// eventuallyCached waits until the cache of an API server has the present state of a ManagedResource.
+func (w *world) eventuallyCached(server *controlplane.APIServer, name string) {
+	w.Helper()
+	c, err := client.New(server.Config(), client.Options{Scheme: w.client.Scheme(), Mapper: w.client.RESTMapper()})
+	kit.Must(w, err)
+	kit.Eventually(w, "the API server has "+name+" in its cache", func() string {
+		list := &resourcesv1alpha1.ManagedResourceList{}
+		fromCache := &client.ListOptions{Namespace: w.namespace, Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+		kit.Must(w, c.List(w.Context(), list, fromCache))
+		version := w.read(name).ResourceVersion
+		for _, item := range list.Items {
+			if item.Name == name && item.ResourceVersion == version {
+				return ""
+			}
+		}
+		return "it has not"
+	})
+}
+
+// countingLists counts the lists of a resource that were answered.
+func countingLists(resource string, answered *atomic.Int64, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r)
+		if !isWatch(r) && strings.HasSuffix(r.URL.Path, "/"+resource) {
+			answered.Add(1)
+		}
+	})
 }
 
 // refuseStreamedLists answers as an API server that knows nothing of lists that are streamed.
