@@ -45,7 +45,7 @@ func TestDiskFull(t *testing.T) {
 
 	store := etcd{t, cp.EtcdURL()}
 	fillers := kit.NewNamespace(t, w.client, "fillers", nil)
-	for i := 0; store.alarms() == 0; i++ {
+	for i := 0; len(store.alarms()) == 0; i++ {
 		filler := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: fillers, Name: fmt.Sprint("filler-", i)},
 			Data:       map[string]string{"filler": strings.Repeat("x", 1<<20-1000)},
@@ -60,9 +60,10 @@ func TestDiskFull(t *testing.T) {
 		filler := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: fillers, Name: fmt.Sprint("filler-", i)}}
 		kit.Must(t, client.IgnoreNotFound(w.client.Delete(t.Context(), filler)))
 	}
-	store.compact()
-	kit.Must(t, store.call("/v3/maintenance/defragment", map[string]any{}, &struct{}{}))
-	kit.Must(t, store.call("/v3/maintenance/alarm", map[string]any{"action": "DEACTIVATE", "alarm": "NOSPACE"}, &struct{}{}))
+	kit.Eventually(t, "there is room again", func() string {
+		store.makeRoom()
+		return kit.TextOf(w.probe())
+	})
 	w.undeclare("goes")
 	w.declare("set", configMap("one", "2"), service("two", 2), configMap("deleted", "1"))
 	w.eventuallyHolds("with room again")
@@ -74,8 +75,10 @@ func TestDiskFull(t *testing.T) {
 // eventuallyRefused waits until etcd takes no writes.
 func (w *world) eventuallyRefused() {
 	w.Helper()
-	kit.EventuallyTrue(w, "nothing can be written", func() bool {
-		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "probe-"}}
-		return w.client.Create(w.Context(), probe) != nil
-	})
+	kit.EventuallyTrue(w, "nothing can be written", func() bool { return w.probe() != nil })
+}
+
+// probe tells whether something can be written.
+func (w *world) probe() error {
+	return w.client.Create(w.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "probe-"}})
 }

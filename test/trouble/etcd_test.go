@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,17 +60,31 @@ func (e etcd) compact() {
 		} `json:"header"`
 	}
 	kit.Must(e, e.call("/v3/maintenance/status", map[string]any{}, &status))
-	kit.Must(e, e.call("/v3/kv/compaction", map[string]any{"revision": status.Header.Revision, "physical": true}, &struct{}{}))
+	err := e.call("/v3/kv/compaction", map[string]any{"revision": status.Header.Revision, "physical": true}, &struct{}{})
+	if err != nil && !strings.Contains(err.Error(), "has been compacted") { // there is nothing more to forget
+		e.Fatal(err)
+	}
 }
 
-// alarms returns how many alarms there are.
-func (e etcd) alarms() int {
+// alarms returns the alarms that there are.
+func (e etcd) alarms() []map[string]any {
 	e.Helper()
 	var answer struct {
-		Alarms []struct{} `json:"alarms"`
+		Alarms []map[string]any `json:"alarms"`
 	}
 	kit.Must(e, e.call("/v3/maintenance/alarm", map[string]any{"action": "GET"}, &answer))
-	return len(answer.Alarms)
+	return answer.Alarms
+}
+
+// makeRoom has etcd give back the space of what was deleted, and take writes again.
+func (e etcd) makeRoom() {
+	e.Helper()
+	e.compact()
+	kit.Must(e, e.call("/v3/maintenance/defragment", map[string]any{}, &struct{}{}))
+	for _, alarm := range e.alarms() {
+		alarm["action"] = "DEACTIVATE"
+		kit.Must(e, e.call("/v3/maintenance/alarm", alarm, &struct{}{}))
+	}
 }
 
 // laggingEtcd is a proxy in front of etcd, whose watches are behind while a gate is shut. All else is answered at once.
