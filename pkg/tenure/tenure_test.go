@@ -54,7 +54,8 @@ func newTenure() (*Tenure, *clocktesting.FakePassiveClock, *lease, resourcelock.
 	clk := clocktesting.NewFakePassiveClock(time.Now())
 	t := New(duration, clk)
 	l := &lease{}
-	return t, clk, l, t.Lock(l)
+	lock := t.Lock(l)
+	return t, clk, l, lock
 }
 
 func TestTenure(t *testing.T) {

@@ -51,7 +51,10 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context, name string, etcd *u
 			server.args = append(server.args, "--"+flag+"="+value)
 		}
 	}
-	return server, server.Restart(ctx)
+	if err := server.Restart(ctx); err != nil {
+		return nil, err
+	}
+	return server, nil
 }
 
 // furtherFlags are those that a further kube-apiserver shares with the first one, as envtest has set them, and its own.
@@ -115,6 +118,6 @@ func (s *APIServer) Kill() error {
 // Config returns a client configuration like that of [ControlPlane.Config], for this server.
 func (s *APIServer) Config() *rest.Config {
 	config := s.cp.Config()
-	config.Host = net.JoinHostPort(s.cp.environment.ControlPlane.GetAPIServer().SecureServing.Address, strconv.Itoa(s.port))
+	config.Host = net.JoinHostPort(s.cp.environment.ControlPlane.GetAPIServer().Address, strconv.Itoa(s.port))
 	return config
 }

@@ -16,6 +16,7 @@ import (
 
 // restarts kills the API server of a resource-manager while users change everything by another one, and starts it again.
 func restarts(t *testing.T, server *controlplane.APIServer) {
+	t.Helper()
 	w := newWorld(t)
 	w.startManager(func(s *settings) { s.source, s.target = server.Config(), server.Config() })
 	s := w.newStorm(4, 3, 10)

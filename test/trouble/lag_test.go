@@ -34,6 +34,7 @@ func TestLaggingAPIServer(t *testing.T) {
 
 // lagsNowAndThen has the API server fall behind again and again while users change everything.
 func lagsNowAndThen(t *testing.T, behind *controlplane.APIServer, lagging *laggingEtcd) {
+	t.Helper()
 	w := newWorld(t)
 	p := newProxy(t, w.controlPlane.Config())
 	p.readFrom(behind.Config())
@@ -52,6 +53,7 @@ func lagsNowAndThen(t *testing.T, behind *controlplane.APIServer, lagging *laggi
 // forgets has etcd forget what the API server has not seen yet. The API server starts anew from what there is, and answers watches that
 // want to go on from before with 410 Gone.
 func forgets(t *testing.T, behind *controlplane.APIServer, lagging *laggingEtcd) {
+	t.Helper()
 	w := newWorld(t)
 	p := newProxy(t, w.controlPlane.Config())
 	p.readFrom(behind.Config())
@@ -82,6 +84,7 @@ func forgets(t *testing.T, behind *controlplane.APIServer, lagging *laggingEtcd)
 
 // startsBehind starts a resource-manager whose API server is behind. What the one before it has done is neither undone nor lost.
 func startsBehind(t *testing.T, behind *controlplane.APIServer, lagging *laggingEtcd) {
+	t.Helper()
 	w := newWorld(t)
 	first := w.startManager()
 	stays, leaves, comes := configMap("stays", "1"), configMap("leaves", "1"), configMap("comes", "1")

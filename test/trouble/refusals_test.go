@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -109,8 +110,8 @@ func (w *world) wantValue(name, value string) {
 		if obj == nil {
 			return "it does not exist"
 		}
-		if got := obj.Object["data"].(map[string]any)["key"]; got != value {
-			return "it has another one"
+		if got, _, err := unstructured.NestedString(obj.Object, "data", "key"); err != nil || got != value {
+			return "it has " + got
 		}
 		return ""
 	})
