@@ -36,6 +36,13 @@ func (r *Reconciler) begin(ctx context.Context) (bool, error) {
 	if r.start.done {
 		return true, nil
 	}
+	if r.start.awaited == nil {
+		versions, err := r.listVersions(ctx)
+		if err != nil {
+			return false, err
+		}
+		r.start.awaited = versions
+	}
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	if err := r.Source.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list ManagedResources: %w", err)
@@ -57,13 +64,6 @@ func (r *Reconciler) begin(ctx context.Context) (bool, error) {
 
 // isCurrent tells whether the cache shows all ManagedResources at least as the API server had them when it was first asked.
 func (r *Reconciler) isCurrent(ctx context.Context, cached []resourcesv1alpha1.ManagedResource) (bool, error) {
-	if r.start.awaited == nil {
-		versions, err := r.listVersions(ctx)
-		if err != nil {
-			return false, err
-		}
-		r.start.awaited = versions
-	}
 	for i := range cached {
 		name := client.ObjectKeyFromObject(&cached[i])
 		if order, err := resourceversion.CompareResourceVersion(cached[i].ResourceVersion, r.start.awaited[name]); err != nil || order >= 0 {
