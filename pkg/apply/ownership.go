@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,7 +113,8 @@ func (e *Engine) takeOver(ctx context.Context, resource metadata.ResourceInterfa
 // left may be what is invalid beside the body: a Service has no two ports of a name, and a port of another number is another port.
 func (e *Engine) takeOverFirst(ctx context.Context, resource metadata.ResourceInterface, task Task, body []byte, cause error,
 ) (*metav1.PartialObjectMetadata, error) {
-	if task.Directive.Merge || task.Live.Displaceable == nil {
+	first := task.Live.OwnedDigest == "" && duplicated(cause)
+	if task.Directive.Merge || task.Live.Displaceable == nil && !first {
 		return nil, cause
 	}
 	found, err := resource.Get(ctx, task.Name, metav1.GetOptions{})
@@ -122,6 +124,11 @@ func (e *Engine) takeOverFirst(ctx context.Context, resource metadata.ResourceIn
 	if found.UID != task.Live.UID {
 		return nil, cause
 	}
+	if first && fieldowner.Owned(found.ManagedFields) == nil {
+		if found, err = e.mark(ctx, resource, task, found, cause); err != nil {
+			return nil, err
+		}
+	}
 	rewritten, err := e.displace(ctx, resource, task, found)
 	if err != nil {
 		return nil, &decidedError{fmt.Errorf("take its fields over, as its update is invalid (%w): %w", cause, err), err}
@@ -130,6 +137,34 @@ func (e *Engine) takeOverFirst(ctx context.Context, resource metadata.ResourceIn
 		return nil, cause
 	}
 	return patch(ctx, resource, task.Name, body)
+}
+
+// mark applies nothing but the metadata of an object that was never applied, so that what others left can be taken over. It returns the
+// cause unless that is going to help: the manifest alone is valid, and there are fields to be taken over.
+func (e *Engine) mark(ctx context.Context, resource metadata.ResourceInterface, task Task, found *metav1.PartialObjectMetadata, cause error,
+) (*metav1.PartialObjectMetadata, error) {
+	taken, err := fieldowner.DisplaceableLater(found.ManagedFields, e.policy, slices.Concat(task.Preserve, task.PreserveIfSet, task.Untaken))
+	if taken == nil || err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	if err := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationIgnore); hopeless(err) {
+		return nil, cause
+	} else if err != nil {
+		return nil, &decidedError{fmt.Errorf("try whether it is valid by itself, as its update is invalid (%w): %w", cause, err), err}
+	}
+	var obj map[string]any
+	if err := json.Unmarshal(task.Body, &obj); err != nil {
+		return nil, fmt.Errorf("decode the manifest: %w", err)
+	}
+	body, err := object.EncodeBody(map[string]any{"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": obj["metadata"]})
+	if err != nil {
+		return nil, fmt.Errorf("encode the metadata: %w", err)
+	}
+	marked, err := patch(ctx, resource, task.Name, object.Require(body, "uid", string(task.Live.UID)))
+	if err != nil {
+		return nil, &decidedError{fmt.Errorf("mark it, as its update is invalid (%w): %w", cause, err), err}
+	}
+	return marked, nil
 }
 
 // displace makes the fields of predecessors and people ours. It returns meta itself if there are none.

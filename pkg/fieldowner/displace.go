@@ -70,10 +70,19 @@ func Displaceable(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pat
 	}), policy, keep)
 }
 
+// DisplaceableLater returns what Displaceable is going to return once there is an entry of ours.
+func DisplaceableLater(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
+	return takenFrom(entries, policy, keep)
+}
+
 func displaceable(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
 	if own(entries) < 0 {
 		return nil, nil
 	}
+	return takenFrom(entries, policy, keep)
+}
+
+func takenFrom(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
 	var taken *fieldpath.Set
 	for _, entry := range entries {
 		patterns, displaced := policy.keepsOf(entry)

@@ -89,6 +89,31 @@ func TestDisplace(t *testing.T) {
 	}
 }
 
+func TestDisplaceableLater(t *testing.T) {
+	for name, test := range map[string]struct {
+		entry metav1.ManagedFieldsEntry
+		want  string // empty: nothing
+	}{
+		"a predecessor": {entryOf("helm", update, "", `{"f:data":{"f:b":{}}}`), `{"f:data":{"f:b":{}}}`},
+		"a controller":  {entryOf("cert-injector", update, "", `{"f:data":{"f:b":{}}}`), ""},
+		"a label":       {entryOf("kubectl-create", update, "", `{"f:metadata":{"f:labels":{"f:x":{}}}}`), ""},
+	} {
+		entries := []metav1.ManagedFieldsEntry{test.entry}
+		if now, err := Displaceable(entries, DefaultPolicy(), nil); now != nil || err != nil {
+			t.Errorf("%s: %v (%v) can be taken over before the first apply", name, now, err)
+		}
+		var got string
+		later, err := DisplaceableLater(entries, DefaultPolicy(), nil)
+		if later != nil {
+			text, _ := later.ToJSON()
+			got = string(text)
+		}
+		if err != nil || got != test.want {
+			t.Errorf("%s: %s (%v), want %s", name, got, err, test.want)
+		}
+	}
+}
+
 func TestYield(t *testing.T) {
 	entries := []metav1.ManagedFieldsEntry{entryOf("resource-manager", apply, "", `{"f:spec":{"f:replicas":{},"f:paused":{}}}`)}
 	got, changed, err := Yield(entries, []Pattern{Replicas()})

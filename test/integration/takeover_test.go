@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 // web is a Deployment with a field that its next version does not have.
@@ -203,5 +205,42 @@ func TestEditThatIsInvalidBesideTheManifestIsPutBack(t *testing.T) {
 	must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(service), service))
 	if len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Port != 80 || service.UID != uid {
 		t.Errorf("the ports are %v, the UID %s, was %s", service.Spec.Ports, service.UID, uid)
+	}
+}
+
+// TestTakesOverWhatIsInvalidBesideTheManifest has a predecessor leave a Service whose port has the name of that of the manifest, and
+// another number.
+func TestTakesOverWhatIsInvalidBesideTheManifest(t *testing.T) {
+	for name, test := range map[string]struct {
+		manager  string
+		manifest string
+		says     string
+	}{
+		"of a predecessor":                 {"helm", "[{name: http, port: 80, protocol: TCP}]", ""},
+		"of a person":                      {"kubectl-create", "[{name: http, port: 80, protocol: TCP}]", ""},
+		"of somebody else":                 {"someone", "[{name: http, port: 80, protocol: TCP}]", "Duplicate value"},
+		"beside a manifest that is wrong":  {"helm", "[{name: http, port: 80, protocol: TCP}, {name: http, port: 82, protocol: TCP}]", "Duplicate value"},
+		"beside a manifest of other wrong": {"helm", "[{name: http, port: 80, protocol: TCP}, {name: HTTP_, port: 82, protocol: TCP}]", "Invalid value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "web"}}
+			service.Spec.Ports = []corev1.ServicePort{{Name: "http", Port: 81, Protocol: corev1.ProtocolTCP}}
+			must(t, f.client.Create(f.ctx, service, fieldOwner(test.manager)))
+			uid, version := service.UID, service.ResourceVersion
+			f.manage("set", "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: "+f.namespace+"}\nspec: {ports: "+test.manifest+"}\n")
+			mr, _, _ := f.reconcile("set")
+			must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(service), service))
+			if test.says != "" {
+				wantContains(t, applied(mr).Message, test.says)
+				if service.ResourceVersion != version {
+					t.Errorf("it was written: %+v", service)
+				}
+				return
+			}
+			if len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Port != 80 || service.UID != uid || applied(mr).Status != resourcesv1alpha1.ConditionTrue {
+				t.Errorf("the ports are %v, the UID %s, was %s; %+v", service.Spec.Ports, service.UID, uid, applied(mr))
+			}
+		})
 	}
 }
