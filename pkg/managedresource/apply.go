@@ -186,8 +186,10 @@ func (p *pass) pruneUnwanted(ctx context.Context) {
 	}
 }
 
-// prune deletes objects, in the opposite order of their waves. A wave is deleted only when the later ones are gone.
+// prune deletes objects, in the opposite order of their waves. A wave is deleted only when the later ones are gone. What another
+// ManagedResource gets holds nothing up.
 func (p *pass) prune(ctx context.Context, entries inventory) {
+	p.claims.disown(p.self.Owner, slices.Collect(maps.Keys(entries)))
 	bySteps := map[step]inventory{}
 	for key, entry := range entries {
 		step := step{directive.Of(entry.Annotations).Wave, apply.WaveOf(key.GroupKind())}
@@ -226,7 +228,7 @@ func (p *pass) pruneWave(ctx context.Context, entries inventory) []change {
 }
 
 func (p *pass) planPruning(ctx context.Context, entries inventory, states map[object.Key]live.State) []change {
-	return planPrune(pruneInput{
+	changes := planPrune(pruneInput{
 		entries:   entries,
 		live:      states,
 		ownership: p.ownership(ctx),
@@ -237,6 +239,8 @@ func (p *pass) planPruning(ctx context.Context, entries inventory, states map[ob
 		collectsGarbage: p.Options.CollectsGarbage,
 		now:             p.Clock.Now(),
 	})
+	p.handOver(ctx, changes)
+	return changes
 }
 
 // abolished finds out which of the kinds that are not served will not be back.

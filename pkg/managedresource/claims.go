@@ -12,16 +12,21 @@ import (
 
 // claims remembers which ManagedResources want or hold which objects, so that two of them never create the same object
 // at once, and none deletes what another one wants. The first claim comes first. It is safe for concurrent use.
+//
+// Who holds an object that is in none of its manifests any more *disowns* it: nobody may rely on its inventory then. Each of two that
+// disown an object sees that the other one does, if it disowns before it looks, so that never both leave it to the other one.
 type claims struct {
 	mu       sync.Mutex
 	byObject map[object.Key][]types.NamespacedName
 	byOwner  map[types.NamespacedName][]object.Key
+	disowned map[types.NamespacedName]map[object.Key]struct{}
 }
 
 func newClaims() *claims {
 	return &claims{
 		byObject: map[object.Key][]types.NamespacedName{},
 		byOwner:  map[types.NamespacedName][]object.Key{},
+		disowned: map[types.NamespacedName]map[object.Key]struct{}{},
 	}
 }
 
@@ -31,9 +36,13 @@ func (c *claims) set(owner types.NamespacedName, keys []object.Key) (heirs []typ
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	kept := make(map[object.Key]struct{}, len(keys))
+	kept, claimed := make(map[object.Key]struct{}, len(keys)), make([]object.Key, 0, len(keys))
 	for _, key := range keys {
+		if _, twice := kept[key]; twice {
+			continue
+		}
 		kept[key] = struct{}{}
+		claimed = append(claimed, key)
 		if !slices.Contains(c.byObject[key], owner) {
 			c.byObject[key] = append(c.byObject[key], owner)
 		}
@@ -41,11 +50,15 @@ func (c *claims) set(owner types.NamespacedName, keys []object.Key) (heirs []typ
 	for _, key := range c.byOwner[owner] {
 		if _, keep := kept[key]; !keep {
 			heirs = append(heirs, c.drop(key, owner)...)
+			delete(c.disowned[owner], key)
 		}
 	}
 	delete(c.byOwner, owner)
-	if len(keys) > 0 {
-		c.byOwner[owner] = slices.Clone(keys)
+	if len(claimed) > 0 {
+		c.byOwner[owner] = claimed
+	}
+	if len(c.disowned[owner]) == 0 {
+		delete(c.disowned, owner)
 	}
 	slices.SortFunc(heirs, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
 	return slices.Compact(heirs)
@@ -72,6 +85,13 @@ func (c *claims) first(key object.Key) (types.NamespacedName, bool) {
 	return types.NamespacedName{}, false
 }
 
+// of returns what an owner claims.
+func (c *claims) of(owner types.NamespacedName) []object.Key {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.byOwner[owner])
+}
+
 // all returns the owners that claim the object.
 func (c *claims) all(key object.Key) []types.NamespacedName {
 	c.mu.Lock()
@@ -79,16 +99,55 @@ func (c *claims) all(key object.Key) []types.NamespacedName {
 	return slices.Clone(c.byObject[key])
 }
 
-// others returns the owners other than the given one that claim the object.
+// others returns the owners other than the given one that claim the object and do not disown it.
 func (c *claims) others(key object.Key, owner types.NamespacedName) []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(c.byObject[key]), func(o types.NamespacedName) bool { return o == owner })
+	return slices.DeleteFunc(slices.Clone(c.byObject[key]), func(o types.NamespacedName) bool { return o == owner || c.disowns(o, key) })
 }
 
-// has tells whether the owner claims the object.
-func (c *claims) has(key object.Key, owner types.NamespacedName) bool {
+// sharing returns the owners other than the given one that claim any of the objects, each once.
+func (c *claims) sharing(keys []object.Key, owner types.NamespacedName) []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Contains(c.byObject[key], owner)
+	var sharing []types.NamespacedName
+	for _, key := range keys {
+		for _, other := range c.byObject[key] {
+			if other != owner && !slices.Contains(sharing, other) {
+				sharing = append(sharing, other)
+			}
+		}
+	}
+	return sharing
+}
+
+// has tells whether the owner claims the object, and whether it disowns it.
+func (c *claims) has(key object.Key, owner types.NamespacedName) (claims, disowns bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.byObject[key], owner), c.disowns(owner, key)
+}
+
+// disown notes that an owner holds objects that it does not want any more. That ends with its claim, or when it owns up to them.
+func (c *claims) disown(owner types.NamespacedName, keys []object.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		if c.disowned[owner] == nil {
+			c.disowned[owner] = make(map[object.Key]struct{}, len(keys))
+		}
+		c.disowned[owner][key] = struct{}{}
+	}
+}
+
+// own notes that an owner may want all that it claims. It has to know for certain that its inventory has what it disowned before.
+func (c *claims) own(owner types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.disowned, owner)
+}
+
+func (c *claims) disowns(owner types.NamespacedName, key object.Key) bool {
+	_, disowned := c.disowned[owner][key]
+	return disowned
 }

@@ -37,7 +37,7 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.explainPending(ctx)
 	tally := tallyOf(p.problems, p.changes)
-	tally.guarded = p.guarded
+	tally.guarded, tally.deleting = p.guarded, p.duty == dutyCleanUp
 	verdict := tally.verdict()
 	before := resourcesv1alpha1.ConditionOf(p.mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 
@@ -66,7 +66,7 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 			return reconcile.Result{}, err
 		}
 	}
-	p.hold(p.self.Owner, refsOfEntries(p.remaining()))
+	p.holdOn(p.remaining())
 	p.tolerated.note(p.self.Owner, p.changes)
 	p.Metrics.concluded(p.self.Owner, p.changes, tally)
 	p.emitEvents(ctx)
@@ -197,7 +197,7 @@ func (p *pass) untilNextLook(tally tally) time.Duration {
 // completeInputs returns what the pass worked from, if it was complete, so that nothing needs to be read again until
 // something changes.
 func (p *pass) completeInputs(ctx context.Context, tally tally, verdict verdict) (string, error) {
-	if verdict.status != resourcesv1alpha1.ConditionTrue || len(tally.contested) > 0 || p.duty != dutyApply {
+	if verdict.status != resourcesv1alpha1.ConditionTrue || len(tally.contested)+len(tally.handedOver) > 0 || p.duty != dutyApply {
 		return "", nil
 	}
 	return p.inputs(ctx, p.secrets, slices.Collect(maps.Keys(p.remaining())))

@@ -97,7 +97,7 @@ func TestPlanPruneWaitsAndLeaves(t *testing.T) {
 	}{
 		"just left":                     {observation: ours, left: time.Second, want: actionWait},
 		"left long ago":                 {observation: ours, left: 2 * time.Second, want: actionDelete},
-		"just left, another wants it":   {observation: ours, left: time.Second, claimed: true, want: actionRelease},
+		"just left, another wants it":   {observation: ours, left: time.Second, claimed: true, want: actionHandOver},
 		"collectable":                   {observation: collectable, left: time.Minute, collects: true, want: actionRelease},
 		"collectable, but no collector": {observation: collectable, left: time.Minute, want: actionDelete},
 	} {

@@ -74,6 +74,17 @@ func (i inventory) union(manifests []object.Manifest) (union inventory, grown bo
 	return union, grown
 }
 
+// without returns the entries that another inventory does not have.
+func (i inventory) without(other inventory) inventory {
+	rest := inventory{}
+	for key, entry := range i {
+		if _, known := other[key]; !known {
+			rest[key] = entry
+		}
+	}
+	return rest
+}
+
 // greatestStatus is how many bytes of JSON a status may have: etcd takes requests of 1.5 MiB by default, and the
 // ManagedResource has other fields too.
 const greatestStatus = 1_450_000

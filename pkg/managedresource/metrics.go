@@ -109,7 +109,8 @@ func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally 
 		return
 	}
 	states := map[string]int{
-		"failed": len(tally.failed) + len(tally.unreleased) + len(tally.undeletable), "waiting": len(tally.waiting), "deleting": len(tally.pending),
+		"failed":  len(tally.failed) + len(tally.unreleased) + len(tally.undeletable),
+		"waiting": len(tally.waiting) + len(tally.handedOver), "deleting": len(tally.pending),
 	}
 	for _, change := range changes {
 		m.changes.WithLabelValues(outcomeOf(change)).Inc()
@@ -174,7 +175,7 @@ func outcomeOf(change change) string {
 		return "pruned"
 	case actionRelease:
 		return "released"
-	case actionWait:
+	case actionWait, actionHandOver:
 		return "waiting"
 	}
 	return "skipped"

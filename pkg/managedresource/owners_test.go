@@ -48,9 +48,21 @@ func TestClaims(t *testing.T) {
 	expect("bank joins", y, "garden/shop", "")
 
 	claims.set(shop, []object.Key{y, x, x})
+	if of := claims.of(shop); len(of) != 2 {
+		t.Errorf("shop claims %v", of)
+	}
 	expect("shop claims them again", x, "garden/shop", "garden/bank")
-	if !claims.has(x, shop) || !claims.has(x, bank) || claims.has(y, bank) {
-		t.Error("has does not agree with what was claimed")
+	for _, test := range []struct {
+		key   object.Key
+		owner types.NamespacedName
+		want  bool
+	}{{x, shop, true}, {x, bank, true}, {y, bank, false}} {
+		if has, disowns := claims.has(test.key, test.owner); has != test.want || disowns {
+			t.Errorf("%s has %s: %t, disowns it: %t", test.owner, test.key, has, disowns)
+		}
+	}
+	if sharing := namesOfOwners(claims.sharing([]object.Key{y, x}, shop)); !slices.Equal(sharing, []string{"garden/bank"}) {
+		t.Errorf("shop shares with %v", sharing)
 	}
 
 	if heirs := namesOfOwners(claims.set(shop, []object.Key{y})); !slices.Equal(heirs, []string{"garden/bank"}) {
@@ -80,8 +92,101 @@ func TestClaimsDoNotShareTheCallersKeys(t *testing.T) {
 	claims.set(shop, keys)
 	keys[0] = keyNamed("y")
 	claims.set(shop, nil)
-	if claims.has(keyNamed("x"), shop) {
+	if has, _ := claims.has(keyNamed("x"), shop); has {
 		t.Error("the claim cannot be taken back once the caller reuses its slice")
+	}
+}
+
+// TestDisownedClaims: nobody relies on who disowns an object, and that ends with the claim.
+func TestDisownedClaims(t *testing.T) {
+	x, y := keyNamed("x"), keyNamed("y")
+	claims := newClaims()
+	claims.set(shop, []object.Key{x, y})
+	claims.set(bank, []object.Key{x})
+	claims.disown(shop, []object.Key{x})
+	if has, disowns := claims.has(x, shop); !has || !disowns {
+		t.Errorf("shop has x: %t, disowns it: %t", has, disowns)
+	}
+	if _, disowns := claims.has(y, shop); disowns {
+		t.Error("shop disowns y")
+	}
+	if others := claims.others(x, bank); len(others) > 0 {
+		t.Errorf("bank may rely on %v", others)
+	}
+	if others := namesOfOwners(claims.others(x, shop)); !slices.Equal(others, []string{"garden/bank"}) {
+		t.Errorf("shop may rely on %v", others)
+	}
+	claims.disown(bank, []object.Key{x})
+	if others := claims.others(x, shop); len(others) > 0 {
+		t.Errorf("both disown x, and shop may rely on %v", others)
+	}
+	if all := claims.all(x); len(all) != 2 {
+		t.Errorf("the changes of x concern %v", all)
+	}
+	claims.set(shop, []object.Key{x, y})
+	if _, disowns := claims.has(x, shop); !disowns {
+		t.Error("a claim that is repeated takes back nothing")
+	}
+	claims.own(shop)
+	if _, disowns := claims.has(x, shop); disowns {
+		t.Error("shop disowns x after it has owned up to it")
+	}
+	for _, owner := range []types.NamespacedName{shop, bank} {
+		claims.disown(owner, []object.Key{x})
+		claims.set(owner, nil)
+	}
+	if len(claims.disowned) != 0 {
+		t.Errorf("memory is held for nothing: %v", claims.disowned)
+	}
+}
+
+// TestTwoThatDisownAnObject: never do both leave it to the other one.
+func TestTwoThatDisownAnObject(t *testing.T) {
+	for range 1000 {
+		claims := newClaims()
+		x := keyNamed("x")
+		owners := []types.NamespacedName{shop, bank}
+		for _, owner := range owners {
+			claims.set(owner, []object.Key{x})
+		}
+		var relying atomic.Int32
+		var group sync.WaitGroup
+		for _, owner := range owners {
+			group.Go(func() {
+				claims.disown(owner, []object.Key{x})
+				if len(claims.others(x, owner)) > 0 {
+					relying.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		if relying.Load() == 2 {
+			t.Fatal("each relies on the other one")
+		}
+	}
+}
+
+func TestSupersededDoubts(t *testing.T) {
+	s := newSuperseded()
+	if s.doubts(shop) {
+		t.Error("there is doubt before any write")
+	}
+	s.doubt(shop, "7")
+	if !s.doubts(shop) || s.has(shop, "7") {
+		t.Error("a write of which nobody knows is not in doubt, or is taken as done")
+	}
+	s.settle(shop, "7")
+	if s.doubts(shop) || s.has(shop, "7") {
+		t.Error("the write was not carried out, and is in doubt, or taken as done")
+	}
+	s.doubt(shop, "7")
+	s.settle(shop, "8")
+	if s.doubts(shop) || !s.has(shop, "7") {
+		t.Error("the write was carried out, and is in doubt, or not taken as done")
+	}
+	s.doubt(shop, "8")
+	if s.forget(shop); s.doubts(shop) {
+		t.Error("what is gone is in doubt")
 	}
 }
 
@@ -107,7 +212,7 @@ func TestClaimsAreSafeForConcurrentUse(t *testing.T) {
 					inside.Add(-1)
 				}
 				claims.others(shared, self)
-				if !claims.has(shared, self) {
+				if has, _ := claims.has(shared, self); !has {
 					t.Error("an own claim got lost")
 				}
 				claims.set(self, nil)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +50,10 @@ type pass struct {
 	others map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
 	// guarded says why objects that left the manifests are kept.
 	guarded error
+	// unread is set if manifests could not be read, so that not all that is wanted is known.
+	unread bool
+	// coveted are objects that are wanted and cannot be recorded, so that they are not applied.
+	coveted []object.Ref
 	changes []change
 	// confirmed is what became of the look at the source cluster before the first deletion; nil before it.
 	confirmed *error
@@ -139,6 +146,7 @@ func (p *pass) render(scalers autoscalers) {
 	ignored, err := ignoreRulesOf(p.mr.Spec.DriftDetection)
 	if err != nil {
 		p.refuse(err) // without its rules it would undo what it must not
+		p.unread = true
 		return
 	}
 	rendered := render(p.documents, p.scopes, p.recorded, marks{
@@ -151,6 +159,7 @@ func (p *pass) render(scalers autoscalers) {
 	})
 	p.manifests, p.released, p.documents = rendered.manifests, rendered.released, nil
 	p.problems = append(p.problems, rendered.problems...)
+	p.unread = len(p.problems) > 0
 }
 
 // impersonate has everything written in the name of the ServiceAccount that the ManagedResource asks for.
@@ -176,18 +185,30 @@ func (p *pass) refuse(err error) {
 	p.problems = append(p.problems, problem{
 		reason: resourcesv1alpha1.ReasonApplyFailed, err: err, transient: apierrors.ReasonForError(err) != metav1.StatusReasonUnknown,
 	})
+	p.coveted = append(p.coveted, refsOf(p.manifests)...)
 	p.manifests, p.released, p.documents = nil, nil, nil
 }
 
 // claim tells the other ManagedResources which objects this one wants or holds.
 func (p *pass) claim() {
-	refs := refsOfEntries(p.recorded)
-	for _, manifest := range p.manifests {
-		if _, recorded := p.recorded[manifest.Key()]; !recorded {
-			refs = append(refs, manifest.Ref)
+	p.claims.own(p.self.Owner)
+	p.holdOn(p.recorded)
+}
+
+// holdOn claims what is in an inventory, and what is wanted. While a manifest cannot be read, nothing is let go of: what is in there could
+// be what was wanted before.
+func (p *pass) holdOn(recorded inventory) {
+	var unsure []object.Key
+	if p.unread {
+		unsure = p.claims.of(p.self.Owner)
+	}
+	refs := refsOfEntries(recorded)
+	for _, ref := range slices.Concat(refsOf(p.manifests), p.coveted) {
+		if _, recorded := recorded[ref.Key()]; !recorded {
+			refs = append(refs, ref)
 		}
 	}
-	p.hold(p.self.Owner, refs)
+	p.hold(p.self.Owner, refs, unsure...)
 }
 
 // watchKinds has the kinds of all objects watched that are recorded or wanted.
@@ -214,20 +235,31 @@ func kindsOf(refs []object.Ref) []schema.GroupVersionKind {
 	return kinds
 }
 
-// hold replaces what a ManagedResource claims, and has the kinds of these objects watched. ManagedResources that wait for
+// hold replaces what a ManagedResource claims by objects, of which the kinds are watched, and others. ManagedResources that wait for
 // what it does not claim any more are reconciled at once.
-func (r *Reconciler) hold(owner types.NamespacedName, refs []object.Ref) {
-	keys := make([]object.Key, 0, len(refs))
+func (r *Reconciler) hold(owner types.NamespacedName, refs []object.Ref, others ...object.Key) {
+	keys := slices.Grow(others, len(refs))
 	for _, ref := range refs {
 		keys = append(keys, ref.Key())
 	}
 	heirs := r.claims.set(owner, keys)
 	r.Live.Use(owner, kindsOf(refs))
+	r.wakeAll(heirs)
+}
+
+// wakeAll has ManagedResources reconciled at once.
+func (r *Reconciler) wakeAll(owners []types.NamespacedName) {
 	if wake := r.wake.Load(); wake != nil {
-		for _, heir := range heirs {
-			(*wake)(heir)
+		for _, owner := range owners {
+			(*wake)(owner)
 		}
 	}
+}
+
+// wakeSharing has the ManagedResources reconciled that claim any of the objects in the inventory of an owner, too: one of them may wait
+// until it can leave an object to this one.
+func (r *Reconciler) wakeSharing(owner types.NamespacedName, recorded inventory) {
+	r.wakeAll(r.claims.sharing(slices.Collect(maps.Keys(recorded)), owner))
 }
 
 // recordInventory stores what is about to be applied before it is applied, so that nothing can be lost. Nothing is applied
@@ -244,9 +276,14 @@ func (p *pass) recordInventory(ctx context.Context) error {
 		p.refuse(err)
 		return nil
 	}
+	added := union.without(p.recorded)
 	p.recorded = union
 	status.Conditions = p.conditions(p.checksPending(status.Conditions), progressOf(resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied)))
-	return p.storeStatus(ctx, status)
+	if err := p.storeStatus(ctx, status); err != nil {
+		return err
+	}
+	p.wakeSharing(p.self.Owner, added)
+	return nil
 }
 
 // storeStatus writes the status. It fails with a conflict if the ManagedResource is not the one that was read.
@@ -259,13 +296,24 @@ func (p *pass) storeStatus(ctx context.Context, status resourcesv1alpha1.Managed
 	err = p.Source.Status().Patch(ctx, meta, client.RawPatch(types.ApplyPatchType, body),
 		client.FieldOwner(resourcesv1alpha1.FieldManager), client.ForceOwnership)
 	if err != nil {
+		p.noteFailedWrite(p.mr, err)
 		return fmt.Errorf("write the status of ManagedResource %s: %w", p.self.Owner, err)
 	}
 	p.mr.ResourceVersion, p.mr.Status = meta.ResourceVersion, status
+	p.superseded.settle(p.self.Owner, before)
 	if before != p.mr.ResourceVersion {
 		p.superseded.add(p.self.Owner, before)
 	}
 	return nil
+}
+
+// noteFailedWrite remembers that a ManagedResource may have been written though the request failed, unless the API server refused it.
+func (r *Reconciler) noteFailedWrite(mr *resourcesv1alpha1.ManagedResource, err error) {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError {
+		return
+	}
+	r.superseded.doubt(client.ObjectKeyFromObject(mr), mr.ResourceVersion)
 }
 
 // metadataOf names a ManagedResource for a write that is answered with its metadata alone.
@@ -288,18 +336,18 @@ func (p *pass) ownership(ctx context.Context) ownership {
 		self:       p.self,
 		stands:     func(owner resourcesv1alpha1.Origin, key object.Key) bool { return p.stands(ctx, owner, key) },
 		firstClaim: p.claims.first,
-		otherClaim: func(key object.Key) (types.NamespacedName, bool) { return p.otherClaim(ctx, key) },
+		heirs: func(key object.Key, origin types.NamespacedName) []types.NamespacedName {
+			return p.heirs(ctx, key, origin)
+		},
 	}
 }
 
-// otherClaim returns another ManagedResource that wants an object and is there to stay.
-func (p *pass) otherClaim(ctx context.Context, key object.Key) (types.NamespacedName, bool) {
-	for _, owner := range p.claims.others(key, p.self.Owner) {
-		if other, err := p.other(ctx, owner); err == nil && other != nil && other.DeletionTimestamp == nil {
-			return owner, true
-		}
-	}
-	return types.NamespacedName{}, false
+// heirs returns the other ManagedResources of this process that claim an object and do not disown it, and are there to stay or own it.
+func (p *pass) heirs(ctx context.Context, key object.Key, origin types.NamespacedName) []types.NamespacedName {
+	return slices.DeleteFunc(p.claims.others(key, p.self.Owner), func(owner types.NamespacedName) bool {
+		other, err := p.other(ctx, owner)
+		return owner != origin && err == nil && (other == nil || other.DeletionTimestamp != nil)
+	})
 }
 
 // other returns another ManagedResource, nil if there is none. It reads each one once in a pass.
@@ -319,11 +367,14 @@ func (p *pass) other(ctx context.Context, name types.NamespacedName) (*resources
 	return mr, nil
 }
 
-// stands tells whether an origin's ManagedResource exists and wants or holds the object. One that cannot be seen from
-// here is taken to exist.
+// stands tells whether an origin's ManagedResource exists and wants the object, or holds it and may want it. One that cannot be seen
+// from here is taken to exist.
 func (p *pass) stands(ctx context.Context, owner resourcesv1alpha1.Origin, key object.Key) bool {
-	if owner.ClusterID != p.self.ClusterID || p.claims.has(key, owner.Owner) {
+	if owner.ClusterID != p.self.ClusterID {
 		return true
+	}
+	if claims, disowns := p.claims.has(key, owner.Owner); claims {
+		return !disowns
 	}
 	other, err := p.other(ctx, owner.Owner)
 	if err != nil || other == nil {

@@ -34,6 +34,8 @@ const (
 	actionForget action = "Forget"
 	// actionRelease takes an object out of the inventory and leaves it alone.
 	actionRelease action = "Release"
+	// actionHandOver takes an object out of the inventory once it is in that of an heir.
+	actionHandOver action = "HandOver"
 	// actionWait leaves the object for a later reconcile.
 	actionWait action = "Wait"
 	// actionConflict leaves the object to the ManagedResource that owns it.
@@ -64,6 +66,8 @@ type change struct {
 	opensContest bool
 	// releasing is set if the object could not be released.
 	releasing bool
+	// heirs are the ManagedResources of which any may get the object.
+	heirs []types.NamespacedName
 	// unchanged is set if the object was applied without effect.
 	unchanged bool
 	// due is when a change that waits is worth another look; zero if nothing but an event tells.
@@ -79,8 +83,9 @@ type ownership struct {
 	stands func(owner resourcesv1alpha1.Origin, key object.Key) bool
 	// firstClaim returns the ManagedResource that was the first to want an object that does not exist.
 	firstClaim func(key object.Key) (types.NamespacedName, bool)
-	// otherClaim returns another ManagedResource that wants an object.
-	otherClaim func(key object.Key) (types.NamespacedName, bool)
+	// heirs returns the other ManagedResources that an object can be left to once they have recorded it. The origin is the one
+	// that the object names, if any.
+	heirs func(key object.Key, origin types.NamespacedName) []types.NamespacedName
 }
 
 // otherOwner returns the ManagedResource that owns a live object, if it is another one. An origin of the same name in
@@ -178,12 +183,21 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 		return change{action: actionApply, reason: "it was not applied before", strip: strip}
 	case digest != recorded:
 		return change{action: actionApply, drift: drift, reason: "it or its manifest changed", strip: strip}
+	case in.appliedByOther(observation):
+		return change{action: actionApply, reason: "another ManagedResource applied it since", strip: strip}
 	case fieldowner.Beyond(observation.Displaceable, slices.Concat(manifest.Preserve, manifest.PreserveIfSet, manifest.Untaken)):
 		return change{action: actionApply, drift: drift, reason: "somebody added fields to it", strip: strip}
 	case len(strip.Labels) > 0 || len(strip.Annotations) > 0:
 		return change{action: actionApply, drift: drift, reason: "somebody added labels or annotations to it", strip: strip}
 	}
 	return change{action: actionSkip, reason: "nothing changed"}
+}
+
+// appliedByOther tells whether another ManagedResource was the last one to apply an object. It may have sent the same fields, so that no
+// digest tells.
+func (in applyInput) appliedByOther(observation live.Observation) bool {
+	origin, ok := resourcesv1alpha1.ParseOrigin(observation.Origin)
+	return ok && origin.Owner != in.ownership.self.Owner
 }
 
 // heedContest has an object wait that somebody keeps changing, for the longer the more often it was put back.
@@ -252,11 +266,13 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 	}
 
 	observation := state.Observation
+	owner, _ := resourcesv1alpha1.ParseOrigin(observation.Origin)
+	if heirs := in.ownership.heirs(key, owner.Owner); len(heirs) > 0 {
+		return change{action: actionHandOver, heirs: heirs, reason: fmt.Sprintf("ManagedResource %s wants it, and it is kept until "+
+			"that one has it in its inventory", heirs[0])}
+	}
 	if owner, ok := in.ownership.otherOwner(key, observation); ok {
 		return change{action: actionRelease, reason: "it belongs to ManagedResource " + owner}
-	}
-	if owner, ok := in.ownership.otherClaim(key); ok {
-		return change{action: actionRelease, reason: fmt.Sprintf("ManagedResource %s takes it over", owner)}
 	}
 	switch {
 	case in.deleting && observation.Directive.KeepOnDelete || !in.deleting && observation.Directive.KeepOnPrune:

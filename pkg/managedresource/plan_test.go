@@ -3,6 +3,7 @@ package managedresource
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -40,13 +41,8 @@ func (o owners) ownership() ownership {
 			}
 			return o.claiming[0], true
 		},
-		otherClaim: func(object.Key) (types.NamespacedName, bool) {
-			for _, claiming := range o.claiming {
-				if claiming != shop {
-					return claiming, true
-				}
-			}
-			return types.NamespacedName{}, false
+		heirs: func(object.Key, types.NamespacedName) []types.NamespacedName {
+			return slices.DeleteFunc(slices.Clone(o.claiming), func(claiming types.NamespacedName) bool { return claiming == shop })
 		},
 	}
 }
@@ -90,7 +86,7 @@ func TestPlanApply(t *testing.T) {
 		"another's":                     {state: ofBank, owners: both, want: actionConflict, says: "garden/bank"},
 		"another's, always":             {state: ofBank, owners: both, always: true, want: actionConflict, says: "garden/bank"},
 		"another's, being deleted":      {state: with(func(o *live.Observation) { o.Origin, o.Deleting = "garden/bank", time.Unix(1, 0) }), owners: both, want: actionConflict},
-		"another's that is gone":        {state: ofBank, recorded: digest, want: actionSkip},
+		"another's that is gone":        {state: ofBank, recorded: digest, want: actionApply, says: "another ManagedResource applied it"},
 		"another cluster's, same name":  {state: with(func(o *live.Observation) { o.Origin = "seed:garden/shop" }), recorded: digest, owners: both, want: actionSkip},
 		"another cluster's, other name": {state: with(func(o *live.Observation) { o.Origin = "seed:garden/bank" }), owners: both, want: actionConflict, says: "seed:garden/bank"},
 		"an origin that is none":        {state: with(func(o *live.Observation) { o.Origin = "hello" }), recorded: digest, owners: both, want: actionSkip},
@@ -194,7 +190,7 @@ func TestPlanPrune(t *testing.T) {
 	}{
 		"ours":                               {state: present(ours), want: actionDelete, says: "no longer wanted"},
 		"ours, claimed by us":                {state: present(ours), owners: owners{claiming: []types.NamespacedName{shop}}, want: actionDelete},
-		"ours, wanted by another":            {state: present(ours), owners: claimed, want: actionRelease, says: "garden/bank takes it over"},
+		"ours, wanted by another":            {state: present(ours), owners: claimed, want: actionHandOver, says: "garden/bank wants it"},
 		"another's":                          {state: with(func(o *live.Observation) { o.Origin = "garden/bank" }), owners: both, want: actionRelease, says: "belongs to ManagedResource garden/bank"},
 		"another cluster's, same name":       {state: with(func(o *live.Observation) { o.Origin = "seed:garden/shop" }), owners: both, want: actionDelete},
 		"another cluster's, other name":      {state: with(func(o *live.Observation) { o.Origin = "seed:garden/bank" }), owners: both, want: actionRelease, says: "seed:garden/bank"},
@@ -259,11 +255,14 @@ func TestObjectsSurviveTheirMove(t *testing.T) {
 	}
 	ofShop := live.Observation{Origin: "garden/shop", ManagedBy: "gardener", OwnedDigest: "owned"}
 	ofBank := live.Observation{Origin: "garden/bank", ManagedBy: "gardener", OwnedDigest: "owned"}
-	if got := prune(ofShop, owners{claiming: []types.NamespacedName{shop, bank}}); got != actionRelease {
-		t.Errorf("the new owner wants it but has not applied it: %s, want Release", got)
+	for name, observation := range map[string]live.Observation{"has not applied it": ofShop, "has applied it": ofBank} {
+		owners := owners{standing: []types.NamespacedName{bank}, claiming: []types.NamespacedName{shop, bank}}
+		if got := prune(observation, owners); got != actionHandOver {
+			t.Errorf("the new owner wants it and %s: %s, want HandOver", name, got)
+		}
 	}
-	if got := prune(ofBank, owners{standing: []types.NamespacedName{bank}, claiming: []types.NamespacedName{shop, bank}}); got != actionRelease {
-		t.Errorf("the new owner has applied it: %s, want Release", got)
+	if got := prune(ofBank, owners{standing: []types.NamespacedName{bank}, claiming: []types.NamespacedName{shop}}); got != actionRelease {
+		t.Errorf("somebody else has applied it: %s, want Release", got)
 	}
 	if got := prune(ofShop, owners{claiming: []types.NamespacedName{shop}}); got != actionDelete {
 		t.Errorf("nobody else wants it: %s, want Delete", got)

@@ -116,6 +116,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if r.superseded.has(request.NamespacedName, mr.ResourceVersion) {
 		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the cache does not show our own last write yet
 	}
+	if r.superseded.doubts(request.NamespacedName) {
+		if mr, err = r.readAfresh(ctx, request.NamespacedName); mr == nil || err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	if begun, err := r.begin(ctx); err != nil {
 		return reconcile.Result{}, err
 	} else if !begun {
@@ -129,6 +134,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	r.Metrics.reconciled(outcomeOfReconcile(mr, err), r.Clock.Since(started))
 	return result, err
+}
+
+// readAfresh reads a ManagedResource past the cache, as nobody knows what became of the last write to it: nothing may be concluded from an
+// inventory that is not the stored one. It returns nil if the ManagedResource is gone; then its deletion is an event.
+func (r *Reconciler) readAfresh(ctx context.Context, name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := r.Direct.Get(ctx, name, mr); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read ManagedResource %s, since it is not known what became of a write: %w", name, err)
+	}
+	r.superseded.settle(name, mr.ResourceVersion)
+	// What the write recorded may be what others wait for.
+	r.wakeSharing(name, inventoryOf(mr.Status.Resources, nil))
+	return mr, nil
 }
 
 func (r *Reconciler) fulfil(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
@@ -284,6 +304,7 @@ func (r *Reconciler) patchMetadata(ctx context.Context, before, mr *resourcesv1a
 	meta := metadataOf(mr)
 	patch := client.RawPatch(types.MergePatchType, body)
 	if err := r.Source.Patch(ctx, meta, patch, client.FieldOwner(resourcesv1alpha1.FieldManager)); err != nil {
+		r.noteFailedWrite(mr, err)
 		return err
 	}
 	mr.ResourceVersion = meta.ResourceVersion

@@ -34,7 +34,9 @@ type tally struct {
 	pending     []change // deleted, but not gone
 	unreleased  []change // could not be released
 	contested   []change // put back, and changed again and again
+	handedOver  []change // kept until another ManagedResource has them
 	guarded     error    // left the manifests, and is kept by the prune guard
+	deleting    bool     // all objects have to go
 }
 
 func tallyOf(problems []problem, changes []change) tally {
@@ -54,6 +56,8 @@ func tallyOf(problems []problem, changes []change) tally {
 		case change.action == actionWait && change.contest.open(): // others are told by the message alone
 		case change.action == actionWait && wanted:
 			result.waiting = append(result.waiting, change)
+		case change.action == actionHandOver:
+			result.handedOver = append(result.handedOver, change)
 		case change.action == actionWait:
 			result.pending = append(result.pending, change)
 		}
@@ -77,10 +81,10 @@ func (t tally) verdict() verdict {
 		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonPruneRefused, message}
 	case len(t.waiting) > 0:
 		return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonApplyProgressing, message}
-	case len(t.pending) > 0:
+	case len(t.pending) > 0 || t.deleting && len(t.handedOver) > 0:
 		return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending, message}
 	}
-	if len(t.contested) == 0 {
+	if len(t.contested)+len(t.handedOver) == 0 {
 		message = "All resources are applied."
 	}
 	return verdict{resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, message}
@@ -107,6 +111,7 @@ func (t tally) message() string {
 		section("Could not delete", errorsOf(t.undeletable)),
 		section("Waiting to apply", reasonsOf(t.waiting)),
 		section("Deletion is still pending", reasonsOf(t.pending)),
+		section("Handing over", reasonsOf(t.handedOver)),
 		section("Put back again and again", contestsOf(t.contested)),
 	}
 	if t.guarded != nil {

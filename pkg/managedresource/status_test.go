@@ -77,6 +77,12 @@ func TestVerdict(t *testing.T) {
 		"an unreadable Secret is the gravest": {
 			[]problem{badManifest("bad"), unreadableSecret(false)}, nil, isFalse, "CannotReadSecret", []string{"bad; could not read secret"},
 		},
+		"handed over": {
+			nil, []change{unwanted("h", actionHandOver, nil)}, isTrue, "ApplySucceeded", []string{"Handing over (1): v1/ConfigMap/a/h: because"},
+		},
+		"a failed handover": {
+			nil, []change{unwanted("h", actionHandOver, errTimeout)}, isFalse, "DeletionFailed", []string{"timed out"},
+		},
 		"a conflict":      {nil, []change{wanted("a", actionConflict, errors.New("belongs to another"))}, isFalse, "ApplyFailed", []string{"belongs to another"}},
 		"a failed wait":   {nil, []change{wanted("a", actionWait, errTimeout)}, isFalse, "ApplyFailed", []string{"timed out"}},
 		"a failed forget": {nil, []change{unwanted("a", actionFail, errTimeout)}, isFalse, "DeletionFailed", []string{"timed out"}},
@@ -89,6 +95,17 @@ func TestVerdict(t *testing.T) {
 			expectContains(t, got.message, test.says...)
 		})
 	}
+}
+
+// A ManagedResource that is being deleted waits for its heirs, and tells so.
+func TestVerdictOfDeletionThatHandsOver(t *testing.T) {
+	tally := tallyOf(nil, []change{unwanted("h", actionHandOver, nil)})
+	tally.deleting = true
+	got := tally.verdict()
+	if got.status != resourcesv1alpha1.ConditionProgressing || got.reason != resourcesv1alpha1.ReasonDeletionPending {
+		t.Errorf("got %s/%s", got.status, got.reason)
+	}
+	expectContains(t, got.message, "Handing over (1): v1/ConfigMap/a/h: because")
 }
 
 func TestVerdictsAreStable(t *testing.T) {

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +62,100 @@ func TestBinaryHandsOver(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestKeepsUntilTheHeirHasRecorded has objects move to a ManagedResource that cannot record them. The former one keeps them, in its
+// inventory too, and says whom it waits for; it is applied all the same. As soon as the other one has recorded them, they are its own.
+func TestKeepsUntilTheHeirHasRecorded(t *testing.T) {
+	for name, gone := range map[string]bool{"the manifests lose it": false, "the ManagedResource is deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.manage("first", f.configMap("one", "1"), f.configMap("moved", "of the first"))
+			f.reconcileOK("first")
+			uid := f.liveConfigMap("moved").UID
+			second := f.manage("second", f.configMap("moved", "of the second"))
+			f.change(second, func() { second.Spec.ServiceAccountName = "does-not-exist" })
+			if mr, _, _ := f.reconcile("second"); len(mr.Status.Resources) > 0 {
+				t.Fatalf("the second one has recorded %v", mr.Status.Resources)
+			}
+
+			says := "ConfigMap/" + f.namespace + "/moved: ManagedResource " + f.namespace + "/second wants it"
+			var mr *resourcesv1alpha1.ManagedResource
+			if gone {
+				first := f.read("first")
+				must(t, f.client.Delete(f.ctx, first))
+				f.reconcileUntil("first", "it says whom it waits for", func(mr *resourcesv1alpha1.ManagedResource) bool {
+					return strings.Contains(applied(mr).Message, says)
+				})
+				mr = f.read("first")
+			} else {
+				f.secret("first", "objects.yaml", f.configMap("one", "1"))
+				mr = f.reconcileOK("first")
+				wantContains(t, applied(mr).Message, "Handing over (1): ", says)
+			}
+			if held := mr.Status.Resources; !slices.ContainsFunc(held, func(entry resourcesv1alpha1.ObjectReference) bool { return entry.Name == "moved" }) {
+				t.Errorf("the inventory of the first one is %v", held)
+			}
+			f.wantConfigMap("moved", "of the first")
+
+			f.refresh(second, func() { second.Spec.ServiceAccountName = "" })
+			f.reconcileOK("second")
+			f.reconcileUntil("first", "it lets go", func(mr *resourcesv1alpha1.ManagedResource) bool {
+				return mr.Name == "" || len(mr.Status.Resources) == 1 && applied(mr).Message == "All resources are applied."
+			})
+			f.reconcileOK("second")
+			if live := f.wantConfigMap("moved", "of the second"); live.UID != uid {
+				t.Errorf("it was created anew")
+			}
+		})
+	}
+}
+
+// TestAppliesWhatAnotherOneHasApplied moves an object to another ManagedResource and back, before the first one has let go of it. Both have
+// the same manifest, so that nothing but the origin tells that it has to be applied.
+func TestAppliesWhatAnotherOneHasApplied(t *testing.T) {
+	f := newFixture(t)
+	one, two, moved := f.configMap("one", "1"), f.configMap("two", "1"), f.configMap("moved", "1")
+	f.manage("first", one, moved)
+	f.reconcileOK("first")
+	second := f.manage("second", two, moved)
+	f.change(second, func() { second.Spec.ServiceAccountName = "does-not-exist" })
+	_, _, _ = f.reconcile("second")
+	f.secret("first", "objects.yaml", one)
+	f.reconcileOK("first") // keeps it for the second one
+	f.refresh(second, func() { second.Spec.ServiceAccountName = "" })
+	f.reconcileOK("second")
+	origin := func() string { return f.wantConfigMap("moved", "1").Annotations[resourcesv1alpha1.AnnotationOrigin] }
+	if got := origin(); got != f.namespace+"/second" {
+		t.Fatalf("the origin is %s", got)
+	}
+	f.secret("first", "objects.yaml", one+"---\n"+moved)
+	_, _, _ = f.reconcile("first") // it belongs to the second one
+	f.secret("second", "objects.yaml", two)
+	f.reconcileOK("second")
+	if mr := f.reconcileOK("first"); origin() != f.namespace+"/first" || len(mr.Status.Resources) != 2 {
+		t.Errorf("the origin is %s, the inventory %v", origin(), mr.Status.Resources)
+	}
+}
+
+// TestClaimsWhatCannotBeReadForNow: the heir cannot be applied yet, and then its Secret cannot be read. It may still want the object, so
+// that it is not deleted.
+func TestClaimsWhatCannotBeReadForNow(t *testing.T) {
+	f := newFixture(t)
+	f.manage("first", f.configMap("one", "1"), f.configMap("moved", "of the first"))
+	f.reconcileOK("first")
+	second := f.manage("second", f.configMap("moved", "of the second"))
+	f.change(second, func() { second.Spec.ServiceAccountName = "does-not-exist" })
+	_, _, _ = f.reconcile("second")
+	f.secret("second", "objects.yaml", "{")
+	_, _, _ = f.reconcile("second")
+	f.secret("first", "objects.yaml", f.configMap("one", "1"))
+	f.reconcileOK("first")
+	f.wantConfigMap("moved", "of the first")
+	f.secret("second", "objects.yaml", f.configMap("other", "of the second"))
+	_, _, _ = f.reconcile("second") // it does not want it any more
+	f.reconcileOK("first")
+	f.wantNoConfigMap("moved")
 }
 
 // TestHandsOverThoughTheAnswerIsLost has a ManagedResource let go of an object with a status whose answer is lost. All that is left
