@@ -55,8 +55,10 @@ test-unit: ## Run the tests that need no control plane.
 	$(GO) test -short -timeout 5m ./...
 
 .PHONY: faults
-faults: controlplane ## Let every request go wrong in every way, and check that nothing is lost (FAULTS names runs, see docs/faults.md).
-	$(GO) test -C test/faults -count 1 -parallel 8 -timeout 3h -run '$(or $(FAULTS),TestFaults)$$' -faults.full
+faults: controlplane ## Let every request go wrong in every way, and check that nothing is lost (FAULTS, FAULTS_RESUME, see docs/faults.md).
+	@$(if $(FAULTS)$(filter true,$(FAULTS_RESUME)),,rm -f bin/faults.passed)
+	$(GO) test -C test/faults -count 1 -parallel 6 -timeout 6h -run '$(or $(FAULTS),TestFaults)$$' -faults.full \
+		$(if $(FAULTS),,-faults.resume $(CURDIR)/bin/faults.passed)
 
 .PHONY: trouble
 trouble: controlplane ## Trouble that takes minutes: 10,000 objects, a full disk, expired tokens, little memory (TROUBLE names tests, see docs/trouble.md).

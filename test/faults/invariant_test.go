@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,6 +43,12 @@ func (w *world) wanted(s state) map[key]wanted {
 	all := map[key]wanted{}
 	for name, objects := range w.objects(s) {
 		for _, obj := range objects {
+			if obj.GetAnnotations()[resourcesv1alpha1.AnnotationMode] == resourcesv1alpha1.ModeIgnore {
+				continue
+			}
+			if w.replicas > 0 && obj.GetKind() == "Deployment" {
+				kit.Must(w, unstructured.SetNestedField(obj.Object, w.replicas, "spec", "replicas"))
+			}
 			all[keyOf(obj)] = wanted{obj, name}
 		}
 	}
@@ -89,7 +96,7 @@ func (w *world) ours() (map[key]*unstructured.Unstructured, error) {
 	return ours, nil
 }
 
-func (w *world) isOurs(obj *unstructured.Unstructured) bool {
+func (w *world) isOurs(obj metav1.Object) bool {
 	if slices.ContainsFunc(w.untouched, func(other *unstructured.Unstructured) bool { return other.GetUID() == obj.GetUID() }) {
 		return false
 	}
@@ -97,15 +104,12 @@ func (w *world) isOurs(obj *unstructured.Unstructured) bool {
 	return found && origin.ClusterID == w.class() || obj.GetLabels()[resourcesv1alpha1.LabelManagedBy] == w.class()
 }
 
-// eventuallyHolds waits until a state is so.
-func (w *world) eventuallyHolds(s state) {
-	w.Helper()
-	kit.Eventually(w, "what is declared is so", func() string { return strings.Join(w.objections(s), "; ") })
-}
-
 // objections tells what of a state is not so.
 func (w *world) objections(s state) []string {
 	w.Helper()
+	if err := w.rollOut(); err != nil {
+		return []string{err.Error()}
+	}
 	ours, err := w.ours()
 	if err != nil {
 		return []string{err.Error()}
@@ -120,7 +124,7 @@ func (w *world) objections(s state) []string {
 		}
 	}
 	for k, obj := range ours {
-		if _, is := all[k]; !is {
+		if _, is := all[k]; !is && !slices.Contains(w.left, k.name) {
 			objections = append(objections, fmt.Sprintf("%s is not wanted, and there; deleted at %v", k, obj.GetDeletionTimestamp()))
 		}
 	}
@@ -215,7 +219,8 @@ func objectionsTo(mr *resourcesv1alpha1.ManagedResource, all map[key]wanted) []s
 		return []string{mr.Name + " is being deleted: " + fmt.Sprint(mr.Status.Resources)}
 	}
 	var objections []string
-	if mr.Status.ObservedGeneration != mr.Generation || mr.Status.AppliedInputs == "" || len(mr.Finalizers) != 1 {
+	if mr.Status.ObservedGeneration != mr.Generation || mr.Status.AppliedInputs == "" ||
+		!slices.Equal(mr.Finalizers, []string{resourcesv1alpha1.FinalizerOf(*mr.Spec.Class)}) {
 		objections = append(objections, fmt.Sprintf("%s is not concluded: observed %d of %d, inputs %q, finalizers %v", mr.Name,
 			mr.Status.ObservedGeneration, mr.Generation, mr.Status.AppliedInputs, mr.Finalizers))
 	}
@@ -275,6 +280,11 @@ func (w *world) findings(undisturbed string) []string {
 	for k, before := range w.kept {
 		if after := uids[k]; before != after {
 			findings = append(findings, fmt.Sprintf("%s had the UID %s and has %q", k, before, after))
+		}
+	}
+	for k, before := range w.leftBehind {
+		if obj := w.read(k); obj == nil || string(obj.UID) != before {
+			findings = append(findings, fmt.Sprintf("%s was to stay with the UID %s, and is %v", k, before, obj))
 		}
 	}
 	if got := w.snapshot(); undisturbed != "" && got != undisturbed {

@@ -1,6 +1,17 @@
 package faults
 
-import "slices"
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/trellis-k8s/trellis/test/kit"
+)
 
 // disturbance is a site and the faults for it, one run for each.
 type disturbance struct {
@@ -8,37 +19,96 @@ type disturbance struct {
 	faults []fault
 }
 
-// remembered are the runs that have found a defect. They are part of every short run.
-func remembered() map[string][]string {
-	return map[string][]string{
-		// The objects stayed claimed, and the other ManagedResource waited for them.
-		"move-back/patch_managedresources.status_b_1": {"timeout-after"},
-		// The replacement was not tried again: the error said that the update was invalid, as well.
-		"replace/delete_configmaps_fixed_1": {"failed-500", "timeout-before"},
-	}
+// remembered are the runs that have found a defect. They are part of the short run.
+var remembered = []string{
+	// The objects stayed claimed, and the other ManagedResource waited for them.
+	"move-back/patch_managedresources.status_b_1/timeout-after",
+	// The object was in no inventory until the other ManagedResource tried again.
+	"move-back/patch_managedresources.status_a_1/failed-500",
+	// The first ManagedResource had the objects again and did not apply them, though the other one had.
+	"flap/patch_managedresources.status_b_1/timeout-before",
+	// The replacement was not tried again: the error said that the update was invalid, as well.
+	"replace/delete_configmaps_fixed_1/failed-500",
+	"replace/delete_configmaps_fixed_1/timeout-before",
 }
 
-// plansFor returns what is injected where in a scenario. A full run has every fault at every site. A short one has one fault at each
-// site, another one at each, and takes calls that differ in the object alone for the same.
-func plansFor(scenario string, visited []site, full bool) []disturbance {
-	var plans []disturbance
-	seen := map[string]bool{}
-	for _, site := range visited {
-		faults := faultsOf(site.call)
-		asBefore := remembered()[scenario+"/"+site.String()]
-		switch {
-		case !site.enumerated():
-			continue
-		case full:
-		case len(asBefore) > 0:
-			faults = slices.DeleteFunc(faults, func(f fault) bool { return !slices.Contains(asBefore, f.name) })
-		case seen[site.role()]:
-			continue
-		default:
-			faults = faults[len(plans)%len(faults):][:1]
+// short.txt has the other runs of the short run: one for each place where calls are made, in as few scenarios as will do, and by turns with
+// each fault.
+//
+//go:embed testdata/short.txt
+var shortRuns string
+
+// shortRun returns the runs of the short run, by scenario and site the names of faults.
+func shortRun(t *testing.T) map[string]map[string][]string {
+	t.Helper()
+	chosen := map[string]map[string][]string{}
+	for _, name := range append(strings.Fields(shortRuns), remembered...) {
+		parts := strings.Split(name, "/")
+		if len(parts) != 3 {
+			t.Fatalf("%q is not <scenario>/<call>/<fault>", name)
 		}
-		seen[site.role()] = true
-		plans = append(plans, disturbance{site, faults})
+		if chosen[parts[0]] == nil {
+			chosen[parts[0]] = map[string][]string{}
+		}
+		chosen[parts[0]][parts[1]] = append(chosen[parts[0]][parts[1]], parts[2])
+	}
+	return chosen
+}
+
+// plansFor returns what is injected where in a scenario: every fault at every site, or what is chosen.
+func plansFor(visited []site, chosen map[string][]string, full bool) []disturbance {
+	var plans []disturbance
+	for _, site := range visited {
+		if !site.enumerated() {
+			continue
+		}
+		faults := faultsOf(site.call)
+		if !full {
+			faults = slices.DeleteFunc(faults, func(f fault) bool { return !slices.Contains(chosen[site.String()], f.name) })
+		}
+		if len(faults) > 0 {
+			plans = append(plans, disturbance{site, faults})
+		}
 	}
 	return plans
+}
+
+// chosenOf returns the runs of a short run: for each place one site, with another fault for each, in as few scenarios as will do.
+func chosenOf(visited map[string][]site) []string {
+	open := map[string]bool{}
+	for _, sites := range visited {
+		for _, site := range sites {
+			if site.enumerated() {
+				open[site.place()] = true
+			}
+		}
+	}
+	var chosen []string
+	for len(open) > 0 {
+		newIn := func(scenario string) int {
+			places := map[string]bool{}
+			for _, site := range visited[scenario] {
+				if site.enumerated() && open[site.place()] {
+					places[site.place()] = true
+				}
+			}
+			return len(places)
+		}
+		best := slices.MaxFunc(slices.Sorted(maps.Keys(visited)), func(a, b string) int { return cmp.Compare(newIn(a), newIn(b)) })
+		for _, site := range visited[best] {
+			if !site.enumerated() || !open[site.place()] {
+				continue
+			}
+			delete(open, site.place())
+			faults := faultsOf(site.call)
+			chosen = append(chosen, fmt.Sprintf("%s/%s/%s", best, site, faults[len(chosen)%len(faults)].name))
+		}
+	}
+	slices.Sort(chosen)
+	return chosen
+}
+
+func writeLines(t *testing.T, path string, lines []string) {
+	t.Helper()
+	kit.Must(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 }

@@ -2,8 +2,11 @@ package faults
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 // Delays of pruning. Where nothing moves it is soon. Where something does, the other ManagedResource must have time enough to ask for
@@ -13,9 +16,9 @@ const (
 	late = 15 * time.Second
 )
 
-// scenarios returns all scenarios. None of their objects is brought to life by another controller, so that the calls are the same in
-// every run.
-func scenarios() []scenario {
+// changes are the scenarios of what may become of the manifests of ManagedResources. None of their objects is brought to life by another
+// controller, so that the calls are the same in every run.
+func changes() []scenario {
 	all := []string{
 		configMap("one", "1"), configMap("two", "1"), secret("secret", "1"), serviceAccount("account"), role("role", "get"),
 		roleBinding("binding"), service("service", 80), definition, coupon("coupon", 10),
@@ -29,6 +32,11 @@ func scenarios() []scenario {
 	other, left := []string{configMap("two", "1")}, []string{configMap("one", "1")}
 	moved := []string{configMap("two", "1"), secret("moved", "1"), configMap("moved", "2")}
 	immutable := func(value string) string { return configMap("fixed", value) + "immutable: true\n" }
+	annotated := func(name, annotation string) string {
+		return strings.Replace(configMap(name, "1"), "metadata:\n", "metadata:\n  annotations: {"+annotation+"}\n", 1)
+	}
+	kept := annotated("kept", resourcesv1alpha1.AnnotationKeepObject+": 'true'")
+	ignored := annotated("released", resourcesv1alpha1.AnnotationMode+": "+resourcesv1alpha1.ModeIgnore)
 	return []scenario{
 		{
 			name:  "create",
@@ -39,10 +47,31 @@ func scenarios() []scenario {
 		{name: "shrink", given: state{"a": all}, then: state{"a": {configMap("one", "1"), serviceAccount("account")}}, pruneDelay: soon},
 		{name: "move", given: state{"a": before, "b": other}, then: state{"a": left, "b": moved}, pruneDelay: late},
 		{name: "move-back", given: state{"a": other, "b": before}, then: state{"a": moved, "b": left}, pruneDelay: late},
+		{name: "swap", given: state{"a": before, "b": {configMap("two", "1"), secret("other", "1")}},
+			then: state{"a": {configMap("one", "1"), secret("other", "2")}, "b": moved}, pruneDelay: late},
+		{name: "flap", given: state{"a": before, "b": other}, through: state{"a": left, "b": moved}, then: state{"a": before, "b": other}, pruneDelay: late},
+		{name: "give-up", given: state{"a": before, "b": other}, through: state{"a": left, "b": moved}, then: state{"a": left, "b": other}, pruneDelay: soon},
+		{name: "inherit", given: state{"a": before, "b": other}, then: state{"b": slices.Concat(left, moved)}, pruneDelay: late},
+		{
+			name:  "keep",
+			given: state{"a": {configMap("one", "1"), kept, configMap("released", "1")}}, then: state{"a": {configMap("one", "1"), ignored}},
+			left: []string{"kept"}, released: []string{"released"}, pruneDelay: soon,
+		},
+		{
+			name:  "depend",
+			given: state{"z": {configMap("other", "1")}},
+			then:  state{"a": {configMap("one", "1")}, "b": {configMap("two", "1")}, "z": {configMap("other", "1")}}, dependencies: map[string]string{"a": "b"}, pruneDelay: soon,
+		},
+		{
+			name:  "class",
+			given: state{"a": {configMap("one", "1"), secret("secret", "1")}, "b": {configMap("two", "1")}},
+			then:  state{"a": {configMap("one", "1"), secret("secret", "1")}, "b": {configMap("two", "1")}}, reclassed: []string{"a"},
+			replaced: []string{"one", "secret"}, pruneDelay: soon,
+		},
 		{
 			name:  "take-over",
 			given: state{"z": {configMap("other", "1")}}, then: state{"a": {configMap("one", "1"), service("service", 80)}, "z": {configMap("other", "1")}},
-			existing: []string{configMap("one", "0"), service("service", 80) + "  - {name: old, port: 79, protocol: TCP}\n"}, pruneDelay: soon,
+			existing: []string{configMap("one", "0"), service("service", 79)}, pruneDelay: soon,
 		},
 		{
 			name:  "replace",

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,7 +48,6 @@ func TestSitesHaveNames(t *testing.T) {
 
 // TestFaultsDoWhatTheySay injects each fault into the second of three calls.
 func TestFaultsDoWhatTheySay(t *testing.T) {
-	onDemand(t)
 	for _, fault := range allFaults() {
 		t.Run(fault.name, func(t *testing.T) {
 			var served atomic.Int64
@@ -58,7 +59,7 @@ func TestFaultsDoWhatTheySay(t *testing.T) {
 			here := site{call{verb: "delete", resource: "configmaps", namespace: placeholder, name: "one"}, 2}
 			l := &line{rename: strings.NewReplacer("run-1", placeholder), plan: &plan{here, fault}}
 			l.begin()
-			life := l.newLife()
+			life := l.newLife("")
 			defer life.end()
 			transport := life.wrap(http.DefaultTransport)
 			ask := func() (status int, body string, err error) {
@@ -116,7 +117,6 @@ func checkFault(t *testing.T, name string, status int, body string, err error) {
 
 // TestLossIsNoticed does by hand what must not happen, and checks that it is found.
 func TestLossIsNoticed(t *testing.T) {
-	onDemand(t)
 	t.Parallel()
 	one, two := configMap("one", "1"), configMap("two", "1")
 	w := newWorld(t, scenario{given: state{"a": {one, two}}, then: state{"a": {one, two}, "b": {configMap("three", "1")}}, pruneDelay: soon})
@@ -167,13 +167,16 @@ func TestLossIsNoticed(t *testing.T) {
 
 // TestLossOnTheWayIsNoticed shows the witness calls that must not be made.
 func TestLossOnTheWayIsNoticed(t *testing.T) {
-	onDemand(t)
 	t.Parallel()
-	w := newWorld(t, scenario{given: state{"a": {configMap("one", "1")}}, then: state{"a": {configMap("one", "2")}}, pruneDelay: soon})
+	w := newWorld(t, scenario{
+		given: state{"a": {configMap("one", "1")}, "b": {}}, then: state{"a": {configMap("one", "2")}, "b": {}}, pruneDelay: soon,
+	})
 	w.play(w.newLine(nil))
 	mr := call{verb: "patch", group: resourcesv1alpha1.GroupName, resource: "managedresources", namespace: w.namespace, name: "a"}
 	status := mr
 	status.subresource = "status"
+	recordedByOther := status
+	recordedByOther.writer = "what the other one has recorded"
 	object := func(verb, name string) call {
 		return call{verb: verb, resource: "configmaps", namespace: w.namespace, name: name}
 	}
@@ -198,12 +201,60 @@ func TestLossOnTheWayIsNoticed(t *testing.T) {
 		{status, `{"status":{"conditions":[]}}`, ""},
 		{mr, `{"metadata":{"finalizers":null}}`, "forgets ConfigMap"},
 		{mr, `{"metadata":{"finalizers":["one"]}}`, ""},
+		{recordedByOther, `{"status":{"resources":[]}}`, ""},
 	} {
+		if test.call == recordedByOther {
+			other := w.managedResource("b")
+			kit.Must(t, w.client.Status().Patch(t.Context(), other, client.RawPatch(types.MergePatchType,
+				[]byte(w.fill(`{"status":{"resources":[{"apiVersion":"v1","kind":"ConfigMap","namespace":"NAMESPACE","name":"one"}]}}`)))))
+			test.call = status
+		}
 		w.violations = nil
 		w.attest(test.call, []byte(test.body))
 		got := strings.Join(w.violations, "; ")
 		if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s %s: %q, want %q", test.call, test.body, got, test.want)
 		}
+	}
+}
+
+// TestTooMuchIsNoticed shows the witness of network policies policies that allow too much.
+func TestTooMuchIsNoticed(t *testing.T) {
+	const pods = `"podSelector":{"matchLabels":{"app":"web"}}`
+	for spec, want := range map[string]string{
+		`{` + pods + `,"ingress":[{"from":[{` + pods + `}],"ports":[{"port":8080}]}]}`:                   "",
+		`{` + pods + `,"egress":[{"to":[{` + pods + `}],"ports":[{"port":8080}]}]}`:                      "",
+		`{` + pods + `,"ingress":[{"from":[{` + pods + `}],"ports":[{"port":8081}]}]}`:                   "it is for other ports",
+		`{` + pods + `,"ingress":[{"from":[{` + pods + `}],"ports":[{"port":8080,"endPort":9000}]}]}`:    "it is for other ports",
+		`{` + pods + `,"ingress":[{"from":[{` + pods + `}]}]}`:                                           "it is for other ports",
+		`{` + pods + `,"ingress":[{"ports":[{"port":8080}]}]}`:                                           "it is for everybody",
+		`{` + pods + `,"egress":[{"to":[{"podSelector":{}}],"ports":[{"port":8080}]}]}`:                  "it is for all Pods",
+		`{` + pods + `,"ingress":[{"from":[{"ipBlock":{"cidr":"0.0.0.0/0"}}],"ports":[{"port":8080}]}]}`: "it is for all Pods",
+		`{"podSelector":{},"ingress":[{"from":[{` + pods + `}],"ports":[{"port":8080}]}]}`:               "it selects all Pods",
+	} {
+		var policy networkingv1.NetworkPolicy
+		kit.Must(t, json.Unmarshal([]byte(`{"metadata":{"name":"ingress-to-web-tcp-8080-from-other"},"spec":`+spec+`}`), &policy))
+		if got := strings.Join(wider(&policy), "; "); got != want {
+			t.Errorf("%s: %q, want %q", spec, got, want)
+		}
+	}
+}
+
+// TestChoiceOfTheShortRun: it has each kind of call once, and a full run all that is enumerated.
+func TestChoiceOfTheShortRun(t *testing.T) {
+	get, write := call{verb: "get", resource: "secrets", name: "a"}, call{verb: "patch", resource: "configmaps", name: "one"}
+	chosen := chosenOf(map[string][]site{
+		"small": {{get, 1}},
+		"large": {{get, 1}, {write, 1}, {get, 2}, {write, 2}, {call{verb: "watch", resource: "secrets"}, 1}},
+	})
+	if want := []string{"large/get_secrets_a_1/crash-before", "large/patch_configmaps_one_1/timeout-after"}; !slices.Equal(chosen, want) {
+		t.Errorf("chosen are %v, want %v", chosen, want)
+	}
+	plans := plansFor([]site{{get, 1}, {write, 1}, {get, 3}}, map[string][]string{"patch_configmaps_one_1": {"reset", "crash-after"}}, false)
+	if len(plans) != 1 || plans[0].site.call != write || len(plans[0].faults) != 2 {
+		t.Errorf("the plans are %v", plans)
+	}
+	if plans := plansFor([]site{{get, 1}, {write, 1}, {get, 3}}, nil, true); len(plans) != 2 || len(plans[0].faults) != 6 || len(plans[1].faults) != 9 {
+		t.Errorf("the plans of a full run are %v", plans)
 	}
 }

@@ -21,6 +21,8 @@ type call struct {
 	name        string
 	// writer is the field manager, if it is not that of the controller of ManagedResources.
 	writer string
+	// by is the resource-manager that makes the call, if there is more than one.
+	by string
 }
 
 // callOf takes a request apart. Discovery and whatever else is no resource has the path as its name.
@@ -65,13 +67,17 @@ func verbOf(method, name string, target *url.URL) string {
 // reads tells whether the call changes nothing.
 func (c call) reads() bool { return slices.Contains([]string{"get", "list", "watch"}, c.verb) }
 
-// kind names the call without the object, for example "patch_managedresources.status".
+// kind names the call without the object, for example "patch_managedresources.status", or "new.patch_managedresources.status" if it is
+// one of the resource-manager "new".
 func (c call) kind() string {
 	resource := c.resource
 	for _, part := range []string{c.subresource, strings.TrimPrefix(c.writer, resourcesv1alpha1.FieldManager+"-")} {
 		if part != "" {
 			resource += "." + part
 		}
+	}
+	if c.by != "" {
+		return c.by + "." + c.verb + "_" + resource
 	}
 	return c.verb + "_" + resource
 }
@@ -101,12 +107,17 @@ const polls = 2
 // enumerated tells whether faults are injected at a site. Watches have faults of other kinds.
 func (s site) enumerated() bool { return s.verb != "watch" && (!s.reads() || s.occurrence <= polls) }
 
-// role names what the call is for. Writes to a ManagedResource follow each other, each for another purpose.
-func (s site) role() string {
-	if s.resource == "managedresources" {
-		return s.String()
+// place names where in the resource-manager a call is made, as far as that can be told: all objects in manifests are treated alike.
+func (s site) place() string {
+	c := s.call
+	c.by = ""
+	switch c.group + "/" + c.resource {
+	case "/configmaps", "/secrets", "/services", "/serviceaccounts", "/pods", "rbac.authorization.k8s.io/roles",
+		"rbac.authorization.k8s.io/rolebindings", "apiextensions.k8s.io/customresourcedefinitions", "apps/deployments", "apps/statefulsets",
+		"apps/daemonsets", "batch/jobs", "batch/cronjobs", "monitoring.coreos.com/prometheuses", placeholder + ".example.org/coupons":
+		c.resource = "objects"
 	}
-	return s.kind()
+	return c.kind()
 }
 
 // certain tells whether every run has the site: the first write to an object of the target. What is read, recorded and told depends on

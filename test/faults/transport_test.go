@@ -74,11 +74,13 @@ type life struct {
 	*line
 	ctx context.Context
 	end context.CancelFunc
+	// by tells its calls from those of another resource-manager; empty if there is but one.
+	by string
 }
 
-func (l *line) newLife() *life {
+func (l *line) newLife(by string) *life {
 	ctx, end := context.WithCancel(context.Background())
-	return &life{l, ctx, end}
+	return &life{l, ctx, end, by}
 }
 
 // wrap puts the line under a client, for rest.Config.Wrap.
@@ -88,6 +90,7 @@ func (l *life) wrap(next http.RoundTripper) http.RoundTripper {
 			return nil, errCrashed
 		}
 		c := callOf(request.Method, request.URL)
+		c.by = l.by
 		fault := l.enter(c)
 		if fault != nil && !fault.carriedOut {
 			return l.inject(fault, request, nil)

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -30,7 +29,7 @@ func (w *world) attest(c call, body []byte) {
 	}
 }
 
-// attestApply checks that what is about to be ours is recorded.
+// attestApply checks that what is about to be ours is recorded, and that what its ManagedResource depends on is applied.
 func (w *world) attestApply(c call, body []byte) {
 	var applied metav1.PartialObjectMetadata
 	if json.Unmarshal(body, &applied) != nil {
@@ -44,6 +43,12 @@ func (w *world) attestApply(c call, body []byte) {
 	if mr == nil || !records(mr, key{applied.GroupVersionKind(), applied.Namespace, applied.Name}) {
 		w.violate("%s is applied for %s before it is in the inventory", c, origin)
 	}
+	if dependency := w.dependencies[origin.Owner.Name]; dependency != "" {
+		waits := w.readRecord(types.NamespacedName{Namespace: w.namespace, Name: dependency})
+		if waits == nil || resourcesv1alpha1.ConditionOf(waits.Status.Conditions, resourcesv1alpha1.ResourcesApplied).Status != resourcesv1alpha1.ConditionTrue {
+			w.violate("%s is applied for %s before %s is", c, origin, dependency)
+		}
+	}
 }
 
 // attestDeletion checks that nothing is deleted that is wanted, unless it is replaced, and that the API server checks what is deleted.
@@ -55,6 +60,12 @@ func (w *world) attestDeletion(c call, body []byte) {
 			w.violate("%s deletes what is wanted", c)
 		}
 	}
+	if w.collects && w.refersTo(c.resource, c.name) {
+		w.violate("%s deletes what something refers to", c)
+	}
+	if slices.Contains(w.left, c.name) || slices.Contains(w.released, c.name) {
+		w.violate("%s deletes what is to stay", c)
+	}
 	var options metav1.DeleteOptions
 	err := json.Unmarshal(body, &options)
 	if err != nil || options.Preconditions == nil || options.Preconditions.UID == nil || options.Preconditions.ResourceVersion == nil && !replaced {
@@ -62,8 +73,8 @@ func (w *world) attestDeletion(c call, body []byte) {
 	}
 }
 
-// attestRecord checks that nothing leaves an inventory, or goes with it, as long as it is there and belongs to its ManagedResource,
-// unless it is declared for another one.
+// attestRecord checks that nothing leaves an inventory, or goes with it, as long as it is there and ours, unless another ManagedResource
+// has it in its inventory, it is to stay, or the garbage collector sees to it.
 func (w *world) attestRecord(c call, body []byte) {
 	var written struct {
 		Metadata struct {
@@ -93,15 +104,24 @@ func (w *world) attestRecord(c call, body []byte) {
 		}
 	}
 	for _, entry := range mr.Status.Resources {
-		if k := entryKey(entry); !kept[k] && w.belongsTo(k, owner) && !w.declaredForOther(k, owner) {
+		if k := entryKey(entry); !kept[k] && w.needsRecord(k) && !w.recordedByOther(k, owner) {
 			w.violate("%s forgets %s, which is there", c, k)
 		}
 	}
 }
 
+// needsRecord tells whether an object has to be in an inventory.
+func (w *world) needsRecord(k key) bool {
+	obj := w.read(k)
+	if obj == nil || !w.isOurs(obj) || slices.Contains(w.left, k.name) {
+		return false
+	}
+	return !w.collects || obj.Labels[resourcesv1alpha1.LabelGarbageCollectableReference] != "true"
+}
+
 func (w *world) readRecord(owner types.NamespacedName) *resourcesv1alpha1.ManagedResource {
 	mr := &resourcesv1alpha1.ManagedResource{}
-	err := w.client.Get(context.WithoutCancel(w.Context()), owner, mr)
+	err := w.client.Get(w.always(), owner, mr)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -111,29 +131,30 @@ func (w *world) readRecord(owner types.NamespacedName) *resourcesv1alpha1.Manage
 	return mr
 }
 
-// declaredForOther tells whether an object is declared for another ManagedResource than the owner. See "What is open" in
-// docs/faults.md: it should be in the inventory of that one.
-func (w *world) declaredForOther(k key, owner types.NamespacedName) bool {
-	other, declared := w.wanted(w.then)[k]
-	return declared && other.by != owner.Name
+// recordedByOther tells whether an object is in the stored inventory of another ManagedResource than the owner.
+func (w *world) recordedByOther(k key, owner types.NamespacedName) bool {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := w.client.List(w.always(), list, client.InNamespace(w.namespace)); err != nil {
+		w.violate("could not list ManagedResources: %v", err)
+	}
+	return slices.ContainsFunc(list.Items, func(mr resourcesv1alpha1.ManagedResource) bool { return mr.Name != owner.Name && records(&mr, k) })
 }
 
 func records(mr *resourcesv1alpha1.ManagedResource, k key) bool {
 	return slices.ContainsFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool { return entryKey(entry) == k })
 }
 
-// belongsTo tells whether an object is there with the origin of a ManagedResource.
-func (w *world) belongsTo(k key, owner types.NamespacedName) bool {
+// read returns the metadata of an object, nil if there is none.
+func (w *world) read(k key) *metav1.PartialObjectMetadata {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(k.GroupVersionKind)
-	err := w.client.Get(context.WithoutCancel(w.Context()), client.ObjectKey{Namespace: k.namespace, Name: k.name}, obj)
+	err := w.client.Get(w.always(), client.ObjectKey{Namespace: k.namespace, Name: k.name}, obj)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return false
+		return nil
 	}
 	if err != nil {
 		w.violate("could not read %s: %v", k, err)
-		return false
+		return nil
 	}
-	origin, _ := resourcesv1alpha1.ParseOrigin(obj.Annotations[resourcesv1alpha1.AnnotationOrigin])
-	return origin.Owner == owner
+	return obj
 }

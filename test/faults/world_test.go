@@ -1,28 +1,22 @@
 package faults
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
@@ -35,6 +29,8 @@ type scenario struct {
 	// given is what is declared, and so, before the change, and then what is declared by it. ManagedResources that are in both have
 	// their Secrets written, in the order of their names; those that are in one alone are created or deleted.
 	given, then state
+	// through is what is declared in between, and not waited for; nil for nothing.
+	through state
 	// existing are manifests of objects that somebody else has made before.
 	existing []string
 	// replaced are the names of objects that have to be deleted and created anew.
@@ -43,51 +39,75 @@ type scenario struct {
 	pruneDelay time.Duration
 	// stopped has the resource-manager start after the change, so that its start is part of the scenario.
 	stopped bool
+	// dependencies are what ManagedResources depend on.
+	dependencies map[string]string
+	// reclassed are the ManagedResources that get another class, for which another resource-manager is responsible.
+	reclassed []string
+	// left are the names of objects that leave their manifests and are to stay as they are, and released those that have to lose their
+	// marks as well.
+	left, released []string
+	// scaled is how many replicas an autoscaler gives Deployments before the change; 0 for none.
+	scaled int64
+	// collects has the garbage collector run, too.
+	collects bool
 }
 
-// world is a namespace for one run of a scenario, as source and as target.
+// world is one run of a scenario.
 type world struct {
-	*testing.T
+	*ground
 	scenario
-	controlPlane *controlplane.ControlPlane
-	client       client.Client
-	namespace    string
-	// untouched are the objects of others, and kept the UIDs of objects that are wanted before the change and after it.
-	untouched []*unstructured.Unstructured
-	kept      map[key]string
-
-	mu         sync.Mutex
-	violations []string
+	// untouched are the objects of others, kept the UIDs of objects that are wanted before the change and after it, and leftBehind those
+	// of objects that are to stay though nobody wants them any more.
+	untouched        []*unstructured.Unstructured
+	kept, leftBehind map[key]string
+	// replicas is what Deployments have been scaled to; 0 if they have not.
+	replicas int64
+	// collecting is the clock of the garbage collector.
+	collecting stopping
 }
-
-var install sync.Once
 
 func newWorld(t *testing.T, s scenario) *world {
 	t.Helper()
-	cp := shared.Get(t)
-	install.Do(func() {
-		_, err := envtest.InstallCRDs(cp.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
-		kit.Must(t, err)
-	})
-	scheme := runtime.NewScheme()
-	kit.Must(t, clientgoscheme.AddToScheme(scheme))
-	kit.Must(t, resourcesv1alpha1.AddToScheme(scheme))
-	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
-	kit.Must(t, err)
-	return &world{T: t, scenario: s, controlPlane: cp, client: c, namespace: kit.NewNamespace(t, c, "faults", nil)}
+	return &world{ground: newGround(t), scenario: s}
 }
 
 // class is that of the ManagedResources, and the identity and managed-by label of the resource-manager: other runs have nothing to do
 // with it.
 func (w *world) class() string { return w.namespace }
 
-// newLine returns the clients of the resource-managers of the run.
-func (w *world) newLine(p *plan) *line {
-	return &line{rename: strings.NewReplacer(w.namespace, placeholder), plan: p, witness: w.attest}
-}
+// newClass is another class, for a ManagedResource that changes its class.
+func (w *world) newClass() string { return w.namespace + "-new" }
 
-// placeholder stands for the namespace of a run in manifests, and in the names of sites.
-const placeholder = "NAMESPACE"
+// newLine returns the clients of the resource-managers of the run.
+func (w *world) newLine(p *plan) *line { return w.ground.newLine(p, w.attest) }
+
+// play runs the scenario until what is declared in the end is so, and stops the resource-managers then.
+func (w *world) play(l *line) {
+	w.Helper()
+	w.Cleanup(w.clear)
+	w.addOthers()
+	w.declare(nil, w.given)
+	stop := w.startManagers(l)
+	w.eventually(func() []string { return w.objections(w.given) })
+	w.remember()
+	w.scale()
+	w.mature()
+	if w.stopped {
+		stop()
+	}
+	l.begin()
+	if w.through != nil {
+		w.declare(w.given, w.through)
+		w.declare(w.through, w.then)
+	} else {
+		w.declare(w.given, w.then)
+	}
+	if w.stopped {
+		stop = w.startManagers(l)
+	}
+	w.eventually(func() []string { return w.objections(w.then) })
+	stop()
+}
 
 // objects returns the objects that are declared, by ManagedResource.
 func (w *world) objects(s state) map[string][]*unstructured.Unstructured {
@@ -102,8 +122,6 @@ func (w *world) objects(s state) map[string][]*unstructured.Unstructured {
 	}
 	return objects
 }
-
-func (w *world) fill(text string) string { return strings.ReplaceAll(text, placeholder, w.namespace) }
 
 // addOthers creates objects that the resource-manager has nothing to do with, one of which looks as if it had.
 func (w *world) addOthers() {
@@ -128,21 +146,38 @@ func (w *world) declare(before, after state) {
 			if !slices.Equal(before[name], after[name]) {
 				kit.Must(w, w.client.Update(w.Context(), secret))
 			}
+			if slices.Contains(w.reclassed, name) {
+				kit.Must(w, w.client.Patch(w.Context(), w.managedResource(name),
+					client.RawPatch(types.MergePatchType, []byte(`{"spec":{"class":"`+w.newClass()+`"}}`))))
+			}
 			continue
 		}
 		kit.Must(w, w.client.Create(w.Context(), secret))
-		kit.Must(w, w.client.Create(w.Context(), &resourcesv1alpha1.ManagedResource{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
-			Spec: resourcesv1alpha1.ManagedResourceSpec{
-				Class: ptr.To(w.class()), SecretRefs: []resourcesv1alpha1.LocalObjectReference{{Name: name}},
-			},
-		}))
+		mr := w.managedResource(name)
+		mr.Spec.Class, mr.Spec.SecretRefs = ptr.To(w.class()), []resourcesv1alpha1.LocalObjectReference{{Name: name}}
+		if dependency := w.dependencies[name]; dependency != "" {
+			mr.Spec.DependsOn = []resourcesv1alpha1.Dependency{{Name: dependency}}
+		}
+		kit.Must(w, w.client.Create(w.Context(), mr))
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if _, stays := after[name]; !stays {
+			w.eventually(func() []string { return w.unrecorded(after) }) // objects of what is deleted do not wait for others
 			kit.Must(w, w.client.Delete(w.Context(), w.managedResource(name)))
 		}
 	}
+}
+
+// unrecorded returns the objects that are declared and in no inventory of their ManagedResources.
+func (w *world) unrecorded(s state) []string {
+	w.Helper()
+	var unrecorded []string
+	for k, want := range w.wanted(s) {
+		if mr := w.readRecord(types.NamespacedName{Namespace: w.namespace, Name: want.by}); mr == nil || !records(mr, k) {
+			unrecorded = append(unrecorded, k.String()+" is not recorded")
+		}
+	}
+	return unrecorded
 }
 
 // create creates an object as the user of a client that does not apply.
@@ -157,7 +192,7 @@ func (w *world) create(manifest string) *unstructured.Unstructured {
 // remember notes the UIDs of the objects that are there and have to stay.
 func (w *world) remember() {
 	w.Helper()
-	w.kept = map[key]string{}
+	w.kept, w.leftBehind = map[key]string{}, map[key]string{}
 	for _, manifest := range w.existing {
 		obj := w.create(manifest)
 		w.kept[keyOf(obj)] = string(obj.GetUID())
@@ -166,6 +201,9 @@ func (w *world) remember() {
 	for k, uid := range w.uids() {
 		if _, is := stays[k]; is && !slices.Contains(w.replaced, k.name) {
 			w.kept[k] = uid
+		}
+		if slices.Contains(w.left, k.name) || slices.Contains(w.released, k.name) {
+			w.leftBehind[k] = uid
 		}
 	}
 }
@@ -201,21 +239,8 @@ func (w *world) clear() {
 	} {
 		objects := &metav1.PartialObjectMetadata{}
 		objects.SetGroupVersionKind(kind)
-		if err := w.client.DeleteAllOf(context.WithoutCancel(w.Context()), objects, options); err != nil {
+		if err := w.client.DeleteAllOf(w.always(), objects, options); err != nil {
 			w.Logf("delete what is left: %v", err)
 		}
 	}
-}
-
-// violate notes that something happened that must not happen at any time.
-func (w *world) violate(format string, arguments ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.violations = append(w.violations, fmt.Sprintf(format, arguments...))
-}
-
-func (w *world) violated() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.violations)
 }

@@ -1,0 +1,191 @@
+package faults
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// progressEvery is after how many runs a full run tells how far it is.
+const progressEvery = 25
+
+// callMissed is behind a run in the journal whose call did not come.
+const callMissed = " without its call"
+
+// row is what the table tells of a scenario.
+type row struct {
+	name          string
+	calls, sites  int
+	runs, failing map[string]int // by fault
+	missed        int
+}
+
+// table is what became of the runs.
+type table struct {
+	mu   sync.Mutex
+	rows []*row
+	// expected and done count runs; those that have passed need not be made again. Visited are the sites of scenarios.
+	expected, done int
+	// passed tells of each run whether its call came.
+	passed  map[string]bool
+	visited map[string][]site
+	journal *os.File
+}
+
+// newTable returns a table that is printed when the test ends.
+func newTable(t *testing.T) *table {
+	t.Helper()
+	b := &table{passed: map[string]bool{}, visited: map[string][]site{}}
+	if *resume != "" {
+		b.open(t, *resume)
+	}
+	t.Cleanup(func() {
+		if *choose != "" {
+			writeLines(t, *choose, chosenOf(b.visited))
+			return
+		}
+		b.print(t)
+	})
+	return b
+}
+
+// open reads which runs have passed, and keeps the file open for more.
+func (b *table) open(t *testing.T, path string) {
+	t.Helper()
+	var err error
+	b.journal, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, b.journal.Close()) })
+	lines := bufio.NewScanner(b.journal)
+	for lines.Scan() {
+		name, missed := strings.CutSuffix(lines.Text(), callMissed)
+		b.passed[name] = !missed
+	}
+	kit.Must(t, lines.Err())
+}
+
+// of returns the row of a scenario.
+func (b *table) of(scenario string) *row {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.rows {
+		if r.name == scenario {
+			return r
+		}
+	}
+	r := &row{name: scenario, runs: map[string]int{}, failing: map[string]int{}}
+	b.rows = append(b.rows, r)
+	return r
+}
+
+// expect notes the calls of a scenario, and which runs are going to be made.
+func (b *table) expect(scenario string, visited []site, runs []disturbance) {
+	r := b.of(scenario)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.visited[scenario] = visited
+	r.calls, r.sites = len(visited), len(runs)
+	for _, run := range runs {
+		b.expected += len(run.faults)
+	}
+}
+
+// passedBefore tells whether a run has passed before, and counts it then.
+func (b *table) passedBefore(t *testing.T, scenario, fault string) bool {
+	t.Helper()
+	_, name, _ := strings.Cut(t.Name(), "/")
+	b.mu.Lock()
+	injected, passed := b.passed[name]
+	b.mu.Unlock()
+	if passed {
+		b.count(t, scenario, fault, injected)
+	}
+	return passed
+}
+
+// count notes a run that has ended.
+func (b *table) count(t *testing.T, scenario, fault string, injected bool) {
+	t.Helper()
+	r := b.of(scenario)
+	_, name, _ := strings.Cut(t.Name(), "/")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.done++
+	r.runs[fault]++
+	if t.Failed() {
+		r.failing[fault]++
+	}
+	if !injected {
+		r.missed++
+		name += callMissed
+	}
+	if b.journal != nil && !t.Failed() {
+		b.note(t, name)
+	}
+	if *full && b.done%progressEvery == 0 {
+		fmt.Printf("%d of at least %d runs\n", b.done, b.expected)
+	}
+}
+
+// note writes into the journal that a run has passed, unless it is there.
+func (b *table) note(t *testing.T, name string) {
+	t.Helper()
+	run, missed := strings.CutSuffix(name, callMissed)
+	if _, known := b.passed[run]; known {
+		return
+	}
+	b.passed[run] = !missed
+	if _, err := fmt.Fprintln(b.journal, name); err != nil {
+		t.Error(err)
+	}
+}
+
+// print prints runs, and violations behind a slash, by scenario and fault.
+func (b *table) print(t *testing.T) {
+	t.Helper()
+	output := t.Output()
+	if *full {
+		output = os.Stdout // which is shown though all is well
+	}
+	writer := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
+	header := []string{"scenario", "calls", "sites"}
+	for _, fault := range allFaults() {
+		header = append(header, fault.name)
+	}
+	fmt.Fprintln(writer, strings.Join(append(header, "runs", "call did not come", "violations"), "\t"))
+	total := &row{name: "all", runs: map[string]int{}, failing: map[string]int{}}
+	for _, r := range b.rows {
+		if r.calls == 0 {
+			continue // it was not asked for
+		}
+		r.print(writer)
+		total.calls, total.sites, total.missed = total.calls+r.calls, total.sites+r.sites, total.missed+r.missed
+		for fault, runs := range r.runs {
+			total.runs[fault] += runs
+			total.failing[fault] += r.failing[fault]
+		}
+	}
+	total.print(writer)
+	if err := writer.Flush(); err != nil {
+		t.Error(err)
+	}
+}
+
+func (r *row) print(writer *tabwriter.Writer) {
+	runs, failing := 0, 0
+	fmt.Fprintf(writer, "%s\t%d\t%d", r.name, r.calls, r.sites)
+	for _, fault := range allFaults() {
+		runs, failing = runs+r.runs[fault.name], failing+r.failing[fault.name]
+		fmt.Fprintf(writer, "\t%d", r.runs[fault.name])
+		if r.failing[fault.name] > 0 {
+			fmt.Fprintf(writer, "/%d", r.failing[fault.name])
+		}
+	}
+	fmt.Fprintf(writer, "\t%d\t%d\t%d\n", runs, r.missed, failing)
+}
