@@ -159,13 +159,16 @@ func (w *planWorld) foreign(key object.Key) bool {
 }
 
 func (w *planWorld) ownership() ownership {
-	other := func(claimed map[object.Key]bool) func(object.Key) (types.NamespacedName, bool) {
-		return func(key object.Key) (types.NamespacedName, bool) { return bank, claimed[key] }
-	}
 	return ownership{
 		self:       resourcesv1alpha1.Origin{Owner: shop},
 		stands:     func(owner resourcesv1alpha1.Origin, _ object.Key) bool { return w.standing[owner] },
-		firstClaim: other(w.first), otherClaim: other(w.claims),
+		firstClaim: func(key object.Key) (types.NamespacedName, bool) { return bank, w.first[key] },
+		heirs: func(key object.Key, _ types.NamespacedName) []types.NamespacedName {
+			if w.claims[key] {
+				return []types.NamespacedName{bank}
+			}
+			return nil
+		},
 	}
 }
 
@@ -258,7 +261,7 @@ func (w *planWorld) checkPrune(p *pass, change change) {
 		if state.Presence != live.Absent && (state.Presence != live.KindNotServed || !w.abolished[key.GroupKind()]) {
 			w.Errorf("it may be there: %s", says)
 		}
-	case actionRelease:
+	case actionRelease, actionHandOver:
 		if state.Presence != live.Present {
 			w.Errorf("nothing is known of it: %s", says)
 		}
@@ -321,6 +324,10 @@ func (w *planWorld) carryOut(change *change, failing bool) {
 			return
 		}
 		w.states[key], w.ours[key] = live.State{Presence: live.Absent}, false
+	case actionHandOver:
+		if !failing || w.sometimes() { // the heir has recorded it
+			change.action, w.ours[key] = actionRelease, false
+		}
 	case actionForget, actionRelease:
 		w.ours[key] = false
 	}
