@@ -18,8 +18,9 @@ help: ## List the targets.
 ##@ Build and run
 
 .PHONY: build
-build: ## Build bin/resource-manager.
-	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/resource-manager
+build: ## Build bin/resource-manager and bin/kubectl-mr.
+	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/resource-manager ./cmd/kubectl-mr
+	@ln -sf kubectl-mr bin/kubectl_complete-mr
 
 .PHONY: controlplane
 controlplane: ## Build a Kubernetes control plane into bin/ (about 5-15 minutes the first time).

@@ -33,7 +33,7 @@ const (
 // Engine sends objects to one target cluster. It is safe for concurrent use; the bound on requests in flight holds
 // over all its users.
 type Engine struct {
-	objects *target.Objects
+	objects Cluster
 	policy  fieldowner.Policy
 	clock   clock.WithTicker
 	slots   chan struct{}
@@ -45,8 +45,13 @@ type Engine struct {
 
 // NewEngine returns an engine for the cluster that objects give access to. The policy says whose fields it takes over.
 func NewEngine(objects *target.Objects, policy fieldowner.Policy, clk clock.WithTicker) *Engine {
+	return NewEngineFor(realCluster{objects}, policy, clk)
+}
+
+// NewEngineFor is NewEngine for what may not be the cluster itself.
+func NewEngineFor(cluster Cluster, policy fieldowner.Policy, clk clock.WithTicker) *Engine {
 	return &Engine{
-		objects: objects, policy: policy, clock: clk, slots: make(chan struct{}, requestsInFlight),
+		objects: cluster, policy: policy, clock: clk, slots: make(chan struct{}, requestsInFlight),
 		impersonated: map[types.NamespacedName]*Engine{},
 	}
 }

@@ -1,0 +1,70 @@
+// Command kubectl-mr is the operators' command line for ManagedResources: alone, and as `kubectl mr`.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/trellis-k8s/trellis/pkg/cli"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/screen"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// completer is what kubectl calls to complete the arguments of this plugin (kubectl's documentation, "Extend kubectl with
+// plugins").
+const completer = "kubectl_complete-mr"
+
+func main() { os.Exit(run(os.Args)) }
+
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log.SetLogger(logr.Discard()) // errors are returned
+	klog.SetLogger(logr.Discard())
+
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	c := console.New(streams, version)
+	called := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
+	rest := args[1:]
+	if called == completer {
+		rest = append([]string{cobra.ShellCompRequestCmd}, rest...)
+	}
+	command := cli.NewCommand(c, displayName(called))
+	command.SetArgs(rest)
+	err := c.Explain(command.ExecuteContext(ctx))
+	if err != nil && err.Error() != "" && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, c.Err.Paint(screen.Bad, "error: ")+err.Error())
+	}
+	if ctx.Err() != nil {
+		return interrupted
+	}
+	return console.ExitCode(err)
+}
+
+// interrupted is the exit code of a program that ends by an interrupt, as of shells.
+const interrupted = 130
+
+// displayName returns how the command is called in texts: kubectl's name for a plugin, or the program's own.
+func displayName(called string) string {
+	if plugin, isPlugin := strings.CutPrefix(called, "kubectl-"); isPlugin {
+		return "kubectl " + strings.ReplaceAll(plugin, "_", "-")
+	}
+	if called == completer {
+		return "kubectl mr"
+	}
+	return called
+}

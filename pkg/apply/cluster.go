@@ -1,0 +1,43 @@
+package apply
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+
+	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/target"
+)
+
+// Cluster is what an engine writes to. Its methods are those of target.Objects, which is the cluster itself; another
+// implementation may only show what writing would lead to.
+type Cluster interface {
+	Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
+	Resource(ref object.Ref) (metadata.ResourceInterface, error)
+	ResourceInAnyVersion(ref object.Ref) (metadata.ResourceInterface, error)
+	Defined(definition string) (metadata.ResourceInterface, error)
+	TryCreate(ctx context.Context, ref object.Ref, body []byte, validation string) error
+	Delete(ctx context.Context, ref object.Ref, options metav1.DeleteOptions) (gone bool, err error)
+	DeleteClaims(ctx context.Context, namespace, name string, uid types.UID) error
+	FinalizeNamespace(ctx context.Context, name string) error
+	Explain(ref object.Ref, err error) error
+	CheckServiceAccount(ctx context.Context, serviceAccount types.NamespacedName) error
+	// As returns the cluster in the name of a ServiceAccount.
+	As(serviceAccount types.NamespacedName) (Cluster, error)
+}
+
+// realCluster writes to the cluster itself.
+type realCluster struct{ *target.Objects }
+
+// As returns the cluster in the name of a ServiceAccount.
+func (c realCluster) As(serviceAccount types.NamespacedName) (Cluster, error) {
+	objects, err := c.Objects.As(serviceAccount)
+	if err != nil {
+		return nil, err
+	}
+	return realCluster{objects}, nil
+}

@@ -1,0 +1,237 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/screen"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+)
+
+// defaultTimeout is how long is waited by default.
+const defaultTimeout = 5 * time.Minute
+
+// goals are what can be waited for: each tells whether a ManagedResource has reached it.
+var goals = map[string]func(mr *resourcesv1alpha1.ManagedResource) bool{
+	"ready": func(mr *resourcesv1alpha1.ManagedResource) bool {
+		return takenIn(mr) && state.Of(mr).Word == state.Ready
+	},
+	"applied": func(mr *resourcesv1alpha1.ManagedResource) bool {
+		return isTrue(mr, resourcesv1alpha1.ResourcesApplied)
+	},
+	"healthy": func(mr *resourcesv1alpha1.ManagedResource) bool {
+		return isTrue(mr, resourcesv1alpha1.ResourcesApplied) && isTrue(mr, resourcesv1alpha1.ResourcesHealthy)
+	},
+	goalDeleted: func(*resourcesv1alpha1.ManagedResource) bool { return false },
+}
+
+const goalDeleted = "deleted"
+
+// isTrue tells whether a condition about the present spec is True. One of a suspended ManagedResource tells nothing.
+func isTrue(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType) bool {
+	return takenIn(mr) && mr.Status.ObservedGeneration == mr.Generation && !state.IsSuspended(mr) &&
+		resourcesv1alpha1.ConditionOf(mr.Status.Conditions, conditionType).Status == resourcesv1alpha1.ConditionTrue
+}
+
+// takenIn tells whether no request to reconcile is left, which may lead to another result.
+func takenIn(mr *resourcesv1alpha1.ManagedResource) bool {
+	return mr.Annotations[resourcesv1alpha1.AnnotationOperation] != resourcesv1alpha1.OperationReconcile
+}
+
+// waiting is a wait for a goal.
+type waiting struct {
+	goal    string
+	timeout time.Duration
+	left    map[types.NamespacedName]state.State
+}
+
+// run waits until all ManagedResources that follow chooses have reached the goal.
+func (w *waiting) run(ctx context.Context, c *console.Console, names []string, choice console.Choice) error {
+	w.left = map[types.NamespacedName]state.State{}
+	if w.goal == goalDeleted && len(names) > 0 {
+		var err error
+		if names, err = dropGone(ctx, c, names); err != nil || len(names) == 0 {
+			return err
+		}
+	}
+	chosen, err := c.Choose(ctx, names, choice)
+	if err != nil {
+		return err
+	}
+	for i := range chosen {
+		w.left[state.NameOf(&chosen[i])] = state.Of(&chosen[i])
+	}
+	if len(chosen) == 0 {
+		return errors.New("no ManagedResource is chosen by that")
+	}
+	limited, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+	progress := c.Begin("Waiting for " + counted(len(w.left), "ManagedResource"))
+	defer progress.End()
+	err = c.Follow(limited, names, choice, func(mr *resourcesv1alpha1.ManagedResource, gone bool) error {
+		if err := w.take(c, mr, gone); err != nil {
+			return err
+		}
+		progress.Say("%s", w.describe())
+		if len(w.left) == 0 {
+			return console.Stop()
+		}
+		return nil
+	})
+	if err != nil || len(w.left) == 0 || ctx.Err() != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	return &console.NoError{Message: fmt.Sprintf("not %s within %s:\n%s", w.goal, w.timeout, w.details())}
+}
+
+// dropGone returns those of the names that exist, and tells of the others that they are deleted.
+func dropGone(ctx context.Context, c *console.Console, names []string) ([]string, error) {
+	var there []string
+	for _, name := range names {
+		_, err := c.ChooseOne(ctx, name)
+		var unknown *console.UnknownError
+		switch {
+		case errors.As(err, &unknown):
+			fmt.Fprintf(c.Screen, "managedresource %s: %s\n", unknown.Name, goalDeleted)
+		case err != nil:
+			return nil, err
+		default:
+			there = append(there, name)
+		}
+	}
+	return there, nil
+}
+
+// take notes how a ManagedResource is.
+func (w *waiting) take(c *console.Console, mr *resourcesv1alpha1.ManagedResource, gone bool) error {
+	name := state.NameOf(mr)
+	if _, waits := w.left[name]; !waits {
+		return nil
+	}
+	switch is := state.Of(mr); {
+	case gone && w.goal == goalDeleted, !gone && goals[w.goal](mr):
+		delete(w.left, name)
+		fmt.Fprintf(c.Screen, "managedresource %s: %s\n", name, w.goal)
+	case gone:
+		return &console.NoError{Message: fmt.Sprintf("ManagedResource %s was deleted", name)}
+	case is.Word == state.Suspended && w.goal != goalDeleted:
+		return &console.NoError{Message: fmt.Sprintf("ManagedResource %s is suspended: `kubectl mr resume` ends that", name)}
+	default:
+		w.left[name] = is
+	}
+	return nil
+}
+
+func (w *waiting) describe() string {
+	for _, name := range w.names() {
+		is := w.left[name]
+		return fmt.Sprintf("Waiting for %s: %s is %s", counted(len(w.left), "ManagedResource"), name, is.Word)
+	}
+	return ""
+}
+
+func (w *waiting) details() string {
+	const most = 10
+	var lines []string
+	for _, name := range w.names() {
+		is := w.left[name]
+		first, _, _ := strings.Cut(is.Message, "\n")
+		lines = append(lines, fmt.Sprintf("  %s is %s: %s", name, is.Word, screen.CutEnd(screen.OneLine(first), 200)))
+	}
+	if len(lines) > most {
+		lines = append(lines[:most], fmt.Sprintf("  and %d more", len(lines)-most))
+	}
+	return strings.Join(append(lines, "`kubectl mr why` tells more."), "\n")
+}
+
+func (w *waiting) names() []types.NamespacedName {
+	return slices.SortedFunc(maps.Keys(w.left), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+}
+
+func counted(count int, thing string) string {
+	if count == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", count, thing)
+}
+
+// NewWaitCommand returns the command that waits.
+func NewWaitCommand(c *console.Console) *cobra.Command {
+	o := struct {
+		console.Choice
+		waiting
+	}{}
+	words := slices.Sorted(maps.Keys(goals))
+	command := &cobra.Command{
+		Use:   "wait (NAME... | -A | -l LABELS)",
+		Short: "Wait until ManagedResources are ready, or deleted",
+		Long: `Waits until ManagedResources are applied, healthy and rolled out, or until another goal is reached:
+
+  ready    all objects are applied, healthy and rolled out
+  healthy  all objects are applied and healthy
+  applied  all objects are applied
+  deleted  the ManagedResource is gone, with its objects
+
+The exit code is 0 once all have reached it, and 1 if they have not in time. Without names it waits for those that are there now.`,
+		Example: `  # in a pipeline: deliver, then wait for the rollout
+  kubectl mr create webshop -n garden -f manifests/
+  kubectl mr wait webshop -n garden --timeout 10m
+
+  # delete and wait until all objects are gone
+  kubectl delete mr webshop -n garden --wait=false
+  kubectl mr wait webshop -n garden --for deleted`,
+		ValidArgsFunction: c.CompleteNames(0),
+		RunE: func(command *cobra.Command, names []string) error {
+			if goals[o.goal] == nil {
+				return fmt.Errorf("--for %s: there is no such goal, use one of %s", o.goal, strings.Join(words, ", "))
+			}
+			return o.run(command.Context(), c, names, o.Choice)
+		},
+	}
+	o.AddFlags(command.Flags())
+	command.Flags().StringVar(&o.goal, "for", "ready", "What to wait for: "+strings.Join(words, ", "))
+	command.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "How long to wait")
+	if err := command.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag was defined above
+	}
+	return command
+}
+
+// waitFlags have a command wait for the result.
+type waitFlags struct {
+	wait    bool
+	timeout time.Duration
+}
+
+func (f *waitFlags) addFlags(command *cobra.Command) {
+	command.Flags().BoolVar(&f.wait, "wait", false, "Wait until they are ready")
+	command.Flags().DurationVar(&f.timeout, "timeout", defaultTimeout, "How long to wait")
+}
+
+// afterwards waits for ManagedResources if that is asked for.
+func (f *waitFlags) afterwards(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource) error {
+	if !f.wait {
+		return nil
+	}
+	names := make([]string, 0, len(chosen))
+	for i := range chosen {
+		names = append(names, state.NameOf(&chosen[i]).String())
+	}
+	return WaitReady(ctx, c, names, f.timeout)
+}
+
+// WaitReady waits until the named ManagedResources are ready.
+func WaitReady(ctx context.Context, c *console.Console, names []string, timeout time.Duration) error {
+	w := waiting{goal: "ready", timeout: timeout}
+	return w.run(ctx, c, names, console.Choice{})
+}

@@ -1,0 +1,101 @@
+package console
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// completionTimeout bounds how long a shell waits for names.
+const completionTimeout = 5 * time.Second
+
+// CompleteNames offers the names of ManagedResources that are not given yet, at most so many; 0 for any number.
+func (c *Console) CompleteNames(most int) cobra.CompletionFunc {
+	return func(command *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if most > 0 && len(given) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		namespace, err := c.Namespace()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		list := metadataList(ManagedResourceKind().GroupVersion().String(), "ManagedResourceList")
+		return c.completeObjects(command.Context(), list, given, prefix, client.InNamespace(namespace))
+	}
+}
+
+// completeNamespaces offers the names of namespaces.
+func (c *Console) completeNamespaces(command *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return c.completeObjects(command.Context(), metadataList(corev1.SchemeGroupVersion.String(), "NamespaceList"), nil, prefix)
+}
+
+func metadataList(apiVersion, kind string) *metav1.PartialObjectMetadataList {
+	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}}
+}
+
+func (c *Console) completeObjects(ctx context.Context, list *metav1.PartialObjectMetadataList, given []string, prefix string,
+	options ...client.ListOption,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	source, err := c.Source()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	if err := source.List(ctx, list, options...); err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []cobra.Completion
+	for i := range list.Items {
+		name := list.Items[i].Name
+		if strings.HasPrefix(name, prefix) && !slices.Contains(given, name) {
+			names = append(names, name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeContexts offers the contexts of the kubeconfig.
+func (c *Console) completeContexts(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	raw, err := c.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []cobra.Completion
+	for name := range raw.Contexts {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteFlags has the flags of all commands completed.
+func (c *Console) CompleteFlags(root *cobra.Command) error {
+	for flag, complete := range map[string]cobra.CompletionFunc{
+		"namespace": c.completeNamespaces, "context": c.completeContexts, "target-context": c.completeContexts,
+	} {
+		if err := root.RegisterFlagCompletionFunc(flag, complete); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// completeWith has a flag completed with fixed values. It panics if the command has no such flag.
+func completeWith(command *cobra.Command, flag string, values []string) {
+	err := command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // the flag was defined before
+	}
+}

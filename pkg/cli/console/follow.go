@@ -1,0 +1,178 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+)
+
+// errStop ends Follow without an error.
+var errStop = errors.New("stop")
+
+// Stop is what a function returns that Follow is to call no more.
+func Stop() error { return errStop }
+
+// retryWatch is how long is waited before a watch is begun anew that ended.
+const retryWatch = time.Second
+
+// Follow calls a function for each chosen ManagedResource, and for each change of one, until the function returns an error or the
+// context ends, which is no error. A name that does not exist is one.
+func (c *Console) Follow(ctx context.Context, names []string, choice Choice,
+	changed func(mr *resourcesv1alpha1.ManagedResource, gone bool) error,
+) error {
+	f := &follower{console: c, choice: choice, changed: changed, seen: map[types.NamespacedName]string{}}
+	chosen, err := c.Choose(ctx, names, choice)
+	if err != nil {
+		return err
+	}
+	for i := range chosen {
+		if len(names) > 0 {
+			f.named = append(f.named, state.NameOf(&chosen[i]))
+		}
+		if err := f.tell(&chosen[i], false); err != nil {
+			return unlessStopped(err)
+		}
+	}
+	for ctx.Err() == nil {
+		err := f.watch(ctx)
+		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) && ctx.Err() == nil {
+			return unlessStopped(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-c.Clock.After(retryWatch):
+		}
+	}
+	return nil
+}
+
+func unlessStopped(err error) error {
+	if errors.Is(err, errStop) {
+		return nil
+	}
+	return err
+}
+
+type follower struct {
+	console *Console
+	choice  Choice
+	// named are the chosen ones; nil for all.
+	named   []types.NamespacedName
+	changed func(*resourcesv1alpha1.ManagedResource, bool) error
+	// seen are the versions that were told.
+	seen map[types.NamespacedName]string
+}
+
+func (f *follower) tell(mr *resourcesv1alpha1.ManagedResource, gone bool) error {
+	name := state.NameOf(mr)
+	if f.named != nil && !slices.Contains(f.named, name) || !f.choice.Includes(mr) || !gone && f.seen[name] == mr.ResourceVersion {
+		return nil
+	}
+	if f.seen[name] = mr.ResourceVersion; gone {
+		delete(f.seen, name)
+	}
+	return f.changed(mr, gone)
+}
+
+// watch watches until the watch ends. It begins with what is there, as the watch before may have missed something.
+func (f *follower) watch(ctx context.Context) error {
+	source, err := f.console.Source()
+	if err != nil {
+		return err
+	}
+	options, err := f.options()
+	if err != nil {
+		return err
+	}
+	watcher, err := source.Watch(ctx, &resourcesv1alpha1.ManagedResourceList{}, options...)
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	if err := f.noticeGone(ctx, source, options); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, open := <-watcher.ResultChan():
+			if !open {
+				return nil
+			}
+			if err := f.take(event); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// noticeGone tells of those that were told before and are gone. The watch that runs by now tells of all that go later.
+func (f *follower) noticeGone(ctx context.Context, source *Source, options []client.ListOption) error {
+	items, err := source.ListManagedResources(ctx, func(int) {}, options...)
+	if err != nil {
+		return err
+	}
+	there := make(map[types.NamespacedName]bool, len(items))
+	for i := range items {
+		there[state.NameOf(&items[i])] = true
+	}
+	for name := range f.seen {
+		if there[name] {
+			continue
+		}
+		gone := &resourcesv1alpha1.ManagedResource{}
+		gone.Namespace, gone.Name = name.Namespace, name.Name
+		delete(f.seen, name)
+		if err := f.changed(gone, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *follower) options() ([]client.ListOption, error) {
+	if f.named == nil {
+		namespace, err := f.console.Namespace()
+		if err != nil {
+			return nil, err
+		}
+		return f.choice.Options(namespace)
+	}
+	// All of one namespace, or else everywhere.
+	namespace := f.named[0].Namespace
+	for _, name := range f.named {
+		if name.Namespace != namespace {
+			return nil, nil
+		}
+	}
+	options := []client.ListOption{client.InNamespace(namespace)}
+	if len(f.named) == 1 {
+		options = append(options, client.MatchingFields{"metadata.name": f.named[0].Name})
+	}
+	return options, nil
+}
+
+func (f *follower) take(event watch.Event) error {
+	switch event.Type {
+	case watch.Error:
+		return apierrors.FromObject(event.Object)
+	case watch.Bookmark:
+		return nil
+	}
+	mr, is := event.Object.(*resourcesv1alpha1.ManagedResource)
+	if !is {
+		return fmt.Errorf("a %T was watched instead of a ManagedResource", event.Object)
+	}
+	return f.tell(mr, event.Type == watch.Deleted)
+}

@@ -1,0 +1,157 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+const (
+	// requestTimeout bounds a request unless the user says otherwise (--request-timeout).
+	requestTimeout = 60 * time.Second
+	// pageSize is how many ManagedResources are read at once, as by kubectl.
+	pageSize = 500
+)
+
+// Source is the cluster with the ManagedResources.
+type Source struct {
+	// WithWatch reads and writes ManagedResources, Secrets, Events, Namespaces and ConfigMaps. Watches last.
+	client.WithWatch
+	// Host is the address of the API server.
+	Host string
+}
+
+// Scheme knows ManagedResources and Kubernetes' own kinds.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(resourcesv1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// Source returns the cluster with the ManagedResources.
+func (c *Console) Source() (*Source, error) {
+	if c.source != nil {
+		return c.source, nil
+	}
+	config, err := c.restConfig(c.flags)
+	if err != nil {
+		return nil, err
+	}
+	httpClient, err := boundedClient(config)
+	if err != nil {
+		return nil, err
+	}
+	withWatch, err := client.NewWithWatch(config, client.Options{Scheme: Scheme(), Mapper: sourceMapper(), HTTPClient: httpClient})
+	if err != nil {
+		return nil, fmt.Errorf("set up the connection to the cluster %s: %w", config.Host, err)
+	}
+	c.source = &Source{WithWatch: withWatch, Host: config.Host}
+	return c.source, nil
+}
+
+// boundedClient returns the connection to a cluster. It bounds how long an answer may take to begin, and not how long it goes on,
+// which is long for watches.
+func boundedClient(config *rest.Config) (*http.Client, error) {
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("set up the connection to the cluster %s: %w", config.Host, err)
+	}
+	if httpClient.Timeout == 0 {
+		httpClient.Transport = &bounded{next: transportOf(httpClient)}
+	}
+	return httpClient, nil
+}
+
+func transportOf(httpClient *http.Client) http.RoundTripper {
+	if httpClient.Transport == nil {
+		return http.DefaultTransport
+	}
+	return httpClient.Transport
+}
+
+// bounded gives up on requests of which no answer begins in time.
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip sends a request.
+func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(request.Context())
+	timer := time.AfterFunc(requestTimeout, func() {
+		cancel(fmt.Errorf("no answer within %s", requestTimeout))
+	})
+	defer timer.Stop()
+	response, err := b.next.RoundTrip(request.WithContext(ctx))
+	if err != nil && context.Cause(ctx) != nil && request.Context().Err() == nil {
+		return nil, context.Cause(ctx)
+	}
+	return response, err //nolint:wrapcheck // what the transport says is what clients expect
+}
+
+// sourceMapper knows the kinds that are read from the source cluster, so that nothing has to be discovered.
+func sourceMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Secret", "Event", "ConfigMap"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	gv := resourcesv1alpha1.SchemeGroupVersion
+	mapper.AddSpecific(gv.WithKind("ManagedResource"), gv.WithResource("managedresources"), gv.WithResource("managedresource"),
+		meta.RESTScopeNamespace)
+	return mapper
+}
+
+// ManagedResourceKind is the kind of ManagedResources.
+func ManagedResourceKind() schema.GroupVersionKind {
+	return resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource")
+}
+
+// ListManagedResources reads all ManagedResources that the options select, page by page, and tells how many it has read.
+func (s *Source) ListManagedResources(ctx context.Context, progress func(int), options ...client.ListOption,
+) ([]resourcesv1alpha1.ManagedResource, error) {
+	var all []resourcesv1alpha1.ManagedResource
+	continuation, limit := "", int64(pageSize)
+	for {
+		list := &resourcesv1alpha1.ManagedResourceList{}
+		err := s.List(ctx, list, append(options, client.Limit(limit), client.Continue(continuation))...)
+		if apierrors.IsResourceExpired(err) { // it took too long: all at once is consistent
+			all, continuation, limit = nil, "", 0
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list.Items...)
+		progress(len(all))
+		if continuation = list.Continue; continuation == "" {
+			return all, nil
+		}
+	}
+}
+
+// GetManagedResource reads a ManagedResource.
+func (s *Source) GetManagedResource(ctx context.Context, name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	err := s.Get(ctx, name, mr)
+	return mr, err
+}
+
+// HasNoKind tells whether an error means that the API server does not serve the kind at all, and not that an object is missing.
+func HasNoKind(err error) bool {
+	return meta.IsNoMatchError(err) ||
+		apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}

@@ -1,0 +1,231 @@
+// Package create holds the commands that make a ManagedResource of manifests, and write it to a file or to the cluster.
+package create
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/act"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/pack"
+)
+
+// FieldManager owns the fields of what these commands write.
+const FieldManager = "kubectl-mr"
+
+// options are those of both commands.
+type options struct {
+	Manifests
+	labels, injectLabels map[string]string
+	class, account       string
+	dependsOn            []string
+	keepObjects          bool
+	plain                bool
+
+	// Those of create alone.
+	force   bool
+	wait    bool
+	timeout time.Duration
+}
+
+func (o *options) addFlags(flags *pflag.FlagSet) {
+	o.Manifests.AddFlags(flags)
+	flags.StringToStringVar(&o.labels, "labels", nil, "Labels of the ManagedResource, such as app=shop,tier=web")
+	flags.StringToStringVar(&o.injectLabels, "inject-labels", nil, "Labels that every object gets")
+	flags.StringVar(&o.class, "class", "", "Class of the resource-manager that is to apply it; default: that of those without a class")
+	flags.StringVar(&o.account, "service-account", "", "ServiceAccount in whose name the objects are written, as [NAMESPACE/]NAME")
+	flags.StringSliceVar(&o.dependsOn, "depends-on", nil, "ManagedResources that have to be ready first, as [NAMESPACE/]NAME")
+	flags.BoolVar(&o.keepObjects, "keep-objects", false, "Leave the objects in place when the ManagedResource is deleted")
+	flags.BoolVar(&o.plain, "plain", false, "Do not compress the manifests, so that people can read the Secret")
+}
+
+// parcel makes what is to be written.
+func (o *options) parcel(ctx context.Context, c *console.Console, name string) (*pack.Parcel, error) {
+	namespace, err := c.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	documents, err := o.Read(ctx, c, name)
+	if err != nil {
+		return nil, err
+	}
+	spec := resourcesv1alpha1.ManagedResourceSpec{InjectLabels: o.injectLabels, ServiceAccountName: o.account}
+	for _, name := range o.dependsOn {
+		dependency := console.ParseName(name, namespace)
+		spec.DependsOn = append(spec.DependsOn, resourcesv1alpha1.Dependency{Namespace: dependency.Namespace, Name: dependency.Name})
+	}
+	if o.class != "" {
+		spec.Class = &o.class
+	}
+	if o.keepObjects {
+		spec.KeepObjects = ptr.To(true)
+	}
+	return pack.Pack(documents, pack.Options{Namespace: namespace, Name: name, Labels: o.labels, Spec: spec, Plain: o.plain})
+}
+
+// NewEncodeCommand returns the command that writes to standard output.
+func NewEncodeCommand(c *console.Console) *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:   "encode NAME " + manifestsUsage,
+		Short: "Make a ManagedResource of manifests, and write it as YAML",
+		Long: `Makes Secrets and a ManagedResource of manifests and writes them as YAML, for kubectl apply or for Git. No cluster is asked.
+
+` + longOfManifests,
+		Example: `  kubectl mr encode webshop -n garden -f manifests/ > webshop.yaml
+  kubectl mr encode webshop -n garden -f manifests/ | kubectl apply --server-side -f -` + examplesOfManifests("encode"),
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, names []string) error {
+			parcel, err := o.parcel(command.Context(), c, names[0])
+			if err != nil {
+				return err
+			}
+			return write(c, parcel)
+		},
+	}
+	o.addFlags(command.Flags())
+	return command
+}
+
+// write writes the Secrets and then the ManagedResource.
+func write(c *console.Console, parcel *pack.Parcel) error {
+	for _, secret := range parcel.Secrets {
+		if err := writeObject(c, secret); err != nil {
+			return err
+		}
+	}
+	return writeObject(c, parcel.ManagedResource)
+}
+
+func writeObject(c *console.Console, obj runtime.Object) error {
+	content, err := contentOf(obj)
+	if err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("write a %T: %w", obj, err)
+	}
+	_, err = fmt.Fprintf(c.Screen, "---\n%s", text)
+	return err
+}
+
+// contentOf returns an object without what only the API server sets.
+func contentOf(obj runtime.Object) (map[string]any, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("convert a %T: %w", obj, err)
+	}
+	delete(content, "status")
+	if meta, is := content["metadata"].(map[string]any); is {
+		delete(meta, "creationTimestamp")
+	}
+	return content, nil
+}
+
+// NewCreateCommand returns the command that writes to the cluster.
+func NewCreateCommand(c *console.Console) *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:   "create NAME " + manifestsUsage,
+		Short: "Deliver manifests as a ManagedResource, or a new revision of it",
+		Long: `Makes Secrets and a ManagedResource of manifests and writes them to the cluster. If there is a ManagedResource of that
+name, it changes over to the new Secrets. Fields that another tool manages are not overwritten, unless --force is set.
+
+` + longOfManifests,
+		Example: `  # deliver a folder, and wait until it is rolled out
+  kubectl mr create webshop -n garden -f manifests/ --wait
+
+  # what would that change?
+  kubectl mr diff webshop -n garden -f manifests/` + examplesOfManifests("create"),
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, names []string) error {
+			parcel, err := o.parcel(command.Context(), c, names[0])
+			if err != nil {
+				return err
+			}
+			return o.deliver(command.Context(), c, parcel)
+		},
+	}
+	o.addFlags(command.Flags())
+	command.Flags().BoolVar(&o.force, "force", false, "Overwrite fields of the ManagedResource that another tool manages")
+	command.Flags().BoolVar(&o.wait, "wait", false, "Wait until it is ready")
+	const defaultTimeout = 5 * time.Minute
+	command.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "How long to wait")
+	return command
+}
+
+// deliver writes the Secrets, which are there already if nothing changed, and then has the ManagedResource name them.
+func (o *options) deliver(ctx context.Context, c *console.Console, parcel *pack.Parcel) error {
+	source, err := c.Source()
+	if err != nil {
+		return err
+	}
+	for _, secret := range parcel.Secrets {
+		err := source.Create(ctx, secret.DeepCopy(), client.FieldOwner(FieldManager))
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+		}
+	}
+	mr := parcel.ManagedResource
+	name := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}
+	before, err := source.GetManagedResource(ctx, name)
+	if err != nil && !apierrors.IsNotFound(err) || console.HasNoKind(err) {
+		return fmt.Errorf("look for ManagedResource %s: %w", name, err)
+	}
+	exists := err == nil
+	after, err := o.apply(ctx, source, mr)
+	if err != nil {
+		return err
+	}
+	what := "created"
+	switch {
+	case exists && before.Generation == after.Generation && before.ResourceVersion == after.ResourceVersion:
+		what = "unchanged"
+	case exists:
+		what = "changed"
+	}
+	fmt.Fprintf(c.Screen, "managedresource %s: %s (%s)\n", name, what, parcel.Describe())
+	if !o.wait {
+		return nil
+	}
+	return act.WaitReady(ctx, c, []string{name.String()}, o.timeout)
+}
+
+func (o *options) apply(ctx context.Context, source *console.Source, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+	content, err := contentOf(mr)
+	if err != nil {
+		return nil, err
+	}
+	body, err := yaml.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("write ManagedResource %s/%s: %w", mr.Namespace, mr.Name, err)
+	}
+	written := &resourcesv1alpha1.ManagedResource{}
+	written.Namespace, written.Name = mr.Namespace, mr.Name
+	patchOptions := []client.PatchOption{client.FieldOwner(FieldManager)}
+	if o.force {
+		patchOptions = append(patchOptions, client.ForceOwnership)
+	}
+	err = source.Patch(ctx, written, client.RawPatch(types.ApplyYAMLPatchType, body), patchOptions...)
+	if apierrors.IsConflict(err) {
+		return nil, errors.Join(fmt.Errorf("ManagedResource %s/%s is managed by another tool: %w", mr.Namespace, mr.Name, err),
+			errors.New("let that tool deliver the manifests, or take them over with --force"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write ManagedResource %s/%s: %w", mr.Namespace, mr.Name, err)
+	}
+	return written, nil
+}

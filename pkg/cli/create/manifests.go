@@ -1,0 +1,41 @@
+package create
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/pflag"
+
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/pack"
+	"github.com/trellis-k8s/trellis/pkg/managedresource"
+)
+
+const manifestsUsage = "-f PATH..."
+
+const longOfManifests = `Manifests are read from files, folders (all files in and below it that end in .yaml, .yml or .json) and standard input (-).
+The Secrets are immutable and named after their content: other manifests make other Secrets, and the ManagedResource changes over
+to them in one write. The manifests are compressed with Brotli, and divided among several Secrets if they are too large for one.`
+
+func examplesOfManifests(string) string { return "" }
+
+// Manifests are where objects come from.
+type Manifests struct {
+	paths []string
+}
+
+// AddFlags adds the flags.
+func (m *Manifests) AddFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVarP(&m.paths, "filename", "f", nil, "File or folder with manifests; - for standard input. May be repeated")
+}
+
+// IsEmpty tells whether none are given.
+func (m *Manifests) IsEmpty() bool { return len(m.paths) == 0 }
+
+// Read returns the objects.
+func (m *Manifests) Read(_ context.Context, c *console.Console, _ string) ([]managedresource.Document, error) {
+	if len(m.paths) == 0 {
+		return nil, errors.New("say with -f where the manifests are")
+	}
+	return pack.ReadPaths(c.In, m.paths)
+}

@@ -1,0 +1,245 @@
+package diff
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/screen"
+	"github.com/trellis-k8s/trellis/pkg/cli/shadow"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+	"github.com/trellis-k8s/trellis/pkg/managedresource"
+)
+
+// Verb is what would be done about an object.
+type Verb string
+
+// The verbs.
+const (
+	Create  Verb = "create"
+	Change  Verb = "change"
+	Delete  Verb = "delete"
+	Replace Verb = "replace"
+	Release Verb = "release"
+	Fail    Verb = "fail"
+	Wait    Verb = "wait"
+	Nothing Verb = "nothing"
+)
+
+// signs are how verbs are shown.
+var signs = map[Verb]string{Create: "+", Change: "~", Delete: "-", Replace: "±", Release: "~", Fail: "!", Wait: "…"}
+
+// styles are the colours of verbs.
+var styles = map[Verb]screen.Style{
+	Create: screen.Good, Change: screen.Busy, Delete: screen.Bad, Replace: screen.Bad, Release: screen.Busy, Fail: screen.Bad,
+}
+
+// result is what applying a ManagedResource would change.
+type result struct {
+	Namespace string     `json:"namespace"`
+	Name      string     `json:"name"`
+	State     state.Word `json:"state,omitempty"`
+	Changes   []entry    `json:"changes"`
+	// Problems are what cannot be read, and what is kept by the prune guard.
+	Problems []string `json:"problems,omitempty"`
+	// Blocked says why nothing would be applied for now.
+	Blocked string `json:"blocked,omitempty"`
+}
+
+// entry is what would become of one object.
+type entry struct {
+	Verb       Verb   `json:"verb"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	Reason     string `json:"reason,omitempty"`
+	Error      string `json:"error,omitempty"`
+	// Diff is how it would differ, line by line.
+	Diff  string `json:"diff,omitempty"`
+	lines []Line
+}
+
+func (r result) differs() bool {
+	return len(r.Problems) > 0 || slices.ContainsFunc(r.Changes, func(e entry) bool { return e.Verb != Nothing })
+}
+
+// entryOf returns what would become of an object, from what is decided about it and what it would be.
+func entryOf(forecast managedresource.Forecast, copied *shadow.Copy) (entry, error) {
+	e := entry{
+		APIVersion: forecast.GroupVersion().String(), Kind: forecast.Kind, Namespace: forecast.Namespace, Name: forecast.Name,
+		Reason: forecast.Reason,
+	}
+	if forecast.Err != nil {
+		e.Verb, e.Error = Fail, forecast.Err.Error()
+		return e, nil
+	}
+	var before, after *unstructured.Unstructured
+	if copied != nil {
+		before, after = copied.Before, copied.After
+	}
+	switch forecast.Action {
+	case "Create":
+		if e.Verb = Create; after == nil {
+			after = &unstructured.Unstructured{}
+			if err := json.Unmarshal(forecast.Body, &after.Object); err != nil {
+				return e, fmt.Errorf("decode the manifest of %s: %w", forecast.Ref, err)
+			}
+		}
+	case "Apply":
+		if e.Verb = Change; copied != nil && copied.Replaced {
+			e.Verb = Replace
+		}
+	case "Release":
+		e.Verb = Release
+	case "Delete":
+		e.Verb, after = Delete, nil
+		return e, nil
+	case "Wait":
+		e.Verb = Wait
+		return e, nil
+	case "Fail", "Conflict":
+		e.Verb = Fail
+		return e, nil
+	default:
+		e.Verb = Nothing
+		return e, nil
+	}
+	var err error
+	if e.lines, err = Compare(before, after); err != nil {
+		return e, err
+	}
+	if len(e.lines) == 0 {
+		e.Verb = Nothing // only who owns which field changes
+	}
+	e.Diff = textOf(e.lines)
+	return e, nil
+}
+
+func textOf(lines []Line) string {
+	var text strings.Builder
+	for _, line := range lines {
+		if line.Sign != '@' {
+			text.WriteByte(line.Sign)
+		}
+		text.WriteString(line.Text + "\n")
+	}
+	return text.String()
+}
+
+func (o *options) print(c *console.Console, results []result) error {
+	switch o.output.Format {
+	case console.FormatJSON, console.FormatYAML:
+		return c.PrintValue(o.output.Format, results)
+	}
+	printed := 0
+	for i := range results {
+		if !results[i].differs() && len(results) > 1 {
+			continue // of many, those that differ are of interest
+		}
+		if printed++; printed > 1 && o.output.Format == "" {
+			fmt.Fprintln(c.Screen)
+		}
+		if err := o.printOne(c, &results[i]); err != nil {
+			return err
+		}
+	}
+	if printed == 0 && o.output.Format == "" {
+		c.Warn("Nothing would change in any of the %d ManagedResources.", len(results))
+	}
+	return nil
+}
+
+func (o *options) printOne(c *console.Console, r *result) error {
+	if o.output.Format == console.FormatName {
+		for i := range r.Changes {
+			if r.Changes[i].Verb != Nothing {
+				fmt.Fprintln(c.Screen, r.Changes[i].title())
+			}
+		}
+		return nil
+	}
+	fmt.Fprintln(c.Screen, c.Screen.Paint(screen.Strong, fmt.Sprintf("ManagedResource %s/%s: %s", r.Namespace, r.Name, r.summary())))
+	if r.State == state.Suspended {
+		fmt.Fprintln(c.Screen, "It is suspended: this is done once it is resumed.")
+	}
+	for _, problem := range r.Problems {
+		if err := c.Screen.Paragraph("! ", screen.Bad, problem); err != nil {
+			return err
+		}
+	}
+	if r.Blocked != "" {
+		if err := c.Screen.Paragraph("… ", screen.Busy, "nothing is applied for now: "+r.Blocked); err != nil {
+			return err
+		}
+	}
+	for i := range r.Changes {
+		if err := o.printEntry(c, &r.Changes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *options) printEntry(c *console.Console, e *entry) error {
+	if e.Verb == Nothing {
+		return nil
+	}
+	title := fmt.Sprintf("%s %s", signs[e.Verb], e.title())
+	switch {
+	case e.Error != "":
+		title += ": " + e.Error
+	case e.Reason != "" && e.Verb != Create:
+		title += ": " + e.Reason
+	}
+	if err := c.Screen.Paragraph("", styles[e.Verb], title); err != nil || o.brief {
+		return err
+	}
+	for _, line := range e.lines {
+		text := "    " + string(rune(line.Sign)) + screen.Harmless(line.Text)
+		if line.Sign == '@' {
+			text = "    " + line.Text
+		}
+		if _, err := fmt.Fprintln(c.Screen, c.Screen.Paint(lineStyles[line.Sign], strings.TrimRight(text, " "))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var lineStyles = map[byte]screen.Style{'+': screen.Good, '-': screen.Bad, '@': screen.Faint}
+
+func (e *entry) title() string {
+	if e.Namespace == "" {
+		return e.Kind + " " + e.Name
+	}
+	return e.Kind + " " + e.Namespace + "/" + e.Name
+}
+
+// summary counts what would be done.
+func (r *result) summary() string {
+	counts := map[Verb]int{}
+	for _, e := range r.Changes {
+		counts[e.Verb]++
+	}
+	var parts []string
+	for _, each := range []struct {
+		verb Verb
+		text string
+	}{
+		{Create, "to create"}, {Change, "to change"}, {Replace, "to replace"}, {Release, "to release"}, {Delete, "to delete"},
+		{Fail, "would fail"}, {Wait, "would wait"}, {Nothing, "unchanged"},
+	} {
+		if counts[each.verb] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[each.verb], each.text))
+		}
+	}
+	if len(parts) == 0 {
+		return "no objects"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,269 @@
+// Package get is the command that shows at a glance how ManagedResources are.
+package get
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/screen"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+)
+
+type options struct {
+	console.Choice
+	output *console.Output
+	// unhealthy leaves out what is well.
+	unhealthy bool
+	watch     bool
+	noHeaders bool
+}
+
+// NewCommand returns the command.
+func NewCommand(c *console.Console) *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:     "get [NAME...]",
+		Aliases: []string{"list", "ls"},
+		Short:   "Show at a glance how ManagedResources are",
+		Long: `Shows how ManagedResources are, in one word each, since when, and what is wrong.
+
+  Ready        all objects are applied, healthy and rolled out
+  Progressing  objects are being rolled out
+  Applying     objects are being applied or deleted
+  Waiting      another ManagedResource has to be ready first (spec.dependsOn)
+  Pending      no resource-manager has taken in the last change
+  Unhealthy    an object is missing or not healthy
+  Failed       something could not be applied or deleted
+  Deleting     it is being deleted, with its objects
+  Suspended    it asks to be left alone
+  Unknown      the conditions do not tell`,
+		Example: `  # how are the ManagedResources of all namespaces?
+  kubectl mr get -A
+
+  # those that need attention, and each change from now on
+  kubectl mr get -A --unhealthy -w
+
+  # the names of those that need attention, for another command
+  kubectl mr get --unhealthy -o name | xargs kubectl mr why`,
+		ValidArgsFunction: c.CompleteNames(0),
+		RunE: func(command *cobra.Command, names []string) error {
+			if err := o.output.Check(); err != nil {
+				return err
+			}
+			if o.watch {
+				return o.follow(command.Context(), c, names)
+			}
+			return o.run(command.Context(), c, names)
+		},
+	}
+	o.AddFlags(command.Flags())
+	o.output = console.AddObjectOutputFlags(command, console.FormatWide)
+	command.Flags().BoolVar(&o.unhealthy, "unhealthy", false, "Only those that are neither ready nor suspended")
+	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on and show each change")
+	command.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Leave out the header")
+	return command
+}
+
+func (o *options) run(ctx context.Context, c *console.Console, names []string) error {
+	all, err := c.Choose(ctx, names, o.Choice)
+	if err != nil {
+		return err
+	}
+	shown := make([]resourcesv1alpha1.ManagedResource, 0, len(all))
+	for i := range all {
+		if o.includes(&all[i]) {
+			shown = append(shown, all[i])
+		}
+	}
+	if !o.output.IsText() {
+		return c.PrintObjects(o.output, shown, len(names) == 1)
+	}
+	if len(shown) == 0 {
+		o.sayThereAreNone(c, len(all))
+		return nil
+	}
+	return c.Screen.Print(o.table(shown, c.Clock.Now()))
+}
+
+func (o *options) includes(mr *resourcesv1alpha1.ManagedResource) bool {
+	return !o.unhealthy || !state.Of(mr).Word.IsWell()
+}
+
+// sayThereAreNone tells on standard error why nothing is shown.
+func (o *options) sayThereAreNone(c *console.Console, others int) {
+	where := "in any namespace"
+	if !o.AllNamespaces {
+		namespace, err := c.Namespace()
+		if err != nil {
+			namespace = "default"
+		}
+		where = fmt.Sprintf("in namespace %s", namespace)
+	}
+	switch {
+	case others > 0:
+		c.Warn("All is well: the %d ManagedResources %s are ready or suspended.", others, where)
+	case o.AllNamespaces:
+		c.Warn("There are no such ManagedResources %s.", where)
+	default:
+		c.Warn("There are no such ManagedResources %s; -A looks in all.", where)
+	}
+}
+
+// table returns one row for each ManagedResource.
+func (o *options) table(items []resourcesv1alpha1.ManagedResource, now time.Time) screen.Table {
+	table := screen.Table{Columns: o.columns(items), Bare: o.noHeaders}
+	for i := range items {
+		table.Rows = append(table.Rows, o.row(table.Columns, &items[i], now))
+	}
+	return table
+}
+
+// Headers of the columns.
+const (
+	headerNamespace   = "NAMESPACE"
+	headerName        = "NAME"
+	headerClass       = "CLASS"
+	headerState       = "STATE"
+	headerSince       = "SINCE"
+	headerObjects     = "OBJECTS"
+	headerAge         = "AGE"
+	headerApplied     = "APPLIED"
+	headerHealthy     = "HEALTHY"
+	headerProgressing = "PROGRESSING"
+	headerSecrets     = "SECRETS"
+	headerMessage     = "MESSAGE"
+)
+
+func (o *options) columns(items []resourcesv1alpha1.ManagedResource) []screen.Column {
+	var columns []screen.Column
+	if o.AllNamespaces {
+		columns = append(columns, screen.Column{Header: headerNamespace, Least: 9, Middle: true})
+	}
+	columns = append(columns, screen.Column{Header: headerName, Least: 16, Middle: true})
+	if o.output.Format == console.FormatWide || hasClasses(items) {
+		columns = append(columns, screen.Column{Header: headerClass, Spare: 4})
+	}
+	columns = append(columns, screen.Column{Header: headerState}, screen.Column{Header: headerSince, Spare: 1},
+		screen.Column{Header: headerObjects, Spare: 2}, screen.Column{Header: headerAge, Spare: 3})
+	if o.output.Format == console.FormatWide {
+		for _, header := range []string{headerApplied, headerHealthy, headerProgressing, headerSecrets} {
+			columns = append(columns, screen.Column{Header: header})
+		}
+	}
+	message := screen.Column{Header: headerMessage, Least: 24, Spare: 5}
+	if o.output.Format == console.FormatWide {
+		message.Least, message.Spare = 0, 0
+	}
+	return append(columns, message)
+}
+
+// hasClasses tells whether a ManagedResource is of another class than the default one.
+func hasClasses(items []resourcesv1alpha1.ManagedResource) bool {
+	for i := range items {
+		if state.ClassOf(&items[i]) != resourcesv1alpha1.DefaultClass {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *options) row(columns []screen.Column, mr *resourcesv1alpha1.ManagedResource, now time.Time) []screen.Cell {
+	is := state.Of(mr)
+	condition := func(conditionType resourcesv1alpha1.ConditionType) string {
+		return string(resourcesv1alpha1.ConditionOf(mr.Status.Conditions, conditionType).Status)
+	}
+	texts := map[string]screen.Cell{
+		headerNamespace:   {Text: mr.Namespace},
+		headerName:        {Text: mr.Name},
+		headerClass:       {Text: state.ClassOf(mr)},
+		headerState:       {Text: string(is.Word), Style: is.Word.Style()},
+		headerSince:       {Text: console.Age(is.Since, now)},
+		headerObjects:     {Text: strconv.Itoa(len(mr.Status.Resources))},
+		headerAge:         {Text: console.Age(mr.CreationTimestamp.Time, now)},
+		headerApplied:     {Text: condition(resourcesv1alpha1.ResourcesApplied)},
+		headerHealthy:     {Text: condition(resourcesv1alpha1.ResourcesHealthy)},
+		headerProgressing: {Text: condition(resourcesv1alpha1.ResourcesProgressing)},
+		headerSecrets:     {Text: secretsOf(mr)},
+		headerMessage:     {Text: messageOf(is)},
+	}
+	row := make([]screen.Cell, 0, len(columns))
+	for _, column := range columns {
+		row = append(row, texts[column.Header])
+	}
+	return row
+}
+
+func secretsOf(mr *resourcesv1alpha1.ManagedResource) string {
+	names := make([]string, 0, len(mr.Spec.SecretRefs))
+	for _, reference := range mr.Spec.SecretRefs {
+		names = append(names, reference.Name)
+	}
+	return strings.Join(names, ",")
+}
+
+// messageOf returns the first line of what is wrong; nothing if nothing is.
+func messageOf(is state.State) string {
+	if is.Word == state.Ready {
+		return ""
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(is.Message), "\n")
+	return screen.OneLine(first)
+}
+
+// follow shows ManagedResources, and then each one that changes.
+func (o *options) follow(ctx context.Context, c *console.Console, names []string) error {
+	if !o.output.IsText() && o.output.Format != console.FormatName {
+		return fmt.Errorf("-w goes with no output format, wide and name, not with %s", o.output.Format)
+	}
+	shown := map[string]string{}
+	header := false
+	return c.Follow(ctx, names, o.Choice, func(mr *resourcesv1alpha1.ManagedResource, gone bool) error {
+		if o.output.Format == console.FormatName {
+			return o.followNames(c, shown, mr, gone)
+		}
+		key := mr.Namespace + "/" + mr.Name
+		table := o.table([]resourcesv1alpha1.ManagedResource{*mr}, c.Clock.Now())
+		text := fmt.Sprint(state.Of(mr), len(mr.Status.Resources))
+		if gone {
+			for i, column := range table.Columns {
+				switch column.Header {
+				case headerState:
+					table.Rows[0][i] = screen.Cell{Text: "Deleted", Style: screen.Faint}
+				case headerMessage, headerSince:
+					table.Rows[0][i].Text = ""
+				}
+			}
+			text = "Deleted"
+		}
+		_, wasShown := shown[key]
+		if shown[key] == text || !o.includes(mr) && !wasShown {
+			return nil
+		}
+		shown[key] = text
+		table.Bare = header || o.noHeaders
+		header = true
+		return c.Screen.Print(table.Steady(followWidths))
+	})
+}
+
+func (o *options) followNames(c *console.Console, shown map[string]string, mr *resourcesv1alpha1.ManagedResource, gone bool) error {
+	key := mr.Namespace + "/" + mr.Name
+	if gone || !o.includes(mr) || shown[key] == string(state.Of(mr).Word) {
+		return nil
+	}
+	shown[key] = string(state.Of(mr).Word)
+	return c.PrintObjects(o.output, []resourcesv1alpha1.ManagedResource{*mr}, true)
+}
+
+// followWidths are how wide columns are while rows come one by one.
+var followWidths = map[string]int{
+	headerNamespace: 16, headerName: 32, headerClass: 9, headerState: 11, headerSince: 5, headerObjects: 7, headerAge: 5,
+	headerApplied: 11, headerHealthy: 7, headerProgressing: 11, headerSecrets: 24,
+}

@@ -1,0 +1,71 @@
+// Package mask hides the values of Secrets.
+package mask
+
+import (
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// hidden stands for a value. Of one that differs it says which one it is.
+const (
+	hidden = "***"
+	before = "*** (before)"
+	after  = "*** (after)"
+)
+
+// lastApplied is where kubectl apply keeps the whole object.
+const lastApplied = corev1.LastAppliedConfigAnnotation
+
+// IsSecret tells whether an object is a Secret.
+func IsSecret(obj map[string]any) bool {
+	return obj["kind"] == "Secret" && obj["apiVersion"] == "v1"
+}
+
+// One hides the values of a Secret, in place. Other objects stay as they are.
+func One(obj map[string]any) { Both(obj, nil) }
+
+// Both hides the values of a Secret before and after a change, in place, so that what changed can still be told. Either may be nil.
+func Both(old, updated map[string]any) {
+	if !IsSecret(old) && !IsSecret(updated) {
+		return
+	}
+	for _, field := range []string{"data", "stringData"} {
+		maskMaps(mapOf(old, field), mapOf(updated, field))
+	}
+	maskKeys(mapOf(old, "metadata", "annotations"), mapOf(updated, "metadata", "annotations"), func(key string) bool {
+		return key == lastApplied || strings.HasPrefix(key, "last-applied")
+	})
+}
+
+func maskMaps(old, updated map[string]any) { maskKeys(old, updated, func(string) bool { return true }) }
+
+func maskKeys(old, updated map[string]any, secret func(key string) bool) {
+	for key, value := range old {
+		if !secret(key) {
+			continue
+		}
+		other, both := updated[key]
+		switch {
+		case !both:
+			old[key] = hidden
+		case reflect.DeepEqual(value, other):
+			old[key], updated[key] = hidden, hidden
+		default:
+			old[key], updated[key] = before, after
+		}
+	}
+	for key := range updated {
+		if _, both := old[key]; !both && secret(key) {
+			updated[key] = hidden
+		}
+	}
+}
+
+func mapOf(obj map[string]any, path ...string) map[string]any {
+	for _, field := range path {
+		obj, _ = obj[field].(map[string]any)
+	}
+	return obj
+}

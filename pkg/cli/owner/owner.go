@@ -1,0 +1,265 @@
+// Package owner is the command that finds out which ManagedResource an object belongs to.
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// maxDepth bounds how far owner references are followed.
+const maxDepth = 8
+
+// NewCommand returns the command.
+func NewCommand(c *console.Console) *cobra.Command {
+	var output *console.Output
+	command := &cobra.Command{
+		Use:   "owner (KIND NAME | KIND/NAME)",
+		Short: "Find out which ManagedResource an object belongs to",
+		Long: `Finds out which ManagedResource an object belongs to, by the annotation ` + resourcesv1alpha1.AnnotationOrigin + ` on the
+object or on what owns it, such as the Deployment of a Pod, and by the inventories. The namespace (-n) is that of the object; the
+ManagedResource may be in any. The exit code is 1 if the object belongs to none.`,
+		Example: `  kubectl mr owner deployment/storefront -n webshop
+
+  # a Pod belongs to what its Deployment belongs to
+  kubectl mr owner pod storefront-6c9d7f8b5-x2x4l -n webshop`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := output.Check(); err != nil {
+				return err
+			}
+			return run(command.Context(), c, output, args)
+		},
+	}
+	output = console.AddOutputFlag(command, console.FormatJSON, console.FormatYAML, console.FormatName)
+	return command
+}
+
+// result is what is found of an object.
+type result struct {
+	Object string `json:"object"`
+	// Via is what leads from the object to the one that was applied, such as a ReplicaSet and a Deployment.
+	Via []string `json:"via,omitempty"`
+	// ManagedResource that owns it; nil if none does.
+	ManagedResource *ownership `json:"managedResource,omitempty"`
+}
+
+type ownership struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// ClusterID is the identity of the source cluster in the origin; it may be empty.
+	ClusterID string `json:"clusterID,omitempty"`
+	// State is empty if the ManagedResource was not found, or may not be read.
+	State state.Word `json:"state,omitempty"`
+	// Note says what is unusual about it.
+	Note string `json:"note,omitempty"`
+}
+
+func run(ctx context.Context, c *console.Console, output *console.Output, args []string) error {
+	kind, name, found := strings.Cut(args[0], "/")
+	if len(args) == 2 {
+		kind, name, found = args[0], args[1], !found
+	}
+	if !found || kind == "" || name == "" {
+		return errors.New("name the object as KIND/NAME or KIND NAME, such as deployment/storefront")
+	}
+	target, err := c.Target()
+	if err != nil {
+		return err
+	}
+	start, err := locate(c, target, kind, name)
+	if err != nil {
+		return err
+	}
+	result, err := climb(ctx, c, target, start)
+	if err != nil {
+		return err
+	}
+	return tell(c, output, result)
+}
+
+// locate returns the object that is meant.
+func locate(c *console.Console, target *console.Target, kind, name string) (object.Ref, error) {
+	mapper, err := target.Mapper()
+	if err != nil {
+		return object.Ref{}, err
+	}
+	resource := schema.ParseGroupResource(strings.ToLower(kind))
+	gvk, err := mapper.KindFor(resource.WithVersion(""))
+	if meta.IsNoMatchError(err) {
+		return object.Ref{}, fmt.Errorf("the cluster %s has no kind %q: `kubectl api-resources` lists those that it has", target.Host, kind)
+	}
+	if err != nil {
+		return object.Ref{}, fmt.Errorf("find the kind %q: %w", kind, err)
+	}
+	mapping, err := target.Objects.Mapping(gvk)
+	if err != nil {
+		return object.Ref{}, err
+	}
+	ref := object.Ref{GroupVersionKind: gvk, Name: name}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if ref.Namespace, err = c.Namespace(); err != nil {
+			return object.Ref{}, err
+		}
+	}
+	return ref, ref.Validate()
+}
+
+// climb follows owner references from an object to one that a ManagedResource applied.
+func climb(ctx context.Context, c *console.Console, target *console.Target, start object.Ref) (*result, error) {
+	found := &result{Object: title(start)}
+	ref := start
+	for range maxDepth {
+		meta, err := read(ctx, target, ref)
+		if err != nil {
+			return nil, err
+		}
+		if ref != start {
+			found.Via = append(found.Via, title(ref))
+		}
+		if origin, ok := resourcesv1alpha1.ParseOrigin(meta.Annotations[resourcesv1alpha1.AnnotationOrigin]); ok {
+			found.ManagedResource = confirm(ctx, c, origin, ref)
+			return found, nil
+		}
+		next, has := controllerOf(meta, ref.Namespace)
+		if !has {
+			break
+		}
+		ref = next
+	}
+	var err error
+	found.ManagedResource, err = inInventory(ctx, c, start)
+	return found, err
+}
+
+func read(ctx context.Context, target *console.Target, ref object.Ref) (*metav1.PartialObjectMetadata, error) {
+	resource, err := target.Objects.ResourceInAnyVersion(ref)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := resource.Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no %s in the cluster %s", title(ref), target.Host)
+	}
+	return meta, err
+}
+
+// controllerOf returns what owns an object, its controller if it has one. Owners are in the same namespace, or in none.
+func controllerOf(meta *metav1.PartialObjectMetadata, namespace string) (object.Ref, bool) {
+	owner := metav1.GetControllerOf(meta)
+	if owner == nil && len(meta.OwnerReferences) > 0 {
+		owner = &meta.OwnerReferences[0]
+	}
+	if owner == nil {
+		return object.Ref{}, false
+	}
+	return object.Ref{GroupVersionKind: schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), Namespace: namespace, Name: owner.Name}, true
+}
+
+// confirm looks for the ManagedResource that an origin names.
+func confirm(ctx context.Context, c *console.Console, origin resourcesv1alpha1.Origin, ref object.Ref) *ownership {
+	owner := &ownership{Namespace: origin.Owner.Namespace, Name: origin.Owner.Name, ClusterID: origin.ClusterID}
+	source, err := c.Source()
+	if err != nil {
+		owner.Note = err.Error()
+		return owner
+	}
+	mr, err := source.GetManagedResource(ctx, origin.Owner)
+	switch {
+	case apierrors.IsNotFound(err):
+		owner.Note = fmt.Sprintf("it does not exist in the cluster %s: it was deleted and left the object behind, or is in another cluster", source.Host)
+		return owner
+	case err != nil:
+		owner.Note = err.Error()
+		return owner
+	}
+	owner.State = state.Of(mr).Word
+	for _, entry := range snapshot.RefsOf(mr) {
+		if entry.Key() == ref.Key() {
+			return owner
+		}
+	}
+	owner.Note = "its inventory does not have the object: it was released, or another source cluster has a ManagedResource of this name"
+	return owner
+}
+
+// inInventory looks for an object without origin in the inventories. There is none without a permission to list them.
+func inInventory(ctx context.Context, c *console.Console, ref object.Ref) (*ownership, error) {
+	all, err := c.Choose(ctx, nil, console.Choice{AllNamespaces: true})
+	if apierrors.IsForbidden(err) {
+		c.Warn("Not looked for in the inventories, as you may not list ManagedResources in all namespaces.")
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		for _, entry := range snapshot.RefsOf(&all[i]) {
+			if entry.Key() == ref.Key() {
+				return &ownership{
+					Namespace: all[i].Namespace, Name: all[i].Name, State: state.Of(&all[i]).Word,
+					Note: "it lists the object in its inventory, but the object has no mark of it",
+				}, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+func title(ref object.Ref) string {
+	return ref.Kind + " " + strings.TrimPrefix(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}.String(), "/")
+}
+
+func tell(c *console.Console, output *console.Output, found *result) error {
+	owner := found.ManagedResource
+	switch output.Format {
+	case console.FormatJSON, console.FormatYAML:
+		if err := c.PrintValue(output.Format, found); err != nil {
+			return err
+		}
+	case console.FormatName:
+		if owner != nil {
+			fmt.Fprintf(c.Screen, "%s/%s\n", owner.Namespace, owner.Name)
+		}
+	default:
+		if owner != nil {
+			fmt.Fprintln(c.Screen, describe(found))
+		}
+	}
+	if owner == nil {
+		return &console.NoError{Message: found.Object + " belongs to no ManagedResource"}
+	}
+	return nil
+}
+
+func describe(found *result) string {
+	owner := found.ManagedResource
+	text := fmt.Sprintf("%s belongs to ManagedResource %s/%s", found.Object, owner.Namespace, owner.Name)
+	if owner.State != "" {
+		text += fmt.Sprintf(" (%s)", owner.State)
+	}
+	if len(found.Via) > 0 {
+		text += ", by way of " + strings.Join(found.Via, " and ")
+	}
+	if owner.ClusterID != "" {
+		text += fmt.Sprintf("\nThe source cluster has the identity %q.", owner.ClusterID)
+	}
+	if owner.Note != "" {
+		text += "\nNote: " + owner.Note
+	}
+	return text
+}

@@ -1,0 +1,130 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/managedresource"
+)
+
+const (
+	// standardInput is how a file is called that is none.
+	standardInput = "-"
+	// greatestFile is how many bytes of a file are read, and mostFiles how many files of a folder.
+	greatestFile = 64 << 20
+	mostFiles    = 10_000
+)
+
+// extensions are those of files with manifests in a folder.
+var extensions = []string{".yaml", ".yml", ".json"}
+
+// ReadPaths returns the objects in files, in folders and all below these, and in standard input ("-"). The files of a folder are
+// read in the order of their paths. Nothing is passed over that looks like a manifest: the error tells of all that cannot be read.
+func ReadPaths(in io.Reader, paths []string) ([]managedresource.Document, error) {
+	var documents []managedresource.Document
+	var errs []error
+	for _, path := range paths {
+		files, err := filesIn(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			content, err := ReadFile(in, file, greatestFile)
+			if err != nil {
+				return nil, err
+			}
+			read, err := Parse(file, content)
+			documents = append(documents, read...)
+			if err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return documents, errors.Join(errs...)
+}
+
+// Parse returns the objects in a text, as the resource-manager reads them.
+func Parse(name string, content []byte) ([]managedresource.Document, error) {
+	const namespace, secret = "local", "manifests"
+	documents, err := managedresource.Decode(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secret}, Data: map[string][]byte{name: content},
+	}, managedresource.DefaultLimits())
+	where := fmt.Sprintf(" in secret '%s/%s'", namespace, secret)
+	for i := range documents {
+		documents[i].Source = strings.ReplaceAll(documents[i].Source, where, "")
+	}
+	if err != nil {
+		err = errors.New(strings.ReplaceAll(err.Error(), where, ""))
+	}
+	return documents, err
+}
+
+// ReadFile reads a file of at most so many bytes.
+func ReadFile(in io.Reader, path string, most int64) ([]byte, error) {
+	source := in
+	if path != standardInput {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close() //nolint:errcheck // only read
+		source = file
+	}
+	content, err := io.ReadAll(io.LimitReader(source, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if int64(len(content)) > most {
+		return nil, fmt.Errorf("%s has more than the %d bytes that are read of a file", path, most)
+	}
+	return content, nil
+}
+
+// filesIn returns a file itself, or the files with manifests in a folder and below. Hidden ones do not count.
+func filesIn(path string) ([]string, error) {
+	if path == standardInput {
+		return []string{path}, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	var files []string
+	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case file != path && strings.HasPrefix(entry.Name(), "."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !entry.IsDir() && slices.Contains(extensions, strings.ToLower(filepath.Ext(file))):
+			files = append(files, file)
+		}
+		if len(files) > mostFiles {
+			return fmt.Errorf("there are more than %d files with manifests in %s", mostFiles, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("there are no manifests in %s: files that end in %s", path, strings.Join(extensions, ", "))
+	}
+	slices.Sort(files)
+	return files, nil
+}

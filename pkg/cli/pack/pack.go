@@ -1,0 +1,179 @@
+// Package pack makes of manifests what travels to a cluster: Secrets that are named after their content, and the ManagedResource
+// that names them. It decides alone, but for reading files.
+package pack
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/andybalholm/brotli"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/references"
+)
+
+// Keys of the data of Secrets.
+const (
+	plainKey      = "data.yaml"
+	compressedKey = "data.yaml.br"
+)
+
+// greatestData is how many bytes the data of a Secret may have: somewhat less than the API server takes (corev1.MaxSecretSize).
+const greatestData = 1_000_000
+
+// Options say how manifests travel.
+type Options struct {
+	// Namespace and Name are those of the ManagedResource. Secrets are named after it, too.
+	Namespace, Name string
+	// Labels of the ManagedResource.
+	Labels map[string]string
+	// Spec is that of the ManagedResource, without the names of Secrets.
+	Spec resourcesv1alpha1.ManagedResourceSpec
+	// Plain leaves the manifests readable: they are not compressed.
+	Plain bool
+}
+
+// Parcel is what travels.
+type Parcel struct {
+	ManagedResource *resourcesv1alpha1.ManagedResource
+	Secrets         []*corev1.Secret
+	// Objects is how many there are in the manifests, Bytes how long these are, and Packed how long they are as they travel.
+	Objects, Bytes, Packed int
+}
+
+// Pack makes a parcel of objects. Equal objects in the same order make equal parcels. The error says which object is too large, or
+// what is wrong with a name.
+func Pack(documents []managedresource.Document, options Options) (*Parcel, error) {
+	if problems := validation.IsDNS1123Subdomain(options.Name); len(problems) > 0 {
+		return nil, fmt.Errorf("%q is no name for a ManagedResource: %s", options.Name, problems[0])
+	}
+	if len(documents) == 0 {
+		return nil, errors.New("there is no object in the manifests")
+	}
+	texts := make([][]byte, 0, len(documents))
+	parcel := &Parcel{Objects: len(documents)}
+	for _, document := range documents {
+		text, err := yaml.Marshal(document.Object)
+		if err != nil {
+			return nil, fmt.Errorf("write the object %s: %w", document.Source, err)
+		}
+		texts = append(texts, text)
+		parcel.Bytes += len(text)
+	}
+	data, err := divide(texts, documents, options.Plain)
+	if err != nil {
+		return nil, err
+	}
+	for _, content := range data {
+		secret := &corev1.Secret{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: options.Namespace, Name: options.Name},
+			Type:       corev1.SecretTypeOpaque, Data: content,
+		}
+		if err := references.MakeUnique(secret); err != nil {
+			return nil, err
+		}
+		for _, value := range content {
+			parcel.Packed += len(value)
+		}
+		parcel.Secrets = append(parcel.Secrets, secret)
+	}
+	parcel.ManagedResource = managedResource(parcel.Secrets, options)
+	return parcel, nil
+}
+
+// divide puts texts into as many data of Secrets as they need.
+func divide(texts [][]byte, documents []managedresource.Document, plain bool) ([]map[string][]byte, error) {
+	joined := join(texts)
+	key, value := plainKey, joined
+	if !plain {
+		var err error
+		if key, value, err = compress(joined); err != nil {
+			return nil, err
+		}
+	}
+	fits := len(value) <= greatestData && int64(len(joined)) < managedresource.DefaultLimits().Bytes &&
+		len(texts) < managedresource.DefaultLimits().Documents
+	switch {
+	case fits:
+		return []map[string][]byte{{key: value}}, nil
+	case len(texts) == 1:
+		return nil, fmt.Errorf("the object %s takes %d bytes, and a Secret can hold %d: it is too large for a ManagedResource",
+			documents[0].Source, len(value), greatestData)
+	}
+	half := len(texts) / 2
+	first, err := divide(texts[:half], documents[:half], plain)
+	if err != nil {
+		return nil, err
+	}
+	second, err := divide(texts[half:], documents[half:], plain)
+	return append(first, second...), err
+}
+
+func join(texts [][]byte) []byte {
+	var all bytes.Buffer
+	for _, text := range texts {
+		all.WriteString("---\n")
+		all.Write(text)
+	}
+	return all.Bytes()
+}
+
+func compress(text []byte) (key string, value []byte, err error) {
+	var packed bytes.Buffer
+	writer := brotli.NewWriterLevel(&packed, brotli.BestCompression)
+	if _, err := writer.Write(text); err != nil {
+		return "", nil, fmt.Errorf("compress the manifests: %w", err)
+	}
+	if err := writer.Close(); err != nil {
+		return "", nil, fmt.Errorf("compress the manifests: %w", err)
+	}
+	return compressedKey, packed.Bytes(), nil
+}
+
+func managedResource(secrets []*corev1.Secret, options Options) *resourcesv1alpha1.ManagedResource {
+	mr := &resourcesv1alpha1.ManagedResource{
+		TypeMeta: metav1.TypeMeta{APIVersion: resourcesv1alpha1.SchemeGroupVersion.String(), Kind: "ManagedResource"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: options.Namespace, Name: options.Name, Labels: options.Labels, Annotations: map[string]string{},
+		},
+		Spec: *options.Spec.DeepCopy(),
+	}
+	mr.Spec.SecretRefs = nil
+	for _, secret := range secrets {
+		mr.Spec.SecretRefs = append(mr.Spec.SecretRefs, resourcesv1alpha1.LocalObjectReference{Name: secret.Name})
+		// What the garbage collector looks for.
+		mr.Annotations[references.AnnotationKey(references.KindSecret, secret.Name)] = secret.Name
+	}
+	return mr
+}
+
+// SecretNames returns the names of the Secrets of a ManagedResource.
+func SecretNames(mr *resourcesv1alpha1.ManagedResource) []string {
+	names := make([]string, 0, len(mr.Spec.SecretRefs))
+	for _, reference := range mr.Spec.SecretRefs {
+		names = append(names, reference.Name)
+	}
+	return names
+}
+
+// Describe says what is in a parcel.
+func (p *Parcel) Describe() string {
+	things := func(count int, thing string) string {
+		if count == 1 {
+			return "1 " + thing
+		}
+		return fmt.Sprintf("%d %ss", count, thing)
+	}
+	text := fmt.Sprintf("%s, %d bytes", things(p.Objects, "object"), p.Bytes)
+	if p.Packed < p.Bytes {
+		text += fmt.Sprintf(", compressed to %d", p.Packed)
+	}
+	return text + ", in " + things(len(p.Secrets), "Secret")
+}

@@ -1,0 +1,69 @@
+// Package cli is kubectl mr, the operators' command line for ManagedResources.
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/trellis-k8s/trellis/pkg/cli/act"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/create"
+	"github.com/trellis-k8s/trellis/pkg/cli/decode"
+	"github.com/trellis-k8s/trellis/pkg/cli/diff"
+	"github.com/trellis-k8s/trellis/pkg/cli/events"
+	"github.com/trellis-k8s/trellis/pkg/cli/get"
+	"github.com/trellis-k8s/trellis/pkg/cli/owner"
+	"github.com/trellis-k8s/trellis/pkg/cli/tree"
+	"github.com/trellis-k8s/trellis/pkg/cli/why"
+)
+
+// Groups of commands in the help.
+const (
+	groupLook    = "look"
+	groupAct     = "act"
+	groupDeliver = "deliver"
+)
+
+// NewCommand returns the command with all that are below it. Errors are returned, not printed. The name is how the user calls it.
+func NewCommand(c *console.Console, name string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-mr",
+		Short: "Look at ManagedResources, and find out what is wrong",
+		Long: `kubectl mr shows how ManagedResources and their objects are, tells why one is not ready, and what would change.
+
+ManagedResources and their Secrets are read from the cluster of the kubeconfig, as by kubectl. If their objects are in another
+cluster, name it with --target-kubeconfig (or TARGET_KUBECONFIG) or --target-context.
+
+Exit codes: 0 for success; 1 if the answer is no, such as differences found by diff; 2 if there is no answer, such as without a
+cluster or a permission.`,
+		Example: `  # how is everything?
+  kubectl mr get -A
+
+  # something is red: why?
+  kubectl mr why -A`,
+		Version:       c.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
+	}
+	root.SetOut(c.Screen.Writer)
+	root.SetErr(c.Err.Writer)
+	root.SetIn(c.In)
+	root.SetVersionTemplate("{{.Version}}\n")
+	c.AddFlags(root.PersistentFlags())
+	if err := c.CompleteFlags(root); err != nil {
+		panic(err) // the flags were defined above
+	}
+	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupAct, Title: "Act:"},
+		&cobra.Group{ID: groupDeliver, Title: "Deliver:"})
+	add(root, groupLook, get.NewCommand(c), why.NewCommand(c), tree.NewCommand(c), events.NewCommand(c), owner.NewCommand(c))
+	add(root, groupAct, act.NewReconcileCommand(c), act.NewSuspendCommand(c), act.NewResumeCommand(c), act.NewWaitCommand(c))
+	add(root, groupDeliver, diff.NewCommand(c), create.NewCreateCommand(c), create.NewEncodeCommand(c), decode.NewCommand(c))
+	return root
+}
+
+func add(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, command := range commands {
+		command.GroupID = group
+		root.AddCommand(command)
+	}
+}

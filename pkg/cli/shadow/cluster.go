@@ -1,0 +1,164 @@
+// Package shadow stands between the apply engine and the target cluster, and shows what writing would lead to without writing
+// anything. What the API server can be asked without effect (dry run) it is asked; steps that build on earlier ones, such as
+// taking fields over before an apply, are done on a copy, by the code that the API server itself uses.
+package shadow
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/openapi3"
+
+	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/target"
+)
+
+// Cluster is the target cluster as it would be. It is safe for concurrent use.
+type Cluster struct {
+	*target.Objects
+	dynamic dynamic.Interface
+	shared  *shared
+	// as is the user in whose name requests are sent; empty for the user of the command.
+	as string
+}
+
+// shared is what clusters in the name of different ServiceAccounts have in common.
+type shared struct {
+	schemas *schemas
+	// impersonate returns a client in the name of a user.
+	impersonate func(user string, groups []string) (dynamic.Interface, error)
+
+	mu     sync.Mutex
+	copies map[object.Key]*Copy
+	// namespaces are those that would be created.
+	namespaces map[string]bool
+	// unasked is set if the API server could not be asked for what it would make of something.
+	unasked map[string]bool
+}
+
+// New returns the shadow of a cluster. Impersonate returns a client in the name of a user.
+func New(objects *target.Objects, client dynamic.Interface, schemas openapi3.Root,
+	impersonate func(user string, groups []string) (dynamic.Interface, error),
+) *Cluster {
+	return &Cluster{Objects: objects, dynamic: client, shared: &shared{
+		schemas: newSchemas(schemas), impersonate: impersonate,
+		copies: map[object.Key]*Copy{}, namespaces: map[string]bool{}, unasked: map[string]bool{},
+	}}
+}
+
+// Copy is an object before and after what would be done.
+type Copy struct {
+	Ref object.Ref
+	// Before and After are nil if the object does not exist.
+	Before, After *unstructured.Unstructured
+	// Replaced says that the object would be deleted and created anew.
+	Replaced bool
+
+	mu     sync.Mutex
+	loaded bool
+	// changed says that After is not what the API server has.
+	changed bool
+}
+
+// Copy returns what would become of an object; nil if nothing would be done.
+func (c *Cluster) Copy(key object.Key) *Copy {
+	c.shared.mu.Lock()
+	defer c.shared.mu.Unlock()
+	return c.shared.copies[key]
+}
+
+// Unasked names what the API server could not be asked about for lack of permission: what is shown of it was found without its
+// defaults and webhooks.
+func (c *Cluster) Unasked() []string {
+	c.shared.mu.Lock()
+	defer c.shared.mu.Unlock()
+	names := make([]string, 0, len(c.shared.unasked))
+	for name := range c.shared.unasked {
+		names = append(names, name)
+	}
+	return names
+}
+
+func (s *shared) noteUnasked(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unasked[name] = true
+}
+
+func (s *shared) copyOf(ref object.Ref) *Copy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := s.copies[ref.Key()]
+	if held == nil {
+		held = &Copy{Ref: ref}
+		s.copies[ref.Key()] = held
+	}
+	return held
+}
+
+// Resource returns the object that ref names, to be read and written in its shadow.
+func (c *Cluster) Resource(ref object.Ref) (metadata.ResourceInterface, error) {
+	if err := ref.Validate(); err != nil {
+		return nil, err
+	}
+	mapping, err := c.Mapping(ref.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+	return c.resource(mapping, ref), nil
+}
+
+// ResourceInAnyVersion is Resource for an object that may be served in another version.
+func (c *Cluster) ResourceInAnyVersion(ref object.Ref) (metadata.ResourceInterface, error) {
+	if _, err := c.Objects.ResourceInAnyVersion(ref); err != nil {
+		return nil, err
+	}
+	if _, err := c.Mapping(ref.GroupVersionKind); err != nil {
+		return nil, fmt.Errorf("%s is served in another version only, of which no preview is made: %w", ref, err)
+	}
+	return c.Resource(ref)
+}
+
+func (c *Cluster) resource(mapping *meta.RESTMapping, ref object.Ref) *resource {
+	r := &resource{shared: c.shared, copy: c.shared.copyOf(ref), ref: ref, as: c.as}
+	r.client = c.dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		r.client = c.dynamic.Resource(mapping.Resource).Namespace(ref.Namespace)
+	}
+	return r
+}
+
+// Delete has the object gone.
+func (c *Cluster) Delete(ctx context.Context, ref object.Ref, _ metav1.DeleteOptions) (gone bool, err error) {
+	deleted, err := c.ResourceInAnyVersion(ref)
+	if err != nil {
+		return false, err
+	}
+	return true, deleted.Delete(ctx, ref.Name, metav1.DeleteOptions{})
+}
+
+// DeleteClaims does nothing: what goes with a StatefulSet is not shown.
+func (c *Cluster) DeleteClaims(context.Context, string, string, types.UID) error { return nil }
+
+// FinalizeNamespace does nothing: the namespace goes sooner, that is all.
+func (c *Cluster) FinalizeNamespace(context.Context, string) error { return nil }
+
+// As returns the cluster in the name of a ServiceAccount.
+func (c *Cluster) As(serviceAccount types.NamespacedName) (apply.Cluster, error) {
+	user := "system:serviceaccount:" + serviceAccount.Namespace + ":" + serviceAccount.Name
+	client, err := c.shared.impersonate(user, []string{
+		"system:serviceaccounts", "system:serviceaccounts:" + serviceAccount.Namespace, "system:authenticated",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Objects: c.Objects, dynamic: client, shared: c.shared, as: user}, nil
+}

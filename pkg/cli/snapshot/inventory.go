@@ -1,0 +1,86 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// RefOf returns what an entry of an inventory names.
+func RefOf(entry resourcesv1alpha1.ObjectReference) object.Ref {
+	return object.Ref{
+		GroupVersionKind: schema.FromAPIVersionAndKind(entry.APIVersion, entry.Kind), Namespace: entry.Namespace, Name: entry.Name,
+	}
+}
+
+// RefsOf returns what an inventory names.
+func RefsOf(mr *resourcesv1alpha1.ManagedResource) []object.Ref {
+	refs := make([]object.Ref, 0, len(mr.Status.Resources))
+	for _, entry := range mr.Status.Resources {
+		refs = append(refs, RefOf(entry))
+	}
+	return refs
+}
+
+// Inventories reads the objects of ManagedResources, each in the order of the inventory. It says on standard error what may not be
+// seen, and if it seems to be the wrong cluster.
+func Inventories(ctx context.Context, c *console.Console, items []resourcesv1alpha1.ManagedResource, below, all bool) ([][]*Object, error) {
+	target, err := c.Target()
+	if err != nil {
+		return nil, err
+	}
+	progress := c.Begin("Reading objects")
+	defer progress.End()
+	reader := NewReader(target, items, func(count int) { progress.Say("Reading objects (%d)", count) })
+	var refs []object.Ref
+	for i := range items {
+		refs = append(refs, RefsOf(&items[i])...)
+	}
+	found := reader.Read(ctx, refs)
+	objects := make([][]*Object, len(items))
+	var roots []*Object
+	for i := range items {
+		for _, ref := range RefsOf(&items[i]) {
+			objects[i] = append(objects[i], found[ref.Key()])
+		}
+		roots = append(roots, objects[i]...)
+	}
+	if below {
+		reader.Below(ctx, roots, all)
+	}
+	if unseen := reader.Unseen(); len(unseen) > 0 {
+		c.Warn("Not shown, as you may not read them: %s.", strings.Join(unseen, "; "))
+	}
+	warnOfWrongCluster(c, target, roots)
+	return objects, ctx.Err()
+}
+
+// warnOfWrongCluster says that none of several objects exists, which mostly means that they are in another cluster.
+func warnOfWrongCluster(c *console.Console, target *console.Target, objects []*Object) {
+	present := slices.ContainsFunc(objects, func(o *Object) bool { return o.Presence == live.Present || o.Presence == live.Unknown })
+	if len(objects) == 0 || present {
+		return
+	}
+	which := "which is that of --target-kubeconfig or --target-context"
+	if target.IsSource {
+		which = "which is the one with the ManagedResources, too"
+	}
+	c.Warn("None of the %d objects exists in the cluster %s, %s. Is that the one that they are applied to? "+
+		"If not, name it with --target-kubeconfig or --target-context.", len(objects), target.Host, which)
+}
+
+// Gravest returns objects with the worst first, otherwise in their order.
+func Gravest(objects []*Object) []*Object {
+	order := []Health{Missing, Unhealthy, Unseen, Deleting, Progressing, Unchecked, Healthy, Present}
+	return slices.SortedStableFunc(slices.Values(objects), func(a, b *Object) int {
+		return cmp.Compare(slices.Index(order, a.Health()), slices.Index(order, b.Health()))
+	})
+}

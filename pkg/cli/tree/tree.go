@@ -1,0 +1,212 @@
+// Package tree is the command that shows what ManagedResources own, down to Pods.
+package tree
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/screen"
+	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+)
+
+type options struct {
+	console.Choice
+	output    *console.Output
+	all       bool
+	unhealthy bool
+}
+
+// NewCommand returns the command.
+func NewCommand(c *console.Console) *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:   "tree [NAME...]",
+		Short: "Show what ManagedResources own, down to Pods",
+		Long: `Shows the objects of ManagedResources, and what Kubernetes' controllers made of them (by owner references), with their
+health and age. Health is what the resource-manager finds by its built-in rules and by those of the ManagedResource.
+
+  Healthy      there is a rule for the kind, and the object is well
+  Present      the object exists, and there is no rule for its kind
+  Progressing  it is being rolled out
+  Unhealthy    it is not well
+  Missing      it does not exist
+  Deleting     it is being deleted
+  Unchecked    it asks not to be checked, or cannot be checked
+  Unseen       you may not read it`,
+		Example: `  kubectl mr tree webshop-app -n garden
+
+  # only what is not well, of all ManagedResources
+  kubectl mr tree -A --unhealthy
+
+  # the objects are in another cluster
+  kubectl mr tree -n shoot--dev --target-kubeconfig shoot.kubeconfig`,
+		ValidArgsFunction: c.CompleteNames(0),
+		RunE: func(command *cobra.Command, names []string) error {
+			if err := o.output.Check(); err != nil {
+				return err
+			}
+			return o.run(command.Context(), c, names)
+		},
+	}
+	o.AddFlags(command.Flags())
+	o.output = console.AddOutputFlag(command, console.FormatJSON, console.FormatYAML, console.FormatWide, console.FormatName)
+	command.Flags().BoolVar(&o.all, "all", false, "Show ReplicaSets of former revisions, too")
+	command.Flags().BoolVar(&o.unhealthy, "unhealthy", false, "Only what is not well, and what it belongs to")
+	return command
+}
+
+func (o *options) run(ctx context.Context, c *console.Console, names []string) error {
+	items, err := c.Choose(ctx, names, o.Choice)
+	if err != nil {
+		return err
+	}
+	if len(items) == 0 {
+		c.Warn("There are no such ManagedResources.")
+		return nil
+	}
+	objects, err := snapshot.Inventories(ctx, c, items, true, o.all)
+	if err != nil {
+		return err
+	}
+	switch o.output.Format {
+	case console.FormatJSON, console.FormatYAML:
+		return c.PrintValue(o.output.Format, o.report(items, objects))
+	case console.FormatName:
+		return o.printNames(c, objects)
+	}
+	now := c.Clock.Now()
+	var trees []screen.Node
+	for i := range items {
+		if tree := o.treeOf(&items[i], objects[i], now); !o.unhealthy || len(tree.Children) > 0 || !state.Of(&items[i]).Word.IsWell() {
+			trees = append(trees, tree)
+		}
+	}
+	if len(trees) == 0 {
+		c.Warn("All is well.")
+		return nil
+	}
+	detail := screen.Column{Header: "DETAIL", Least: 20, Spare: 2}
+	if o.output.Format == console.FormatWide {
+		detail.Least, detail.Spare = 0, 0
+	}
+	return c.Screen.PrintTrees([]screen.Column{
+		{Header: "OBJECT", Least: 26, Middle: true}, {Header: "HEALTH"}, {Header: "AGE", Spare: 1}, detail,
+	}, trees)
+}
+
+func (o *options) treeOf(mr *resourcesv1alpha1.ManagedResource, objects []*snapshot.Object, now time.Time) screen.Node {
+	is := state.Of(mr)
+	first, _, _ := strings.Cut(is.Message, "\n")
+	if is.Word == state.Ready {
+		first = fmt.Sprintf("%d objects", len(objects))
+		if len(objects) == 1 {
+			first = "1 object"
+		}
+	}
+	return screen.Node{
+		Name:     screen.Cell{Text: fmt.Sprintf("ManagedResource %s/%s", mr.Namespace, mr.Name), Style: screen.Strong},
+		Cells:    cells(string(is.Word), is.Word.Style(), mr.CreationTimestamp.Time, first, now),
+		Children: o.nodesOf(objects, "", now),
+	}
+}
+
+// nodesOf returns the objects as nodes. The namespace is that of what they are below.
+func (o *options) nodesOf(objects []*snapshot.Object, namespace string, now time.Time) []screen.Node {
+	var nodes []screen.Node
+	for _, object := range objects {
+		is := object.Health()
+		children := o.nodesOf(object.Children, object.Namespace, now)
+		if o.unhealthy && is.IsWell() && len(children) == 0 {
+			continue
+		}
+		text := object.Detail
+		if why := object.Why(); why != "" && !strings.Contains(text, ":") {
+			text = why
+		}
+		nodes = append(nodes, screen.Node{
+			Name:     screen.Cell{Text: object.Title(namespace)},
+			Cells:    cells(string(is), is.Style(), object.Created(), text, now),
+			Children: children,
+		})
+	}
+	return nodes
+}
+
+func cells(word string, style screen.Style, created time.Time, detail string, now time.Time) []screen.Cell {
+	return []screen.Cell{{Text: word, Style: style}, {Text: console.Age(created, now)}, {Text: screen.OneLine(detail)}}
+}
+
+// printNames writes all objects as kubectl takes them, with the namespace that they are in.
+func (o *options) printNames(c *console.Console, objects [][]*snapshot.Object) error {
+	for _, roots := range objects {
+		for _, root := range roots {
+			root.Walk(func(object *snapshot.Object) {
+				if o.unhealthy && object.Health().IsWell() {
+					return
+				}
+				line := fmt.Sprintf("%s/%s", strings.ToLower(object.GroupKind().String()), object.Ref.Name)
+				if object.Namespace != "" {
+					line += " -n " + object.Namespace
+				}
+				fmt.Fprintln(c.Screen, line)
+			})
+		}
+	}
+	return nil
+}
+
+// report is a tree for programs.
+type report struct {
+	Name      string        `json:"name"`
+	Namespace string        `json:"namespace"`
+	State     state.Word    `json:"state"`
+	Objects   []objectState `json:"objects"`
+}
+
+type objectState struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Namespace  string          `json:"namespace,omitempty"`
+	Name       string          `json:"name"`
+	Health     snapshot.Health `json:"health"`
+	Why        string          `json:"why,omitempty"`
+	Detail     string          `json:"detail,omitempty"`
+	Created    *time.Time      `json:"created,omitempty"`
+	Owns       []objectState   `json:"owns,omitempty"`
+}
+
+func (o *options) report(items []resourcesv1alpha1.ManagedResource, objects [][]*snapshot.Object) []report {
+	reports := make([]report, 0, len(items))
+	for i := range items {
+		reports = append(reports, report{
+			Name: items[i].Name, Namespace: items[i].Namespace, State: state.Of(&items[i]).Word, Objects: o.statesOf(objects[i]),
+		})
+	}
+	return reports
+}
+
+func (o *options) statesOf(objects []*snapshot.Object) []objectState {
+	states := []objectState{}
+	for _, object := range objects {
+		owns := o.statesOf(object.Children)
+		if o.unhealthy && object.Health().IsWell() && len(owns) == 0 {
+			continue
+		}
+		described := objectState{
+			APIVersion: object.GroupVersion().String(), Kind: object.Kind, Namespace: object.Namespace, Name: object.Ref.Name,
+			Health: object.Health(), Why: object.Why(), Detail: object.Detail, Owns: owns,
+		}
+		if created := object.Created(); !created.IsZero() {
+			described.Created = &created
+		}
+		states = append(states, described)
+	}
+	return states
+}

@@ -1,0 +1,268 @@
+package why
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/warnings"
+)
+
+const (
+	// mostDependencies bounds how far dependencies are followed.
+	mostDependencies = 20
+	// lookedAtWithin is how soon a resource-manager takes in a change if it runs.
+	lookedAtWithin = 30 * time.Second
+)
+
+// withDependencies appends the ManagedResources that others wait for and that are not ready themselves.
+func withDependencies(ctx context.Context, c *console.Console, told []resourcesv1alpha1.ManagedResource) ([]resourcesv1alpha1.ManagedResource, error) {
+	source, err := c.Source()
+	if err != nil {
+		return nil, err
+	}
+	known := map[types.NamespacedName]bool{}
+	for i := range told {
+		known[state.NameOf(&told[i])] = true
+	}
+	for i := 0; i < len(told) && i < mostDependencies; i++ {
+		if state.Of(&told[i]).Word != state.Waiting {
+			continue
+		}
+		for _, dependency := range told[i].Spec.DependsOn {
+			name := types.NamespacedName{Namespace: cmp.Or(dependency.Namespace, told[i].Namespace), Name: dependency.Name}
+			if known[name] {
+				continue
+			}
+			known[name] = true
+			mr, err := source.GetManagedResource(ctx, name)
+			if err == nil && state.Of(mr).Word != state.Ready {
+				told = append(told, *mr)
+			}
+		}
+	}
+	return told, nil
+}
+
+// investigate finds out what is wrong with ManagedResources.
+func investigate(ctx context.Context, c *console.Console, told []resourcesv1alpha1.ManagedResource) ([]finding, error) {
+	objects, err := snapshot.Inventories(ctx, c, told, false, false)
+	if err != nil {
+		return nil, err
+	}
+	i := &investigation{console: c, now: c.Clock.Now(), events: map[string][]corev1.Event{}}
+	if i.target, err = c.Target(); err != nil {
+		return nil, err
+	}
+	if i.source, err = c.Source(); err != nil {
+		return nil, err
+	}
+	findings := make([]finding, 0, len(told))
+	for n := range told {
+		findings = append(findings, i.find(ctx, &told[n], objects[n]))
+	}
+	if i.forbidden {
+		c.Warn("Not shown, as you may not read them: Events.")
+	}
+	return findings, ctx.Err()
+}
+
+type investigation struct {
+	console *console.Console
+	source  *console.Source
+	target  *console.Target
+	now     time.Time
+	// events are those of the target cluster, by namespace.
+	events    map[string][]corev1.Event
+	forbidden bool
+}
+
+func (i *investigation) find(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, objects []*snapshot.Object) finding {
+	is := state.Of(mr)
+	found := finding{
+		Name: mr.Name, Namespace: mr.Namespace, Class: state.ClassOf(mr), State: is.Word, Since: timeOrNil(is.Since),
+		Hints: hintsOf(mr, is, i.now), Conditions: conditionsOf(mr), Events: i.own(ctx, mr),
+	}
+	takers := map[*snapshot.Object][]snapshot.Taker{}
+	var bad []*snapshot.Object
+	for n, object := range objects {
+		takers[object] = snapshot.Takers(object, mr.Status.Resources[n])
+		if !object.Health().IsWell() || len(takers[object]) > 0 {
+			bad = append(bad, object)
+		}
+	}
+	bad = snapshot.Gravest(bad)
+	if len(bad) > mostObjects {
+		bad, found.More = bad[:mostObjects], len(bad)-mostObjects
+	}
+	reader := snapshot.NewReader(i.target, []resourcesv1alpha1.ManagedResource{*mr}, func(int) {})
+	reader.Below(ctx, bad, false)
+	for _, object := range bad {
+		found.Objects = append(found.Objects, i.examine(ctx, object, takers[object]))
+	}
+	return found
+}
+
+// examine tells all about an object with trouble.
+func (i *investigation) examine(ctx context.Context, object *snapshot.Object, takers []snapshot.Taker) trouble {
+	result := trouble{
+		APIVersion: object.GroupVersion().String(), Kind: object.Kind, Namespace: object.Namespace, Name: object.Ref.Name,
+		Health: object.Health(), Why: object.Why(), Takers: takers,
+	}
+	result.Conditions = statusConditions(object.Body)
+	result.Since = troubleSince(object, result.Conditions)
+	object.Walk(func(child *snapshot.Object) {
+		if child != object && !child.Health().IsWell() {
+			result.Below = append(result.Below, below{
+				Kind: child.Kind, Name: child.Ref.Name, Health: child.Health(), Why: cmp.Or(child.Detail, child.Why()), Since: timeOrNil(child.Created()),
+			})
+		}
+	})
+	if object.Presence == live.Present || object.Presence == live.Absent {
+		result.Events = i.about(ctx, object)
+	}
+	return result
+}
+
+// about returns the latest Events about an object and what is below it, of several that say the same the latest one. Warnings
+// count; of objects without any, all Events do.
+func (i *investigation) about(ctx context.Context, object *snapshot.Object) []snapshot.Event {
+	var all []corev1.Event
+	for _, namespace := range snapshot.EventNamespaces([]*snapshot.Object{object}) {
+		all = append(all, i.eventsIn(ctx, namespace)...)
+	}
+	all = snapshot.EventsAbout(all, []*snapshot.Object{object})
+	warned := slices.DeleteFunc(slices.Clone(all), func(event corev1.Event) bool { return event.Type != corev1.EventTypeWarning })
+	if len(warned) > 0 {
+		all = warned
+	}
+	return describe(all)
+}
+
+func describe(events []corev1.Event) []snapshot.Event {
+	var described []snapshot.Event
+	for _, event := range warnings.Latest(events) {
+		described = append(described, snapshot.Describe(event))
+	}
+	return described
+}
+
+// eventsIn reads the Events of a namespace once.
+func (i *investigation) eventsIn(ctx context.Context, namespace string) []corev1.Event {
+	if events, known := i.events[namespace]; known {
+		return events
+	}
+	events, err := snapshot.ListEvents(ctx, i.target.Events, namespace, nil)
+	if err != nil {
+		i.noteError(err)
+	}
+	i.events[namespace] = events
+	return events
+}
+
+func (i *investigation) noteError(err error) {
+	if apierrors.IsForbidden(err) {
+		i.forbidden = true
+		return
+	}
+	i.console.Warn("%v", err)
+}
+
+// own returns the latest Events about a ManagedResource itself.
+func (i *investigation) own(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) []snapshot.Event {
+	list := &corev1.EventList{}
+	err := i.source.List(ctx, list, client.InNamespace(mr.Namespace), client.MatchingFieldsSelector{
+		Selector: fields.SelectorFromSet(fields.Set{"involvedObject.uid": string(mr.UID)}),
+	})
+	if err != nil {
+		i.noteError(err)
+		return nil
+	}
+	return describe(list.Items)
+}
+
+// hintsOf says what conditions do not tell.
+func hintsOf(mr *resourcesv1alpha1.ManagedResource, is state.State, now time.Time) []string {
+	var hints []string
+	class := state.ClassOf(mr)
+	if is.Word == state.Pending && (is.Since.IsZero() || now.Sub(is.Since) > lookedAtWithin) {
+		hint := fmt.Sprintf("No resource-manager seems to care for it: does one of class %q run, and does it watch namespace %s?", class, mr.Namespace)
+		if class == resourcesv1alpha1.DefaultClass {
+			hint = fmt.Sprintf("No resource-manager seems to care for it: does one of the default class run, and does it watch namespace %s?", mr.Namespace)
+		}
+		hints = append(hints, hint)
+	}
+	if is.Word != state.Ready && resourcesv1alpha1.HeldByOther(mr, class) {
+		hints = append(hints, fmt.Sprintf("The resource-manager of another class has not finished its clean-up. Its finalizer is one of %v; does it run?", mr.Finalizers))
+	}
+	if is.Word == state.Suspended {
+		hints = append(hints, "It is suspended: changes of its objects are not put back. `kubectl mr resume` ends that.")
+	}
+	if is.Word == state.Deleting && state.IsSuspended(mr) &&
+		mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState {
+		hints = append(hints, "It waits for its state, and is not cleaned up meanwhile. `kubectl mr resume` ends that.")
+	}
+	return hints
+}
+
+func conditionsOf(mr *resourcesv1alpha1.ManagedResource) []condition {
+	var conditions []condition
+	for _, each := range mr.Status.Conditions {
+		if each.Type == resourcesv1alpha1.Ready {
+			continue // it sums up the others
+		}
+		conditions = append(conditions, condition{
+			string(each.Type), string(each.Status), timeOrNil(each.LastTransitionTime.Time), each.Reason, each.Message,
+		})
+	}
+	return conditions
+}
+
+// statusConditions returns the conditions in the status of an object of any kind.
+func statusConditions(obj runtime.Object) []condition {
+	if obj == nil {
+		return nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil
+	}
+	items, _, _ := unstructured.NestedSlice(content, "status", "conditions") // none if it is no list
+	var conditions []condition
+	for _, item := range items {
+		fields, _ := item.(map[string]any)
+		text := func(field string) string { value, _ := fields[field].(string); return value }
+		since, _ := time.Parse(time.RFC3339, text("lastTransitionTime"))
+		conditions = append(conditions, condition{text("type"), text("status"), timeOrNil(since), text("reason"), text("message")})
+	}
+	return conditions
+}
+
+// troubleSince returns when the last condition changed that is not True, or when the object was created.
+func troubleSince(object *snapshot.Object, conditions []condition) *time.Time {
+	var since *time.Time
+	for _, each := range conditions {
+		if each.Status != "True" && each.Since != nil && (since == nil || each.Since.Before(*since)) {
+			since = each.Since
+		}
+	}
+	if since == nil {
+		return timeOrNil(object.Created())
+	}
+	return since
+}

@@ -1,0 +1,169 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/screen"
+	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+)
+
+// printer writes findings for people. The first error ends all.
+type printer struct {
+	screen.Screen
+	now time.Time
+	err error
+}
+
+func (p *printer) line(indent string, style screen.Style, format string, args ...any) {
+	if p.err == nil {
+		p.err = p.Paragraph(indent, style, fmt.Sprintf(format, args...))
+	}
+}
+
+func (p *printer) table(indent string, columns []screen.Column, rows [][]screen.Cell) {
+	if p.err != nil || len(rows) == 0 {
+		return
+	}
+	for i := range rows {
+		rows[i][0].Text = indent + rows[i][0].Text
+	}
+	p.err = p.Print(screen.Table{Columns: columns, Rows: rows, Bare: true})
+}
+
+func (p *printer) age(when *time.Time) string {
+	if when == nil {
+		return ""
+	}
+	return console.Age(*when, p.now)
+}
+
+func (f *finding) print(c *console.Console, next bool) error {
+	p := &printer{Screen: c.Screen, now: c.Clock.Now()}
+	if next {
+		p.line("", screen.Plain, "")
+	}
+	title := fmt.Sprintf("ManagedResource %s/%s is %s", f.Namespace, f.Name, f.State)
+	if since := p.age(f.Since); since != "" {
+		title += " since " + since
+	}
+	p.line("", screen.Strong, "%s", title)
+	for _, hint := range f.Hints {
+		p.line("  ", screen.Plain, "%s", hint)
+	}
+	for i := range f.Objects {
+		p.trouble(&f.Objects[i])
+	}
+	if f.More > 0 {
+		p.line("", screen.Plain, "")
+		p.line("  ", screen.Plain, "and %d more objects: kubectl mr tree %s -n %s --unhealthy", f.More, f.Name, f.Namespace)
+	}
+	p.says(f)
+	p.events("  ", "Events of the ManagedResource", f.Events)
+	return p.err
+}
+
+// trouble writes what is found of an object.
+func (p *printer) trouble(t *trouble) {
+	p.line("", screen.Plain, "")
+	name := t.Name
+	if t.Namespace != "" {
+		name = t.Namespace + "/" + name
+	}
+	text := fmt.Sprintf("%s %s is %s", t.Kind, name, t.Health)
+	if since := p.age(t.Since); since != "" && !t.Health.IsWell() {
+		text += " since " + since
+	}
+	if t.Health.IsWell() {
+		text = fmt.Sprintf("%s %s was changed by somebody else", t.Kind, name)
+	}
+	p.line("  ", t.Health.Style(), "%s", text)
+	if t.Why != "" {
+		p.line("    ", screen.Plain, "%s", t.Why)
+	}
+	if len(t.Conditions) > 0 && !t.Health.IsWell() {
+		p.line("    ", screen.Faint, "Conditions")
+		p.conditions("      ", t.Conditions)
+	}
+	if len(t.Below) > 0 {
+		p.line("    ", screen.Faint, "Below it")
+		var rows [][]screen.Cell
+		for _, child := range t.Below {
+			rows = append(rows, []screen.Cell{
+				{Text: child.Kind + " " + child.Name}, {Text: string(child.Health), Style: child.Health.Style()}, {Text: p.age(child.Since)},
+				{Text: screen.OneLine(child.Why)},
+			})
+		}
+		p.table("      ", []screen.Column{{Least: 24, Middle: true}, {}, {}, {Least: 24}}, rows)
+	}
+	p.events("    ", "Events", t.Events)
+	for _, taker := range t.Takers {
+		p.line("    ", screen.Plain, "The field manager %q changed it %s ago: %s", taker.Manager, console.Age(taker.When, p.now),
+			strings.Join(taker.Fields, ", "))
+	}
+}
+
+func (p *printer) conditions(indent string, conditions []condition) {
+	var rows [][]screen.Cell
+	for _, each := range conditions {
+		text := each.Reason
+		if each.Message != "" {
+			text += ": " + screen.OneLine(each.Message)
+		}
+		rows = append(rows, []screen.Cell{{Text: each.Type}, {Text: each.Status}, {Text: p.age(each.Since)}, {Text: strings.TrimPrefix(text, ": ")}})
+	}
+	p.table(indent, []screen.Column{{Least: 14}, {}, {}, {Least: 24}}, rows)
+}
+
+func (p *printer) events(indent, title string, events []snapshot.Event) {
+	if len(events) == 0 {
+		return
+	}
+	p.line(indent, screen.Faint, "%s", title)
+	var rows [][]screen.Cell
+	for _, event := range events {
+		reason := screen.Cell{Text: event.Reason}
+		if event.Type != "Normal" {
+			reason.Style = screen.Busy
+		}
+		rows = append(rows, []screen.Cell{{Text: console.Age(event.Last, p.now)}, reason, {Text: event.Object}, {Text: screen.OneLine(event.Message)}})
+	}
+	p.table(indent+"  ", []screen.Column{{}, {Least: 10}, {Least: 16, Middle: true, Spare: 1}, {Least: 24}}, rows)
+}
+
+// says writes what the ManagedResource itself says: in full what is wrong, in short the rest.
+func (p *printer) says(f *finding) {
+	if len(f.Conditions) == 0 {
+		return
+	}
+	p.line("", screen.Plain, "")
+	p.line("  ", screen.Faint, "What the ManagedResource says")
+	for _, each := range f.Conditions {
+		text := fmt.Sprintf("%s is %s", each.Type, each.Status)
+		if since := p.age(each.Since); since != "" {
+			text += " since " + since
+		}
+		p.line("    ", styleOf(each), "%s (%s)", text, each.Reason)
+		if styleOf(each) != screen.Plain || f.State != state.Ready {
+			p.line("      ", screen.Plain, "%s", each.Message)
+		}
+	}
+}
+
+// styleOf marks the conditions that tell of trouble.
+func styleOf(each condition) screen.Style {
+	wanted := "True"
+	if each.Type == "ResourcesProgressing" {
+		wanted = "False"
+	}
+	switch each.Status {
+	case wanted:
+		return screen.Plain
+	case "False":
+		return screen.Bad
+	}
+	return screen.Busy
+}

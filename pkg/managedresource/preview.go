@@ -1,0 +1,124 @@
+package managedresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/target"
+)
+
+// Prospect is what a reconcile would do.
+type Prospect struct {
+	// Forecasts tell about every object, sorted.
+	Forecasts []Forecast
+	// Problems are the manifests that cannot be read, and what keeps all from being applied. While there are any, nothing is pruned.
+	Problems []error
+	// Blocked says why nothing would be applied for now; empty if it would.
+	Blocked string
+	// Guarded says why objects that left the manifests would be kept; nil if they would not.
+	Guarded error
+}
+
+// Forecast is what a reconcile would do about one object.
+type Forecast struct {
+	object.Ref
+	// Action is the decision: Create, Apply, Skip, Delete, Forget, Release, Wait, Conflict or Fail.
+	Action string
+	// Reason says why, for people.
+	Reason string
+	// Body is what would be sent as JSON; nil if nothing would.
+	Body []byte
+	// Err says why it would not succeed.
+	Err error
+}
+
+// Preview does what a reconcile does, but for the status and Events of the ManagedResource. What becomes of objects is up to the
+// engine, so that it is a preview with one that writes nothing. The error says why it cannot be told.
+func (r *Reconciler) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*Prospect, error) {
+	if err := r.seedClaims(ctx); err != nil {
+		return nil, err
+	}
+	p := r.newPass(mr)
+	if p.duty == dutyCleanUp {
+		return p.previewCleanUp(ctx), nil
+	}
+	p.readSecrets(ctx)
+	p.resolveScopes()
+	scalers, err := p.readAutoscalers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.readTokenTargets(ctx); err != nil {
+		return nil, err
+	}
+	p.render(scalers)
+	if err := p.impersonate(ctx); err != nil {
+		p.refuse(err)
+	}
+	p.claim()
+	p.recorded, _ = p.recorded.union(p.manifests)
+	blocked, err := p.dependencies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.release(ctx)
+	p.applyWaves(ctx)
+	p.pruneUnwanted(ctx)
+	prospect := p.prospect()
+	if blocked != nil {
+		prospect.Blocked = blocked.message
+	}
+	return prospect, ctx.Err()
+}
+
+func (p *pass) previewCleanUp(ctx context.Context) *Prospect {
+	p.resolveScopes()
+	p.claim()
+	if p.mr.Spec.KeepObjects == nil || !*p.mr.Spec.KeepObjects {
+		p.prune(ctx, p.recorded)
+	}
+	return p.prospect()
+}
+
+func (p *pass) prospect() *Prospect {
+	prospect := &Prospect{Guarded: p.guarded}
+	for _, problem := range p.problems {
+		prospect.Problems = append(prospect.Problems, problem.err)
+	}
+	defined := map[schema.GroupKind]bool{}
+	for _, manifest := range p.manifests {
+		for _, gvk := range manifest.Defines {
+			defined[gvk.GroupKind()] = true
+		}
+	}
+	for _, change := range p.changes {
+		prospect.Forecasts = append(prospect.Forecasts, forecastOf(change, defined))
+	}
+	slices.SortFunc(prospect.Forecasts, func(a, b Forecast) int { return a.Key().Compare(b.Key()) })
+	return prospect
+}
+
+// forecastOf returns a change for others. Of an object whose kind comes with the same manifests it is told what happens once the
+// kind is served.
+func forecastOf(change change, defined map[schema.GroupKind]bool) Forecast {
+	forecast := Forecast{Ref: change.Ref, Action: string(change.action), Reason: change.reason, Err: change.err}
+	if change.manifest != nil && (change.action == actionCreate || change.action == actionApply) {
+		forecast.Body = change.manifest.Body
+		if change.action == actionCreate && change.manifest.Initial != nil {
+			forecast.Body = change.manifest.Initial
+		}
+	}
+	unserved := change.action == actionWait || errors.Is(change.err, target.ErrKindNotServed)
+	if change.manifest != nil && unserved && defined[change.GroupKind()] && change.observation.UID == "" {
+		forecast.Action, forecast.Err = string(actionCreate), nil
+		forecast.Reason = fmt.Sprintf("it does not exist, and the kind %s not yet either", change.Kind)
+		forecast.Body = change.manifest.Body
+	}
+	return forecast
+}

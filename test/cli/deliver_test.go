@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+func fieldOwner(name string) client.FieldOwner { return client.FieldOwner(name) }
+
+// TestCreateSplits delivers more than a Secret can hold, and gets the same objects back.
+func TestCreateSplits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	namespace := w.namespace(t)
+	folder := t.TempDir()
+	const count, size = 4, 450_000 // random bytes, which cannot be compressed
+	for i := range count {
+		random := make([]byte, size)
+		_, _ = rand.Read(random)
+		text := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: large-%d, namespace: %s}\ndata: {random: %s}\n",
+			i, namespace, base64.StdEncoding.EncodeToString(random))
+		kit.Must(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d.yaml", i)), []byte(text), 0o600))
+	}
+	kit.Must(t, os.WriteFile(filepath.Join(folder, "README.md"), []byte("no manifest"), 0o600))
+	w.run("create", "large", "-n", namespace, "-f", folder, "--wait").says(t, 0, "created (4 objects", "in 2 Secrets)", "ready")
+	w.run("create", "large", "-n", namespace, "-f", folder).says(t, 0, "unchanged (4 objects")
+	w.run("get", "large", "-n", namespace, "-o", "wide").says(t, 0, "large-", ",large-")
+	decoded := w.run("decode", "large", "-n", namespace, "-o", "json")
+	encoded := w.runCall(call{args: []string{"encode", "large", "-n", namespace, "-f", folder}})
+	again := w.runCall(call{args: []string{"decode", "-f", "-", "-o", "json"}, in: encoded.out})
+	if decoded.code != 0 || !reflect.DeepEqual(again, decoded) {
+		t.Errorf("encode and decode differ from what was delivered (%d and %d bytes)", len(again.out), len(decoded.out))
+	}
+}
+
+func TestEncodeNeedsNoCluster(t *testing.T) {
+	t.Parallel()
+	args := []string{"--kubeconfig", filepath.Join(t.TempDir(), "none"), "encode", "shop", "-n", "garden", "-f", "../../examples/webshop/app"}
+	encoded := execute(call{args: args})
+	encoded.says(t, 0, "kind: ManagedResource", "immutable: true", "data.yaml.br", "resources.gardener.cloud/garbage-collectable-reference: \"true\"",
+		"reference.resources.gardener.cloud/secret-")
+	if again := execute(call{args: args}); again != encoded {
+		t.Error("equal manifests are encoded in different ways")
+	}
+	decoded := execute(call{args: []string{"decode", "-f", "-"}, in: encoded.out})
+	decoded.says(t, 0, "# at index 0 in 'data.yaml.br' in secret 'garden/shop-", "kind: HorizontalPodAutoscaler", "kind: Coupon")
+	execute(call{args: []string{"decode", "-f", "-", "-o", "name"}, in: encoded.out}).says(t, 0, "deployment.apps/webshop/storefront\n")
+	execute(call{args: append(args, "--plain")}).says(t, 0, "data.yaml:")
+	execute(call{args: []string{"decode", "-f", "../../README.md"}}).says(t, 2, "!README.md")
+}
+
+func TestDecodeMasks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run("decode", "webshop-base", "-n", "garden").says(t, 0, "DATABASE_PASSWORD: not-a-real-password", "# at index 0 in 'data.yaml' in secret 'garden/webshop-base-")
+	if out := w.run("decode", "webshop-base", "-n", "garden", "--mask"); strings.Contains(out.out, "not-a-real-password") || !strings.Contains(out.out, "DATABASE_PASSWORD: '***'") {
+		t.Errorf("--mask shows:\n%s", out.out)
+	}
+	w.run("decode", "webshop-base", "-n", "garden", "--set", "nothing").says(t, 2, "!there is no Secret garden/nothing")
+}
+
+func TestCreateRefusesBadInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	namespace := w.namespace(t)
+	create := func(in string, args ...string) outcome {
+		return w.runCall(call{args: append([]string{"create", "shop", "-n", namespace}, args...), in: in})
+	}
+	create("").says(t, 2, "!say with -f where the manifests are")
+	create("", "-f", "-").says(t, 2, "!there is no object in the manifests")
+	create("a: b: c", "-f", "-").says(t, 2, "!could not decode resource at index 0 in '-'", "!it is not valid YAML")
+	create("", "-f", t.TempDir()).says(t, 2, "!there are no manifests in")
+	create("", "-f", "nowhere").says(t, 2, "!nowhere")
+	w.runCall(call{args: []string{"create", "Shop", "-n", namespace, "-f", "-"}, in: configMap}).says(t, 2, `!"Shop" is no name for a ManagedResource`)
+	w.runCall(call{args: []string{"create", "shop", "-n", "nowhere", "-f", "-"}, in: configMap}).says(t, 2, `!namespaces "nowhere" not found`)
+
+	w.deliver(t, namespace, "shop", state.Ready, configMap)
+	other := strings.Replace(configMap, "blue", "green", 1)
+	patch := client.RawPatch("application/apply-patch+yaml", fmt.Appendf(nil, `{"apiVersion":"resources.gardener.cloud/v1alpha1","kind":"ManagedResource",
+"metadata":{"name":"shop","namespace":%q},"spec":{"secretRefs":[{"name":%q}],"class":"x"}}`, namespace, w.secretOf(t, namespace, "shop")))
+	kit.Must(t, w.client.Patch(t.Context(), managedResource(namespace, "shop"), patch, fieldOwner("gardenlet"), client.ForceOwnership))
+	create(strings.ReplaceAll(other, "$NS", namespace), "-f", "-").says(t, 2, "!is managed by another tool", "!gardenlet", "!--force")
+	create(strings.ReplaceAll(other, "$NS", namespace), "-f", "-", "--force").says(t, 0, "changed")
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+var update = flag.Bool("update", false, "write what the commands say into docs/cli.md")
+
+const page = "../../docs/cli.md"
+
+// transcript is a command in the page, and what it says.
+type transcript struct{ command, says string }
+
+var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```\n")
+
+// TestTranscripts runs every command of docs/cli.md, in order, and compares what it says with the page. Ages, and what Kubernetes
+// makes up, may differ. `go test ./test/cli -run TestTranscripts -update` writes the page anew.
+func TestTranscripts(t *testing.T) {
+	w := newWorld(t) // not parallel: the other tests, which are, run after it
+	t.Cleanup(func() { w.restore(t) })
+	content, err := os.ReadFile(page)
+	kit.Must(t, err)
+	w.await(t, "garden", "webshop-sale", state.Unhealthy)
+	w.eventually(t, 0, []string{"FailedScheduling"}, "why", "-n", "garden")
+	w.eventually(t, 0, []string{"2/2 ready"}, "tree", "webshop-app", "-n", "garden")
+	written := consoleBlock.ReplaceAllStringFunc(string(content), func(block string) string {
+		var result strings.Builder
+		for _, each := range transcriptsIn(block) {
+			says := w.shell(t, each.command)
+			if got, want := normal(says), normal(each.says); got != want && !*update {
+				t.Errorf("$ %s\nsays\n%s\nand docs/cli.md has\n%s", each.command, says, each.says)
+			}
+			fmt.Fprintf(&result, "$ %s\n%s", each.command, says)
+		}
+		return "```console\n" + result.String() + "```\n"
+	})
+	if *update {
+		kit.Must(t, os.WriteFile(page, []byte(written), 0o644))
+	}
+}
+
+// restore has the sale fail again.
+func (w *world) restore(t *testing.T) {
+	t.Helper()
+	sale := managedResource("garden", "webshop-sale")
+	kit.Must(t, client.IgnoreNotFound(w.client.Delete(context.Background(), sale)))
+	w.run("wait", "webshop-sale", "-n", "garden", "--for", "deleted").says(t, 0)
+	w.shellIn(repository(t), "kubectl label node node-0 disk-")
+	w.run("create", "webshop-sale", "-n", "garden", "-f", "../../examples/webshop/sale").says(t, 0)
+}
+
+func transcriptsIn(block string) []transcript {
+	block = strings.TrimSuffix(strings.TrimPrefix(block, "```console\n"), "```\n")
+	var found []transcript
+	for line := range strings.Lines(block) {
+		if command, is := strings.CutPrefix(line, "$ "); is {
+			found = append(found, transcript{command: strings.TrimSuffix(command, "\n")})
+		} else if len(found) > 0 {
+			found[len(found)-1].says += line
+		}
+	}
+	return found
+}
+
+// shell runs a command at the root of the repository: kubectl mr here, kubectl itself as it is. Both outputs are returned, and the
+// exit code if there is one.
+func (w *world) shell(t *testing.T, command string) string {
+	t.Helper()
+	root := repository(t)
+	if mr, is := strings.CutPrefix(command, "kubectl mr "); is {
+		args := strings.Fields(mr)
+		for i := range args {
+			if strings.HasPrefix(args[i], "examples/") {
+				args[i] = filepath.Join(root, args[i])
+			}
+		}
+		out := w.run(args...)
+		text := strings.ReplaceAll(out.out+out.err, root+string(filepath.Separator), "")
+		if out.code != 0 {
+			text += fmt.Sprintf("(exit code %d)\n", out.code)
+		}
+		return text
+	}
+	return w.shellIn(root, command)
+}
+
+func repository(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	kit.Must(t, err)
+	return root
+}
+
+// shellIn runs a command with the kubectl of the repository. A failure is part of what is returned.
+func (w *world) shellIn(root, command string) string {
+	shell := exec.CommandContext(context.Background(), "sh", "-c", command)
+	shell.Dir = root
+	shell.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	out, _ := shell.CombinedOutput()
+	return string(out)
+}
+
+// fleeting is what differs each time: ages, names of Pods and what they run on, and what Kubernetes' versions word differently.
+var fleeting = []struct {
+	pattern *regexp.Regexp
+	name    string
+}{
+	{regexp.MustCompile(`\b(\d+d)?(\d+h)?(\d+m)?(\d+(\.\d+)?m?s)\b|\b(\d+d)?(\d+h)?\d+m\b`), "AGE"},
+	{regexp.MustCompile(`\b(storefront|sale)-[a-z0-9]{7,10}-[a-z0-9]{5}\b`), "$1-POD"},
+	{regexp.MustCompile(`\b(storefront|sale)-[a-z0-9]{7,10}\b`), "$1-SET"},
+	{regexp.MustCompile(`\bstorefront-[a-z0-9]{5}\b`), "storefront-SLICE"},
+	{regexp.MustCompile(`node-\d`), "NODE"},
+	{regexp.MustCompile(`0/3 nodes are available: .*`), "0/3 nodes are available"},
+}
+
+func normal(text string) string {
+	for _, each := range fleeting {
+		text = each.pattern.ReplaceAllString(text, each.name)
+	}
+	return squeeze(text)
+}
