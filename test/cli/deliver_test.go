@@ -46,7 +46,9 @@ func TestCreateSplits(t *testing.T) {
 
 func TestEncodeNeedsNoCluster(t *testing.T) {
 	t.Parallel()
-	args := []string{"--kubeconfig", filepath.Join(t.TempDir(), "none"), "encode", "shop", "-n", "garden", "-f", "../../examples/webshop/app"}
+	empty := filepath.Join(t.TempDir(), "empty")
+	kit.Must(t, os.WriteFile(empty, nil, 0o600))
+	args := []string{"--kubeconfig", empty, "encode", "shop", "-n", "garden", "-f", "../../examples/webshop/app"}
 	encoded := execute(call{args: args})
 	encoded.says(t, 0, "kind: ManagedResource", "immutable: true", "data.yaml.br", "resources.gardener.cloud/garbage-collectable-reference: \"true\"",
 		"reference.resources.gardener.cloud/secret-")

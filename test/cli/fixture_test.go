@@ -191,7 +191,7 @@ func execute(do call) outcome {
 }
 
 // says checks the exit code, and that all texts are in what was written to standard output, or to standard error if they begin
-// with "!".
+// with "!", with no space after it.
 func (o outcome) says(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	if objection := o.lacks(code, texts...); objection != "" {
@@ -206,7 +206,7 @@ func (o outcome) lacks(code int, texts ...string) string {
 	}
 	for _, text := range texts {
 		where, wanted := o.out, text
-		if rest, isError := strings.CutPrefix(text, "!"); isError {
+		if rest, isError := strings.CutPrefix(text, "!"); isError && !strings.HasPrefix(rest, " ") {
 			where, wanted = o.err, rest
 		}
 		if !strings.Contains(squeeze(where), squeeze(wanted)) {

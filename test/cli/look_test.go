@@ -27,7 +27,7 @@ func TestGet(t *testing.T) {
 	w := newWorld(t)
 	w.await(t, "garden", "webshop-sale", state.Unhealthy)
 	w.run("get", "-n", "garden").says(t, 0, "NAME STATE SINCE OBJECTS AGE MESSAGE", "webshop-app Ready", "webshop-base Ready", "webshop-sale Unhealthy")
-	w.run("get", "-A", "--unhealthy").says(t, 0, "NAMESPACE NAME STATE", "garden webshop-sale Unhealthy", `Deployment "webshop/sale" is unhealthy`)
+	w.run("get", "-A", "--unhealthy").says(t, 0, "NAMESPACE NAME", "garden webshop-sale", `Deployment "webshop/sale" is unhealthy`)
 	if out := w.run("get", "-n", "garden", "--unhealthy").out; strings.Contains(out, "webshop-app") {
 		t.Errorf("--unhealthy shows what is well:\n%s", out)
 	}

@@ -121,8 +121,8 @@ func (o *options) read(ctx context.Context, c *console.Console, mr *resourcesv1a
 
 func (o *options) table(shown []snapshot.Event, now time.Time) screen.Table {
 	table := screen.Table{Columns: []screen.Column{
-		{Header: "LAST"}, {Header: "TYPE", Spare: 1}, {Header: "REASON", Least: 12}, {Header: "OBJECT", Least: 18, Middle: true},
-		{Header: "MESSAGE", Least: 24},
+		{Header: "LAST"}, {Header: "TYPE", Spare: 1}, {Header: "REASON", Least: 10}, {Header: "OBJECT", Least: 14, Middle: true},
+		{Header: "MESSAGE", Least: 20},
 	}}
 	if o.output.Format == console.FormatWide {
 		table.Columns[4].Least = 0

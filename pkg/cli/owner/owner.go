@@ -119,27 +119,35 @@ func locate(c *console.Console, target *console.Target, kind, name string) (obje
 	return ref, ref.Validate()
 }
 
-// climb follows owner references from an object to one that a ManagedResource applied.
+// climb follows owner references from an object to the one that a ManagedResource applied. That is the last one with an origin: the
+// controller of Deployments copies their annotations to ReplicaSets.
 func climb(ctx context.Context, c *console.Console, target *console.Target, start object.Ref) (*result, error) {
 	found := &result{Object: title(start)}
-	ref := start
+	var applied object.Ref
+	var origin resourcesv1alpha1.Origin
+	var via []string
+	ref, next := start, true
 	for range maxDepth {
 		meta, err := read(ctx, target, ref)
-		if err != nil {
+		if err != nil && applied.Name == "" {
 			return nil, err
 		}
+		if err != nil {
+			break // what is known is enough
+		}
 		if ref != start {
-			found.Via = append(found.Via, title(ref))
+			via = append(via, title(ref))
 		}
-		if origin, ok := resourcesv1alpha1.ParseOrigin(meta.Annotations[resourcesv1alpha1.AnnotationOrigin]); ok {
-			found.ManagedResource = confirm(ctx, c, origin, ref)
-			return found, nil
+		if its, ok := resourcesv1alpha1.ParseOrigin(meta.Annotations[resourcesv1alpha1.AnnotationOrigin]); ok {
+			applied, origin, found.Via = ref, its, via
 		}
-		next, has := controllerOf(meta, ref.Namespace)
-		if !has {
+		if ref, next = controllerOf(meta, ref.Namespace); !next {
 			break
 		}
-		ref = next
+	}
+	if applied.Name != "" {
+		found.ManagedResource = confirm(ctx, c, origin, applied)
+		return found, nil
 	}
 	var err error
 	found.ManagedResource, err = inInventory(ctx, c, start)

@@ -97,7 +97,7 @@ func (p *printer) trouble(t *trouble) {
 				{Text: screen.OneLine(child.Why)},
 			})
 		}
-		p.table("      ", []screen.Column{{Least: 24, Middle: true}, {}, {}, {Least: 24}}, rows)
+		p.table("      ", []screen.Column{{Least: 18, Middle: true}, {}, {}, {Least: 16}}, rows)
 	}
 	p.events("    ", "Events", t.Events)
 	for _, taker := range t.Takers {
@@ -115,7 +115,7 @@ func (p *printer) conditions(indent string, conditions []condition) {
 		}
 		rows = append(rows, []screen.Cell{{Text: each.Type}, {Text: each.Status}, {Text: p.age(each.Since)}, {Text: strings.TrimPrefix(text, ": ")}})
 	}
-	p.table(indent, []screen.Column{{Least: 14}, {}, {}, {Least: 24}}, rows)
+	p.table(indent, []screen.Column{{Least: 14}, {}, {}, {Least: 16}}, rows)
 }
 
 func (p *printer) events(indent, title string, events []snapshot.Event) {
@@ -131,7 +131,7 @@ func (p *printer) events(indent, title string, events []snapshot.Event) {
 		}
 		rows = append(rows, []screen.Cell{{Text: console.Age(event.Last, p.now)}, reason, {Text: event.Object}, {Text: screen.OneLine(event.Message)}})
 	}
-	p.table(indent+"  ", []screen.Column{{}, {Least: 10}, {Least: 16, Middle: true, Spare: 1}, {Least: 24}}, rows)
+	p.table(indent+"  ", []screen.Column{{}, {Least: 10}, {Least: 14, Middle: true, Spare: 1}, {Least: 16}}, rows)
 }
 
 // says writes what the ManagedResource itself says: in full what is wrong, in short the rest.
