@@ -75,6 +75,9 @@ func transcriptsIn(block string) []transcript {
 	return found
 }
 
+// progress is what is told of what takes over a second.
+var progress = regexp.MustCompile(`(?m)^.* …\n`)
+
 // shell runs a command at the root of the repository: kubectl mr here, kubectl itself as it is. Both outputs are returned, and the
 // exit code if there is one.
 func (w *world) shell(t *testing.T, command string) string {
@@ -88,7 +91,7 @@ func (w *world) shell(t *testing.T, command string) string {
 			}
 		}
 		out := w.run(args...)
-		text := strings.ReplaceAll(out.out+out.err, root+string(filepath.Separator), "")
+		text := strings.ReplaceAll(out.out+progress.ReplaceAllString(out.err, ""), root+string(filepath.Separator), "")
 		if out.code != 0 {
 			text += fmt.Sprintf("(exit code %d)\n", out.code)
 		}

@@ -75,7 +75,9 @@ func entryOf(forecast managedresource.Forecast, copied *shadow.Copy) (entry, err
 		Reason: forecast.Reason,
 	}
 	if forecast.Err != nil {
-		e.Verb, e.Error = Fail, forecast.Err.Error()
+		e.Verb = Fail
+		// The object is named already.
+		e.Error = strings.TrimPrefix(strings.TrimPrefix(forecast.Err.Error(), forecast.Ref.String()+": "), forecast.Key().String()+" ")
 		return e, nil
 	}
 	var before, after *unstructured.Unstructured

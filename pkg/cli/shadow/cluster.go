@@ -5,12 +5,14 @@ package shadow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -40,6 +42,8 @@ type shared struct {
 	copies map[object.Key]*Copy
 	// namespaces are those that would be created.
 	namespaces map[string]bool
+	// promised are the kinds that would be defined.
+	promised map[schema.GroupKind]bool
 	// unasked is set if the API server could not be asked for what it would make of something.
 	unasked map[string]bool
 }
@@ -50,7 +54,7 @@ func New(objects *target.Objects, client dynamic.Interface, schemas openapi3.Roo
 ) *Cluster {
 	return &Cluster{Objects: objects, dynamic: client, shared: &shared{
 		schemas: newSchemas(schemas), impersonate: impersonate,
-		copies: map[object.Key]*Copy{}, namespaces: map[string]bool{}, unasked: map[string]bool{},
+		copies: map[object.Key]*Copy{}, namespaces: map[string]bool{}, promised: map[schema.GroupKind]bool{}, unasked: map[string]bool{},
 	}}
 }
 
@@ -104,12 +108,21 @@ func (s *shared) copyOf(ref object.Ref) *Copy {
 	return held
 }
 
+// Mapping returns the resource and scope of a kind. Of one that would be defined it is told that it is served: nobody has to wait.
+func (c *Cluster) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := c.Objects.Mapping(gvk)
+	if errors.Is(err, target.ErrKindNotServed) && c.shared.defines(gvk.GroupKind()) {
+		return &meta.RESTMapping{GroupVersionKind: gvk, Scope: meta.RESTScopeNamespace}, nil
+	}
+	return mapping, err
+}
+
 // Resource returns the object that ref names, to be read and written in its shadow.
 func (c *Cluster) Resource(ref object.Ref) (metadata.ResourceInterface, error) {
 	if err := ref.Validate(); err != nil {
 		return nil, err
 	}
-	mapping, err := c.Mapping(ref.GroupVersionKind)
+	mapping, err := c.Objects.Mapping(ref.GroupVersionKind)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +134,7 @@ func (c *Cluster) ResourceInAnyVersion(ref object.Ref) (metadata.ResourceInterfa
 	if _, err := c.Objects.ResourceInAnyVersion(ref); err != nil {
 		return nil, err
 	}
-	if _, err := c.Mapping(ref.GroupVersionKind); err != nil {
+	if _, err := c.Objects.Mapping(ref.GroupVersionKind); err != nil {
 		return nil, fmt.Errorf("%s is served in another version only, of which no preview is made: %w", ref, err)
 	}
 	return c.Resource(ref)

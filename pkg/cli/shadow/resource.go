@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -113,9 +114,7 @@ func (r *resource) apply(ctx context.Context, body []byte, options metav1.PatchO
 	after, err := r.client.Patch(ctx, r.ref.Name, types.ApplyPatchType, body, options)
 	switch {
 	case err == nil:
-		if r.ref.Kind == "Namespace" && r.ref.Group == "" {
-			r.shared.noteNamespace(r.ref.Name)
-		}
+		r.shared.note(r.ref, after)
 		return after, nil
 	case apierrors.IsForbidden(err) && r.copy.Before == nil && r.shared.createsNamespace(r.ref.Namespace):
 		return r.applyHere(ctx, body, options) // some API servers hide that way that the namespace does not exist
@@ -128,10 +127,24 @@ func (r *resource) apply(ctx context.Context, body []byte, options metav1.PatchO
 	return nil, err
 }
 
-func (s *shared) noteNamespace(name string) {
+// note remembers what others build on: namespaces and kinds.
+func (s *shared) note(ref object.Ref, obj *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.namespaces[name] = true
+	switch {
+	case ref.GroupKind() == schema.GroupKind{Kind: "Namespace"}:
+		s.namespaces[ref.Name] = true
+	case apply.IsDefinition(ref.GroupKind()):
+		group, _, _ := unstructured.NestedString(obj.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(obj.Object, "spec", "names", "kind")
+		s.promised[schema.GroupKind{Group: group, Kind: kind}] = true
+	}
+}
+
+func (s *shared) defines(gk schema.GroupKind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.promised[gk]
 }
 
 func (s *shared) createsNamespace(name string) bool {

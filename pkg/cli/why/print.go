@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
@@ -147,7 +148,9 @@ func (p *printer) says(f *finding) {
 			text += " since " + since
 		}
 		p.line("    ", styleOf(each), "%s (%s)", text, each.Reason)
-		if styleOf(each) != screen.Plain || f.State != state.Ready {
+		// What it says of the health of objects is told above, object by object.
+		told := len(f.Objects) > 0 && each.Type != string(resourcesv1alpha1.ResourcesApplied)
+		if !told && (styleOf(each) != screen.Plain || f.State != state.Ready) {
 			p.line("      ", screen.Plain, "%s", each.Message)
 		}
 	}
