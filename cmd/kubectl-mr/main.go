@@ -35,6 +35,7 @@ func run(args []string) int {
 	defer stop()
 	log.SetLogger(logr.Discard()) // errors are returned
 	klog.SetLogger(logr.Discard())
+	cobra.EnableCommandSorting = false // they are in the order of their use
 
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	c := console.New(streams, version)

@@ -21,6 +21,7 @@ const (
 	groupLook    = "look"
 	groupAct     = "act"
 	groupDeliver = "deliver"
+	groupOther   = "other"
 )
 
 // NewCommand returns the command with all that are below it. Errors are returned, not printed. The name is how the user calls it.
@@ -54,10 +55,14 @@ cluster or a permission.`,
 		panic(err) // the flags were defined above
 	}
 	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupAct, Title: "Act:"},
-		&cobra.Group{ID: groupDeliver, Title: "Deliver:"})
+		&cobra.Group{ID: groupDeliver, Title: "Deliver:"}, &cobra.Group{ID: groupOther, Title: "Other:"})
+	root.SetUsageTemplate(usage)
+	root.SetHelpCommandGroupID(groupOther)
+	root.SetCompletionCommandGroupID(groupOther)
 	add(root, groupLook, get.NewCommand(c), why.NewCommand(c), tree.NewCommand(c), events.NewCommand(c), owner.NewCommand(c))
 	add(root, groupAct, act.NewReconcileCommand(c), act.NewSuspendCommand(c), act.NewResumeCommand(c), act.NewWaitCommand(c))
 	add(root, groupDeliver, diff.NewCommand(c), create.NewCreateCommand(c), create.NewEncodeCommand(c), decode.NewCommand(c))
+	add(root, groupOther, newOptionsCommand(c))
 	return root
 }
 

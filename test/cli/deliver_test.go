@@ -79,7 +79,7 @@ func TestCreateRefusesBadInput(t *testing.T) {
 	create := func(in string, args ...string) outcome {
 		return w.runCall(call{args: append([]string{"create", "shop", "-n", namespace}, args...), in: in})
 	}
-	create("").says(t, 2, "!say with -f where the manifests are")
+	create("").says(t, 2, "!say with -f or -k where the manifests are")
 	create("", "-f", "-").says(t, 2, "!there is no object in the manifests")
 	create("a: b: c", "-f", "-").says(t, 2, "!could not decode resource at index 0 in '-'", "!it is not valid YAML")
 	create("", "-f", t.TempDir()).says(t, 2, "!there are no manifests in")
@@ -94,4 +94,37 @@ func TestCreateRefusesBadInput(t *testing.T) {
 	kit.Must(t, w.client.Patch(t.Context(), managedResource(namespace, "shop"), patch, fieldOwner("gardenlet"), client.ForceOwnership))
 	create(strings.ReplaceAll(other, "$NS", namespace), "-f", "-").says(t, 2, "!is managed by another tool", "!gardenlet", "!--force")
 	create(strings.ReplaceAll(other, "$NS", namespace), "-f", "-", "--force").says(t, 0, "changed")
+}
+
+// TestCreateFromKustomization delivers a kustomization with a definition and over 1 MiB, and gets the same objects back.
+func TestCreateFromKustomization(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	namespace := w.namespace(t)
+	folder := t.TempDir()
+	random := func() string {
+		content := make([]byte, 600_000)
+		_, _ = rand.Read(content)
+		return base64.StdEncoding.EncodeToString(content)
+	}
+	for name, content := range map[string]string{
+		"kustomization.yaml": "namespace: " + namespace + "\nnamePrefix: my-\nresources: [crd.yaml, settings.yaml]\n" +
+			"configMapGenerator:\n- {name: one, files: [first]}\n- {name: two, files: [second]}\n",
+		"crd.yaml":      strings.ReplaceAll(strings.Split(newKind, "---\n")[2], "cli.example.org", "kustomize.example.org"),
+		"settings.yaml": strings.ReplaceAll(configMap, "$NS", "default"),
+		"first":         random(),
+		"second":        random(),
+	} {
+		kit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+	}
+	w.run("diff", "shop", "-n", namespace, "-k", folder, "--brief").says(t, 1, "4 to create", "+ ConfigMap "+namespace+"/my-settings")
+	w.run("create", "shop", "-n", namespace, "-k", folder, "--wait").says(t, 0, "created (4 objects", "in 2 Secrets", "ready")
+	decoded := w.run("decode", "shop", "-n", namespace, "-o", "json")
+	again := w.runCall(call{args: []string{"decode", "-f", "-", "-o", "json"}, in: w.run("encode", "shop", "-n", namespace, "-k", folder).out})
+	if decoded.code != 0 || !reflect.DeepEqual(again, decoded) {
+		t.Errorf("encode and decode differ from what was delivered (%d and %d bytes)", len(again.out), len(decoded.out))
+	}
+	w.run("tree", "shop", "-n", namespace).says(t, 0, "ConfigMap "+namespace+"/my-one-", "Present")
+	w.run("diff", "shop", "-n", namespace, "-k", folder).says(t, 0, "4 unchanged")
+	w.run("create", "shop", "-n", namespace, "-k", t.TempDir()).says(t, 2, "!build the kustomization")
 }

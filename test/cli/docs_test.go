@@ -34,8 +34,8 @@ func TestTranscripts(t *testing.T) {
 	content, err := os.ReadFile(page)
 	kit.Must(t, err)
 	w.await(t, "garden", "webshop-sale", state.Unhealthy)
-	w.eventually(t, 0, []string{"FailedScheduling"}, "why", "-n", "garden")
-	w.eventually(t, 0, []string{"2/2 ready"}, "tree", "webshop-app", "-n", "garden")
+	w.eventually(t, 0, []string{"FailedScheduling", "Unschedulable", "ReplicaSetUpdated", "ResourcesProgressing is True"}, "why", "-n", "garden")
+	w.eventually(t, 0, []string{"2/2 ready", "wants 2", "2 endpoints"}, "tree", "webshop-app", "-n", "garden")
 	written := consoleBlock.ReplaceAllStringFunc(string(content), func(block string) string {
 		var result strings.Builder
 		for _, each := range transcriptsIn(block) {

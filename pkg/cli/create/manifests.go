@@ -11,31 +11,51 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 )
 
-const manifestsUsage = "-f PATH..."
+const manifestsUsage = "(-f PATH... | -k FOLDER)"
 
-const longOfManifests = `Manifests are read from files, folders (all files in and below it that end in .yaml, .yml or .json) and standard input (-).
+const longOfManifests = `Manifests are read from files, folders (all files in and below it that end in .yaml, .yml or .json) standard input (-),
+and kustomizations (-k).
 The Secrets are immutable and named after their content: other manifests make other Secrets, and the ManagedResource changes over
 to them in one write. The manifests are compressed with Brotli, and divided among several Secrets if they are too large for one.`
 
-func examplesOfManifests(string) string { return "" }
+// examplesOfManifests returns further examples of a command.
+func examplesOfManifests(command string) string {
+	return `
+
+  # a kustomization
+  kubectl mr ` + command + ` webshop -n garden -k overlays/production`
+}
 
 // Manifests are where objects come from.
 type Manifests struct {
-	paths []string
+	paths          []string
+	kustomizations []string
 }
 
 // AddFlags adds the flags.
 func (m *Manifests) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVarP(&m.paths, "filename", "f", nil, "File or folder with manifests; - for standard input. May be repeated")
+	flags.StringSliceVarP(&m.kustomizations, "kustomize", "k", nil, "Folder with a kustomization. May be repeated")
 }
 
 // IsEmpty tells whether none are given.
-func (m *Manifests) IsEmpty() bool { return len(m.paths) == 0 }
+func (m *Manifests) IsEmpty() bool { return len(m.paths) == 0 && len(m.kustomizations) == 0 }
 
 // Read returns the objects.
 func (m *Manifests) Read(_ context.Context, c *console.Console, _ string) ([]managedresource.Document, error) {
-	if len(m.paths) == 0 {
-		return nil, errors.New("say with -f where the manifests are")
+	if m.IsEmpty() {
+		return nil, errors.New("say with -f or -k where the manifests are")
 	}
-	return pack.ReadPaths(c.In, m.paths)
+	documents, err := pack.ReadPaths(c.In, m.paths)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range m.kustomizations {
+		built, err := kustomize(folder)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, built...)
+	}
+	return documents, nil
 }

@@ -222,7 +222,16 @@ func hintsOf(mr *resourcesv1alpha1.ManagedResource, is state.State, now time.Tim
 
 func conditionsOf(mr *resourcesv1alpha1.ManagedResource) []condition {
 	var conditions []condition
-	for _, each := range mr.Status.Conditions {
+	sorted := slices.SortedStableFunc(slices.Values(mr.Status.Conditions), func(a, b resourcesv1alpha1.Condition) int {
+		rank := func(each resourcesv1alpha1.Condition) int {
+			if rank := slices.Index(resourcesv1alpha1.ConditionTypes(), each.Type); rank >= 0 {
+				return rank
+			}
+			return len(resourcesv1alpha1.ConditionTypes()) // somebody else's
+		}
+		return cmp.Compare(rank(a), rank(b))
+	})
+	for _, each := range sorted {
 		if each.Type == resourcesv1alpha1.Ready {
 			continue // it sums up the others
 		}

@@ -1,0 +1,24 @@
+package create
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/trellis-k8s/trellis/pkg/cli/pack"
+	"github.com/trellis-k8s/trellis/pkg/managedresource"
+)
+
+// kustomize returns the objects that a kustomization builds, by kustomize's own code. Plugins are not run.
+func kustomize(folder string) ([]managedresource.Document, error) {
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	if err != nil {
+		return nil, fmt.Errorf("build the kustomization %s: %w", folder, err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		return nil, fmt.Errorf("build the kustomization %s: %w", folder, err)
+	}
+	return pack.Parse(folder, text)
+}

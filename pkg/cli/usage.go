@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+)
+
+// usage is how a command is used. Unlike cobra's own it leaves out the flags that all commands have, which are as many as kubectl's.
+const usage = `Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} [command]{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}{{$commands := .Commands}}{{range $group := .Groups}}
+
+{{.Title}}{{range $commands}}{{if (and (eq .GroupID $group.ID) .IsAvailableCommand)}}
+  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{if .LocalNonPersistentFlags.HasAvailableFlags}}
+
+Flags:
+{{.LocalNonPersistentFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+
+Use "{{.CommandPath}} [command] --help" for more about a command, and "{{.Root.CommandPath}} options" for flags that all commands have.
+{{else}}
+
+Use "{{.Root.CommandPath}} options" for flags that all commands have, such as -n, --context and --target-kubeconfig.
+{{end}}`
+
+// newOptionsCommand returns the command that shows the flags of all commands.
+func newOptionsCommand(c *console.Console) *cobra.Command {
+	return &cobra.Command{
+		Use:   "options",
+		Short: "Show the flags that all commands have",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(c.Screen, "These flags can be used with every command:\n\n%s", command.Root().PersistentFlags().FlagUsages())
+			return err
+		},
+	}
+}
