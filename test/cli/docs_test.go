@@ -24,7 +24,7 @@ const page = "../../docs/cli.md"
 // transcript is a command in the page, and what it says.
 type transcript struct{ command, says string }
 
-var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```\n")
+var consoleBlock = regexp.MustCompile("(?s)```console\n.*?\n```\n")
 
 // TestTranscripts runs every command of docs/cli.md, in order, and compares what it says with the page. Ages, and what Kubernetes
 // makes up, may differ. `go test ./test/cli -run TestTranscripts -update` writes the page anew.

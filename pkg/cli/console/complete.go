@@ -42,9 +42,6 @@ func metadataList(apiVersion, kind string) *metav1.PartialObjectMetadataList {
 func (c *Console) completeObjects(ctx context.Context, list *metav1.PartialObjectMetadataList, given []string, prefix string,
 	options ...client.ListOption,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	source, err := c.Source()

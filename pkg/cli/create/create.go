@@ -41,7 +41,7 @@ type options struct {
 }
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
-	o.Manifests.AddFlags(flags)
+	o.AddManifestFlags(flags)
 	flags.StringToStringVar(&o.labels, "labels", nil, "Labels of the ManagedResource, such as app=shop,tier=web")
 	flags.StringToStringVar(&o.injectLabels, "inject-labels", nil, "Labels that every object gets")
 	flags.StringVar(&o.class, "class", "", "Class of the resource-manager that is to apply it; default: that of those without a class")

@@ -32,18 +32,18 @@ type Manifests struct {
 	kustomizations []string
 }
 
-// AddFlags adds the flags.
-func (m *Manifests) AddFlags(flags *pflag.FlagSet) {
+// AddManifestFlags adds the flags.
+func (m *Manifests) AddManifestFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVarP(&m.paths, "filename", "f", nil, "File or folder with manifests; - for standard input. May be repeated")
 	flags.StringSliceVarP(&m.kustomizations, "kustomize", "k", nil, "Folder with a kustomization. May be repeated")
 }
 
-// IsEmpty tells whether none are given.
-func (m *Manifests) IsEmpty() bool { return len(m.paths) == 0 && len(m.kustomizations) == 0 }
+// HasNoManifests tells whether none are given.
+func (m *Manifests) HasNoManifests() bool { return len(m.paths) == 0 && len(m.kustomizations) == 0 }
 
 // Read returns the objects.
 func (m *Manifests) Read(_ context.Context, c *console.Console, _ string) ([]managedresource.Document, error) {
-	if m.IsEmpty() {
+	if m.HasNoManifests() {
 		return nil, errors.New("say with -f or -k where the manifests are")
 	}
 	documents, err := pack.ReadPaths(c.In, m.paths)

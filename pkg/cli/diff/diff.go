@@ -62,8 +62,8 @@ Without permission to patch objects it is found out without the API server's def
 		},
 	}
 	flags := command.Flags()
-	o.Choice.AddFlags(flags)
-	o.Manifests.AddFlags(flags)
+	o.AddFlags(flags)
+	o.AddManifestFlags(flags)
 	o.output = console.AddOutputFlag(command, console.FormatJSON, console.FormatYAML, console.FormatName)
 	flags.StringSliceVar(&o.set, "set", nil, "The Secrets of these names instead of those that the ManagedResource names, such as those of an earlier revision")
 	flags.BoolVar(&o.brief, "brief", false, "Only which objects differ")
@@ -103,9 +103,9 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 
 // subjects returns the ManagedResources that are compared, as they are or as they are proposed, and the Secrets that are proposed.
 func (o *options) subjects(ctx context.Context, c *console.Console, names []string) ([]resourcesv1alpha1.ManagedResource, []*corev1.Secret, error) {
-	proposes := !o.Manifests.IsEmpty() || len(o.set) > 0
+	proposes := !o.HasNoManifests() || len(o.set) > 0
 	switch {
-	case !o.Manifests.IsEmpty() && len(o.set) > 0:
+	case !o.HasNoManifests() && len(o.set) > 0:
 		return nil, nil, errors.New("-f and --set cannot be combined")
 	case proposes && len(names) != 1:
 		return nil, nil, errors.New("name the one ManagedResource for which other manifests are proposed")

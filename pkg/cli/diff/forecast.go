@@ -129,7 +129,7 @@ func (r *reader) List(ctx context.Context, list client.ObjectList, options ...cl
 	}
 	err = r.Client.List(ctx, list, append(options, client.InNamespace(r.namespace))...)
 	if apierrors.IsForbidden(err) {
-		r.console.Warn("Not taken into account, as you may not list them: %T.", list)
+		r.console.Warn("Not taken into account, as you may not list them: %s.", kindOf(list))
 		return nil
 	}
 	if err == nil {
@@ -139,8 +139,7 @@ func (r *reader) List(ctx context.Context, list client.ObjectList, options ...cl
 }
 
 func kindOf(list client.ObjectList) string {
-	switch list.(type) {
-	case *resourcesv1alpha1.ManagedResourceList:
+	if _, is := list.(*resourcesv1alpha1.ManagedResourceList); is {
 		return "ManagedResources"
 	}
 	return "Secrets of a token requestor"

@@ -74,10 +74,10 @@ func entryOf(forecast managedresource.Forecast, copied *shadow.Copy) (entry, err
 		APIVersion: forecast.GroupVersion().String(), Kind: forecast.Kind, Namespace: forecast.Namespace, Name: forecast.Name,
 		Reason: forecast.Reason,
 	}
-	if forecast.Err != nil {
+	if failure := forecast.Err; failure != nil {
 		e.Verb = Fail
 		// The object is named already.
-		e.Error = strings.TrimPrefix(strings.TrimPrefix(forecast.Err.Error(), forecast.Ref.String()+": "), forecast.Key().String()+" ")
+		e.Error = strings.TrimPrefix(strings.TrimPrefix(failure.Error(), forecast.Ref.String()+": "), forecast.Key().String()+" ")
 		return e, nil
 	}
 	var before, after *unstructured.Unstructured
@@ -99,7 +99,7 @@ func entryOf(forecast managedresource.Forecast, copied *shadow.Copy) (entry, err
 	case "Release":
 		e.Verb = Release
 	case "Delete":
-		e.Verb, after = Delete, nil
+		e.Verb = Delete
 		return e, nil
 	case "Wait":
 		e.Verb = Wait

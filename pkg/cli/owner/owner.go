@@ -126,7 +126,7 @@ func climb(ctx context.Context, c *console.Console, target *console.Target, star
 	var applied object.Ref
 	var origin resourcesv1alpha1.Origin
 	var via []string
-	ref, next := start, true
+	ref := start
 	for range maxDepth {
 		meta, err := read(ctx, target, ref)
 		if err != nil && applied.Name == "" {
@@ -141,9 +141,11 @@ func climb(ctx context.Context, c *console.Console, target *console.Target, star
 		if its, ok := resourcesv1alpha1.ParseOrigin(meta.Annotations[resourcesv1alpha1.AnnotationOrigin]); ok {
 			applied, origin, found.Via = ref, its, via
 		}
-		if ref, next = controllerOf(meta, ref.Namespace); !next {
+		next, has := controllerOf(meta, ref.Namespace)
+		if !has {
 			break
 		}
+		ref = next
 	}
 	if applied.Name != "" {
 		found.ManagedResource = confirm(ctx, c, origin, applied)

@@ -76,7 +76,7 @@ func (s Screen) Paragraph(indent string, style Style, text string) error {
 		width = max(s.Width-utf8.RuneCountInString(indent), 20)
 	}
 	for _, line := range Wrap(text, width) {
-		if _, err := s.Writer.Write([]byte(strings.TrimRight(indent+s.Paint(style, line), " ") + "\n")); err != nil {
+		if _, err := s.Write([]byte(strings.TrimRight(indent+s.Paint(style, line), " ") + "\n")); err != nil {
 			return err
 		}
 	}

@@ -158,6 +158,6 @@ func adopt(parent *Object, owned map[types.UID][]*Object, inventory map[types.UI
 		parent.Children = append(parent.Children, &copied)
 	}
 	slices.SortFunc(parent.Children, func(a, b *Object) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Ref.Name, b.Ref.Name))
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 }

@@ -72,10 +72,10 @@ func EventsAbout(events []corev1.Event, objects []*Object) []corev1.Event {
 			if o.Presence == live.Present {
 				uids[o.Meta.UID] = true
 			}
-			names[name{o.Kind, o.Namespace, o.Ref.Name}] = true
+			names[name{o.Kind, o.Namespace, o.Name}] = true
 		})
 		if len(ownedBy(root.GroupKind())) > 0 {
-			prefixes = append(prefixes, name{"", root.Namespace, root.Ref.Name + "-"})
+			prefixes = append(prefixes, name{"", root.Namespace, root.Name + "-"})
 		}
 	}
 	about := slices.DeleteFunc(slices.Clone(events), func(event corev1.Event) bool {

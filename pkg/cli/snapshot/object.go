@@ -120,12 +120,11 @@ func (h Health) IsWell() bool { return h == Healthy || h == Present || h == Unch
 func (o *Object) Created() time.Time { return o.Meta.CreationTimestamp.Time }
 
 // Title returns kind and name for people, with the namespace if it is another one than that of what it is shown below.
-
 func (o *Object) Title(namespace string) string {
 	if o.Namespace == "" || o.Namespace == namespace {
-		return o.Kind + " " + o.Ref.Name
+		return o.Kind + " " + o.Name
 	}
-	return o.Kind + " " + o.Namespace + "/" + o.Ref.Name
+	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
 // Walk calls a function for an object and all below it.

@@ -108,13 +108,12 @@ func (r *Reader) Read(ctx context.Context, refs []object.Ref) map[object.Key]*Ob
 		group.Go(func() error {
 			// Objects that ask for it have no label: what is not found here is asked for.
 			objects, err := r.list(ctx, place, resourcesv1alpha1.LabelManagedBy)
-			if err != nil {
-				return nil //nolint:nilerr // then they are asked for one by one
-			}
 			mu.Lock()
 			defer mu.Unlock()
-			for _, object := range objects {
-				found[object.Key()] = object
+			if err == nil { // otherwise they are asked for one by one
+				for _, object := range objects {
+					found[object.Key()] = object
+				}
 			}
 			return nil
 		})
@@ -209,7 +208,7 @@ func (r *Reader) list(ctx context.Context, at place, label string) ([]*Object, e
 			return nil, err
 		}
 		before := len(objects)
-		err = meta.EachListItem(list, func(obj runtime.Object) error {
+		err = meta.EachListItem(list, func(obj runtime.Object) error { //nolint:contextcheck // examining asks nobody
 			object, err := r.seen(at.GroupVersionKind, obj, whole)
 			objects = append(objects, object)
 			return err
@@ -258,7 +257,7 @@ func (r *Reader) get(ctx context.Context, ref object.Ref) *Object {
 		unknown.Err = err
 		return unknown
 	}
-	seen, err := r.seen(ref.GroupVersionKind, obj, whole)
+	seen, err := r.seen(ref.GroupVersionKind, obj, whole) //nolint:contextcheck // examining asks nobody
 	if err != nil {
 		unknown.Err = err
 		return unknown

@@ -151,7 +151,7 @@ func (o *options) printNames(c *console.Console, objects [][]*snapshot.Object) e
 				if o.unhealthy && object.Health().IsWell() {
 					return
 				}
-				line := fmt.Sprintf("%s/%s", strings.ToLower(object.GroupKind().String()), object.Ref.Name)
+				line := fmt.Sprintf("%s/%s", strings.ToLower(object.GroupKind().String()), object.Name)
 				if object.Namespace != "" {
 					line += " -n " + object.Namespace
 				}
@@ -200,7 +200,7 @@ func (o *options) statesOf(objects []*snapshot.Object) []objectState {
 			continue
 		}
 		described := objectState{
-			APIVersion: object.GroupVersion().String(), Kind: object.Kind, Namespace: object.Namespace, Name: object.Ref.Name,
+			APIVersion: object.GroupVersion().String(), Kind: object.Kind, Namespace: object.Namespace, Name: object.Name,
 			Health: object.Health(), Why: object.Why(), Detail: object.Detail, Owns: owns,
 		}
 		if created := object.Created(); !created.IsZero() {

@@ -121,7 +121,7 @@ func (i *investigation) find(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 // examine tells all about an object with trouble.
 func (i *investigation) examine(ctx context.Context, object *snapshot.Object, takers []snapshot.Taker) trouble {
 	result := trouble{
-		APIVersion: object.GroupVersion().String(), Kind: object.Kind, Namespace: object.Namespace, Name: object.Ref.Name,
+		APIVersion: object.GroupVersion().String(), Kind: object.Kind, Namespace: object.Namespace, Name: object.Name,
 		Health: object.Health(), Why: object.Why(), Takers: takers,
 	}
 	result.Conditions = statusConditions(object.Body)
@@ -129,7 +129,7 @@ func (i *investigation) examine(ctx context.Context, object *snapshot.Object, ta
 	object.Walk(func(child *snapshot.Object) {
 		if child != object && !child.Health().IsWell() {
 			result.Below = append(result.Below, below{
-				Kind: child.Kind, Name: child.Ref.Name, Health: child.Health(), Why: cmp.Or(child.Detail, child.Why()), Since: timeOrNil(child.Created()),
+				Kind: child.Kind, Name: child.Name, Health: child.Health(), Why: cmp.Or(child.Detail, child.Why()), Since: timeOrNil(child.Created()),
 			})
 		}
 	})

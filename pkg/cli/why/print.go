@@ -42,7 +42,7 @@ func (p *printer) age(when *time.Time) string {
 	return console.Age(*when, p.now)
 }
 
-func (f *finding) print(c *console.Console, next bool) error {
+func (f *finding) tell(c *console.Console, next bool) error {
 	p := &printer{Screen: c.Screen, now: c.Clock.Now()}
 	if next {
 		p.line("", screen.Plain, "")

@@ -85,7 +85,7 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		return c.PrintValue(o.output.Format, findings)
 	}
 	for i := range findings {
-		if err := findings[i].print(c, i > 0); err != nil {
+		if err := findings[i].tell(c, i > 0); err != nil {
 			return err
 		}
 	}
