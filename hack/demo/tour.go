@@ -273,6 +273,7 @@ func (g *guide) sayHowToGoOn() {
 	g.heading("How to go on")
 	g.say(`  export KUBECONFIG=$PWD/.run/kubeconfig
   bin/kubectl get mr -A                           # all ManagedResources
+  bin/kubectl-mr tree -A                          # what they own, down to Pods (docs/cli.md)
   bin/kubectl get all,coupons -n webshop          # what came of them
   bin/kubectl apply -f examples/hello.yaml        # deliver something yourself: a Secret and a ManagedResource
   bin/kubectl get configmap,pods -n hello

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -127,6 +128,40 @@ func TestDiffTakesOver(t *testing.T) {
 	kit.Must(t, w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "settings"}, after))
 	if len(after.Data) != 1 || after.Data["colour"] != "blue" {
 		t.Errorf("it became %v, which diff did not say", after.Data)
+	}
+}
+
+// TestDiffPreserves shows that what is left to others from now on stays as it is: the resource-manager gives these fields away
+// before it applies the rest.
+func TestDiffPreserves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	namespace := w.namespace(t)
+	const deployment = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop, namespace: $NS, annotations: {$ANNOTATIONS}}
+spec:
+  replicas: $REPLICAS
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec: {containers: [{name: main, image: "registry.example/main:$VERSION"}]}
+`
+	of := func(annotations, replicas, version string) string {
+		return strings.NewReplacer("$NS", namespace, "$ANNOTATIONS", annotations, "$REPLICAS", replicas, "$VERSION", version).Replace(deployment)
+	}
+	w.deliver(t, namespace, "shop", state.Ready, of("", "1", "1"))
+	second := of(resourcesv1alpha1.AnnotationPreserveReplicas+`: "true"`, "3", "2")
+	out := w.runCall(call{args: []string{"diff", "shop", "-n", namespace, "-f", "-"}, in: second})
+	out.says(t, 1, "1 to change", "- - image: registry.example/main:1", "+ - image: registry.example/main:2", "+ resources.gardener.cloud/preserve-replicas")
+	if strings.Contains(out.out, "replicas: 3") || strings.Contains(out.out, "- replicas") {
+		t.Errorf("the replicas are said to change:\n%s", out.out)
+	}
+	w.runCall(call{args: []string{"create", "shop", "-n", namespace, "-f", "-", "--wait"}, in: second}).says(t, 0, "ready")
+	after := &appsv1.Deployment{}
+	kit.Must(t, w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "shop"}, after))
+	if *after.Spec.Replicas != 1 || after.Spec.Template.Spec.Containers[0].Image != "registry.example/main:2" {
+		t.Errorf("it has %d replicas of %s", *after.Spec.Replicas, after.Spec.Template.Spec.Containers[0].Image)
 	}
 }
 

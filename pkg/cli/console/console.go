@@ -41,7 +41,11 @@ func New(streams genericiooptions.IOStreams, version string) *Console {
 	c := &Console{
 		In: streams.In, Screen: screen.Of(streams.Out), Err: screen.Of(streams.ErrOut), Clock: clock.RealClock{}, Version: version,
 	}
-	c.flags = genericclioptions.NewConfigFlags(true).WithWrapConfigFn(c.tune)
+	warnings := rest.NewWarningWriter(c.Err, rest.WarningWriterOptions{Deduplicate: true})
+	c.flags = genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+		config.WarningHandler = warnings
+		return c.tune(config)
+	})
 	return c
 }
 

@@ -45,6 +45,8 @@ func (c *Console) Target() (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // what the API server thinks of objects that are read or tried
 	httpClient, err := boundedClient(config)
 	if err != nil {
 		return nil, err
