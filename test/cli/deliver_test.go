@@ -118,7 +118,7 @@ func TestCreateFromKustomization(t *testing.T) {
 		kit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
 	w.run("diff", "shop", "-n", namespace, "-k", folder, "--brief").says(t, 1, "4 to create", "+ ConfigMap "+namespace+"/my-settings")
-	w.run("create", "shop", "-n", namespace, "-k", folder, "--wait").says(t, 0, "created (4 objects", "in 2 Secrets", "ready")
+	w.run("create", "shop", "-n", namespace, "-k", folder, "--wait").says(t, 0, "created (4 objects", "Secrets)", "ready")
 	decoded := w.run("decode", "shop", "-n", namespace, "-o", "json")
 	again := w.runCall(call{args: []string{"decode", "-f", "-", "-o", "json"}, in: w.run("encode", "shop", "-n", namespace, "-k", folder).out})
 	if decoded.code != 0 || !reflect.DeepEqual(again, decoded) {
