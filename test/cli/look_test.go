@@ -148,7 +148,11 @@ func TestWhy(t *testing.T) {
 	if text := w.run("why", "-n", "garden").out; strings.Contains(text, "webshop-app") {
 		t.Errorf("it tells of what is well:\n%s", text)
 	}
-	w.run("why", "webshop-base", "-n", "garden").says(t, 0, "ManagedResource garden/webshop-base is Ready since", "ResourcesApplied is True")
+	well := w.run("why", "webshop-base", "-n", "garden")
+	well.says(t, 0, "ManagedResource garden/webshop-base is Ready since", "ResourcesApplied is True")
+	if strings.Contains(well.out, "somebody else") {
+		t.Errorf("objects are said to be changed that are as they were applied:\n%s", well.out)
+	}
 	w.run("why", "-n", "kube-public").says(t, 0, "!There are no such ManagedResources")
 	var findings []struct {
 		Name    string
