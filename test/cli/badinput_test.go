@@ -130,6 +130,7 @@ func TestOldServer(t *testing.T) {
 	}
 	execute(call{args: at("get", "-n", "garden")}).says(t, 0, "webshop-app")
 	execute(call{args: at("tree", "webshop-app", "-n", "garden")}).says(t, 0, "Deployment webshop/storefront")
+	execute(call{args: at("diff", "shop", "-n", namespace, "-f", "-"), in: configMap}).says(t, 2, "!too old for server-side apply")
 	execute(call{args: at("create", "shop", "-n", namespace, "-f", "-"), in: configMap}).says(t, 2, "!too old for server-side apply")
 }
 

@@ -57,7 +57,9 @@ func TestDiffPredictsWhatIsWritten(t *testing.T) {
 	w.run("create", "real", "-n", "default", "-f", folder).says(t, 0, "created")
 	w.run("wait", "real", "-n", "default", "--for", "applied").says(t, 0, "applied")
 	w.run("suspend", "real", "-n", "default").says(t, 0, "suspended")
-	kit.Eventually(t, "it is suspended", func() string { return w.run("wait", "real", "-n", "default", "--timeout", "1s").lacks(1, "!is suspended") })
+	kit.Eventually(t, "it is suspended", func() string {
+		return w.run("wait", "real", "-n", "default", "--timeout", "1s").lacks(1, "!is suspended")
+	})
 
 	mr := &resourcesv1alpha1.ManagedResource{}
 	kit.Must(t, c.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "real"}, mr))

@@ -86,7 +86,8 @@ func NewEncodeCommand(c *console.Console) *cobra.Command {
 ` + longOfManifests,
 		Example: `  kubectl mr encode webshop -n garden -f manifests/ > webshop.yaml
   kubectl mr encode webshop -n garden -f manifests/ | kubectl apply --server-side -f -` + examplesOfManifests("encode"),
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, names []string) error {
 			parcel, err := o.parcel(command.Context(), c, names[0])
 			if err != nil {
@@ -150,7 +151,8 @@ name, it changes over to the new Secrets. Fields that another tool manages are n
 
   # what would that change?
   kubectl mr diff webshop -n garden -f manifests/` + examplesOfManifests("create"),
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.CompleteNames(1),
 		RunE: func(command *cobra.Command, names []string) error {
 			parcel, err := o.parcel(command.Context(), c, names[0])
 			if err != nil {

@@ -23,7 +23,10 @@ func examplesOfManifests(command string) string {
 	return `
 
   # a kustomization
-  kubectl mr ` + command + ` webshop -n garden -k overlays/production`
+  kubectl mr ` + command + ` webshop -n garden -k overlays/production
+
+  # a Helm chart, without its hooks
+  helm template webshop ./chart --no-hooks | kubectl mr ` + command + ` webshop -n garden -f -`
 }
 
 // Manifests are where objects come from.

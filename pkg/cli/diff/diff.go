@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -158,6 +159,9 @@ func (o *options) compare(ctx context.Context, c *console.Console, mr *resources
 		return found, err
 	}
 	for _, forecast := range prospect.Forecasts {
+		if apierrors.IsUnsupportedMediaType(forecast.Err) {
+			return found, forecast.Err // an API server without server-side apply
+		}
 		entry, err := entryOf(forecast, cluster.Copy(forecast.Key()))
 		if err != nil {
 			return found, err

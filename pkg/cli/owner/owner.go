@@ -37,7 +37,8 @@ ManagedResource may be in any. The exit code is 1 if the object belongs to none.
 
   # a Pod belongs to what its Deployment belongs to
   kubectl mr owner pod storefront-6c9d7f8b5-x2x4l -n webshop`,
-		Args: cobra.RangeArgs(1, 2),
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := output.Check(); err != nil {
 				return err
