@@ -77,7 +77,7 @@ func entryOf(forecast managedresource.Forecast, copied *shadow.Copy) (entry, err
 	if failure := forecast.Err; failure != nil {
 		e.Verb = Fail
 		// The object is named already.
-		e.Error = strings.TrimPrefix(strings.TrimPrefix(failure.Error(), forecast.Ref.String()+": "), forecast.Key().String()+" ")
+		e.Error = strings.TrimPrefix(strings.TrimPrefix(failure.Error(), forecast.String()+": "), forecast.Key().String()+" ")
 		return e, nil
 	}
 	var before, after *unstructured.Unstructured
