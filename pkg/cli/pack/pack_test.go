@@ -105,7 +105,7 @@ func TestPackDivides(t *testing.T) {
 	if got := decode(t, parcel.Secrets); !reflect.DeepEqual(got, want) {
 		t.Error("the decoded objects differ from the packed ones")
 	}
-	_, err := Pack([]managedresource.Document{configMap("giant", noise("x", 2_000_000))}, Options{Name: "shop"})
+	_, err := Pack([]managedresource.Document{configMap("giant", noise("x", 2_000_000))}, Options{Name: "shop", Plain: true})
 	if err == nil || !strings.Contains(err.Error(), "the object giant takes") {
 		t.Errorf("error %v", err)
 	}

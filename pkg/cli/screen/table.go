@@ -99,6 +99,9 @@ func (s Screen) printRow(columns []Column, widths []int, row []Cell) error {
 	return err
 }
 
+// Width is how wide the table is if nothing is cut.
+func (t Table) Width() int { return total(t.fit(0)) }
+
 // fit returns how wide each column is; 0 for those that are left out.
 func (t Table) fit(width int) []int {
 	widths := make([]int, len(t.Columns))

@@ -92,7 +92,7 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		c.Warn("All is well.")
 		return nil
 	}
-	detail := screen.Column{Header: "DETAIL", Least: 20, Spare: 2}
+	detail := screen.Column{Header: "DETAIL", Least: 14, Spare: 2}
 	if o.output.Format == console.FormatWide {
 		detail.Least, detail.Spare = 0, 0
 	}

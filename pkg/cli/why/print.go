@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
@@ -25,14 +26,37 @@ func (p *printer) line(indent string, style screen.Style, format string, args ..
 	}
 }
 
+// table writes rows whose last cell is what matters: if it does not fit, it goes below its row, in as many lines as it takes.
 func (p *printer) table(indent string, columns []screen.Column, rows [][]screen.Cell) {
 	if p.err != nil || len(rows) == 0 {
+		return
+	}
+	table := screen.Table{Columns: columns, Rows: rows, Bare: true}
+	if p.Width > 0 && utf8.RuneCountInString(indent)+table.Width() > p.Width {
+		p.list(indent, rows)
 		return
 	}
 	for i := range rows {
 		rows[i][0].Text = indent + rows[i][0].Text
 	}
 	p.err = p.Print(screen.Table{Columns: columns, Rows: rows, Bare: true})
+}
+
+// list writes rows with their last cells below them.
+func (p *printer) list(indent string, rows [][]screen.Cell) {
+	for _, row := range rows {
+		last := len(row) - 1
+		parts := make([]string, 0, last)
+		for _, cell := range row[:last] {
+			if cell.Text != "" {
+				parts = append(parts, cell.Text)
+			}
+		}
+		p.line(indent, row[1].Style, "%s", strings.Join(parts, "  "))
+		if row[last].Text != "" {
+			p.line(indent+"  ", row[last].Style, "%s", row[last].Text)
+		}
+	}
 }
 
 func (p *printer) age(when *time.Time) string {
