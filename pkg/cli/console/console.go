@@ -41,6 +41,7 @@ func New(streams genericiooptions.IOStreams, version string) *Console {
 	c := &Console{
 		In: streams.In, Screen: screen.Of(streams.Out), Err: screen.Of(streams.ErrOut), Clock: clock.RealClock{}, Version: version,
 	}
+	c.Err.Writer = &orderly{writer: c.Err.Writer}
 	warnings := rest.NewWarningWriter(c.Err, rest.WarningWriterOptions{Deduplicate: true})
 	c.flags = genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(config *rest.Config) *rest.Config {
 		config.WarningHandler = warnings

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"io"
 	"sync"
 	"time"
 )
@@ -12,6 +13,9 @@ const (
 	// progressInterval is how often what is told is renewed on a terminal.
 	progressInterval = 200 * time.Millisecond
 )
+
+// clearLine takes back what is on the line of a terminal (ECMA-48).
+const clearLine = "\r\x1b[K"
 
 // Progress tells on standard error what takes long: on a terminal in one line that is renewed, elsewhere once.
 type Progress struct {
@@ -56,10 +60,10 @@ func (p *Progress) run() {
 		return
 	}
 	for {
-		fmt.Fprint(err, "\r\x1b[K"+p.said())
+		fmt.Fprint(err, clearLine+p.said())
 		select {
 		case <-p.stop:
-			fmt.Fprint(err, "\r\x1b[K")
+			fmt.Fprint(err, clearLine)
 			return
 		case <-p.console.Clock.After(progressInterval):
 		}
@@ -72,10 +76,27 @@ func (p *Progress) said() string {
 	return p.text + " …"
 }
 
+// orderly lets several write at once, as progress and warnings do.
+type orderly struct {
+	mu     sync.Mutex
+	writer io.Writer
+}
+
+// Write writes all of a text.
+func (o *orderly) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.writer.Write(text)
+}
+
 // Talks tells whether standard error is a terminal.
 func (c *Console) Talks() bool { return c.Err.Width > 0 }
 
 // Warn tells something on standard error that does not keep the command from going on.
 func (c *Console) Warn(format string, args ...any) {
-	fmt.Fprintln(c.Err, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	if c.Talks() {
+		text = clearLine + text
+	}
+	fmt.Fprintln(c.Err, text)
 }
