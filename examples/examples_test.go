@@ -63,7 +63,7 @@ func TestManifestsDecode(t *testing.T) {
 func TestAPIServerAcceptsTheWebshop(t *testing.T) {
 	c := newClient(t)
 	var objects []*unstructured.Unstructured
-	for _, folder := range []string{"webshop/base", "webshop/app"} {
+	for _, folder := range []string{"webshop/base", "webshop/app", "webshop/sale"} {
 		files, err := fs.Glob(examples.Files, folder+"/*.yaml")
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%d manifests in %s: %v", len(files), folder, err)
