@@ -114,7 +114,9 @@ func predict(t *testing.T, w *world, mr *resourcesv1alpha1.ManagedResource) map[
 	t.Helper()
 	c := console.New(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
 	kit.Must(t, cli.NewCommand(c, "kubectl mr").PersistentFlags().Set("kubeconfig", w.kubeconfig))
-	prospect, cluster, err := diff.Forecast(t.Context(), c, mr, nil, diff.Settings{})
+	forecaster, err := diff.NewForecaster(c, diff.Settings{}, nil, nil)
+	kit.Must(t, err)
+	prospect, cluster, err := forecaster.Forecast(t.Context(), mr)
 	kit.Must(t, err)
 	predicted := map[string]*unstructured.Unstructured{}
 	for _, forecast := range prospect.Forecasts {

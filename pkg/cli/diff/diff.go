@@ -83,15 +83,27 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		c.Warn("There are no such ManagedResources.")
 		return nil
 	}
+	var proposed *resourcesv1alpha1.ManagedResource
+	if o.proposes() {
+		proposed = &items[0]
+	}
+	forecaster, err := NewForecaster(c, o.Settings, proposed, secrets)
+	if err != nil {
+		return err
+	}
 	results := make([]result, 0, len(items))
 	for i := range items {
 		progress := c.Begin(fmt.Sprintf("Comparing ManagedResource %s", state.NameOf(&items[i])))
-		found, err := o.compare(ctx, c, &items[i], secrets)
+		found, err := compare(ctx, forecaster, &items[i])
 		progress.End()
 		if err != nil {
 			return fmt.Errorf("compare ManagedResource %s: %w", state.NameOf(&items[i]), err)
 		}
 		results = append(results, found)
+	}
+	if unasked := forecaster.cluster.Unasked(); len(unasked) > 0 {
+		slices.Sort(unasked)
+		c.Warn("Shown without the API server's defaults and webhooks, as you may not patch them: %s.", strings.Join(unasked, ", "))
 	}
 	if err := o.print(c, results); err != nil {
 		return err
@@ -104,13 +116,12 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 
 // subjects returns the ManagedResources that are compared, as they are or as they are proposed, and the Secrets that are proposed.
 func (o *options) subjects(ctx context.Context, c *console.Console, names []string) ([]resourcesv1alpha1.ManagedResource, []*corev1.Secret, error) {
-	proposes := !o.HasNoManifests() || len(o.set) > 0
 	switch {
 	case !o.HasNoManifests() && len(o.set) > 0:
 		return nil, nil, errors.New("-f and --set cannot be combined")
-	case proposes && len(names) != 1:
+	case o.proposes() && len(names) != 1:
 		return nil, nil, errors.New("name the one ManagedResource for which other manifests are proposed")
-	case !proposes:
+	case !o.proposes():
 		items, err := c.Choose(ctx, names, o.Choice)
 		return items, nil, err
 	}
@@ -141,6 +152,9 @@ func (o *options) subjects(ctx context.Context, c *console.Console, names []stri
 	return []resourcesv1alpha1.ManagedResource{*mr}, parcel.Secrets, nil
 }
 
+// proposes tells whether other manifests are compared than those that the cluster has.
+func (o *options) proposes() bool { return !o.HasNoManifests() || len(o.set) > 0 }
+
 // newManagedResource returns one that does not exist yet.
 func newManagedResource(name types.NamespacedName) *resourcesv1alpha1.ManagedResource {
 	mr := &resourcesv1alpha1.ManagedResource{}
@@ -149,12 +163,12 @@ func newManagedResource(name types.NamespacedName) *resourcesv1alpha1.ManagedRes
 }
 
 // compare finds out what would become of the objects of a ManagedResource.
-func (o *options) compare(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource, secrets []*corev1.Secret) (result, error) {
+func compare(ctx context.Context, forecaster *Forecaster, mr *resourcesv1alpha1.ManagedResource) (result, error) {
 	found := result{Namespace: mr.Namespace, Name: mr.Name, State: state.Of(mr).Word}
 	if mr.UID == "" {
 		found.State = ""
 	}
-	prospect, cluster, err := Forecast(ctx, c, mr, secrets, o.Settings)
+	prospect, cluster, err := forecaster.Forecast(ctx, mr)
 	if err != nil {
 		return found, err
 	}
@@ -175,9 +189,5 @@ func (o *options) compare(ctx context.Context, c *console.Console, mr *resources
 		found.Problems = append(found.Problems, prospect.Guarded.Error())
 	}
 	found.Blocked = prospect.Blocked
-	if unasked := cluster.Unasked(); len(unasked) > 0 {
-		slices.Sort(unasked)
-		c.Warn("Shown without the API server's defaults and webhooks, as you may not patch them: %s.", strings.Join(unasked, ", "))
-	}
 	return found, nil
 }

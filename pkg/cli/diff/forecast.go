@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,38 +33,78 @@ type Settings struct {
 	CollectsGarbage bool
 }
 
-// Forecast finds out what a resource-manager would do about a ManagedResource, with further Secrets besides those in the cluster.
-func Forecast(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource, secrets []*corev1.Secret, settings Settings,
-) (*managedresource.Prospect, *shadow.Cluster, error) {
-	source, err := c.Source()
-	if err != nil {
-		return nil, nil, err
-	}
+// Forecaster finds out what a resource-manager would do about ManagedResources. What it reads of all of them it reads once.
+type Forecaster struct {
+	console  *console.Console
+	settings Settings
+	// secrets and proposed are not in the cluster; proposed may be nil.
+	secrets  []*corev1.Secret
+	proposed *resourcesv1alpha1.ManagedResource
+	scalers  *tolerant
+	// reconcilers are those of resource-managers of different settings.
+	reconcilers map[identity]*managedresource.Reconciler
+	cluster     *shadow.Cluster
+	view        *live.View
+}
+
+// identity is what tells resource-managers apart.
+type identity struct{ class, clusterID, managedBy string }
+
+// NewForecaster returns a forecaster. The Secrets and the ManagedResource take the place of those in the cluster; the latter may be nil.
+func NewForecaster(c *console.Console, settings Settings, proposed *resourcesv1alpha1.ManagedResource, secrets []*corev1.Secret,
+) (*Forecaster, error) {
 	target, err := c.Target()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	view := live.NewView(live.Options{Objects: target.Objects, Policy: fieldowner.DefaultPolicy(), Clock: c.Clock})
-	settings.complete(ctx, mr, view)
-	reader := &reader{Client: source, console: c, namespace: mr.Namespace, secrets: secrets, proposed: mr}
-	targetReader, err := c.TargetClient()
+	scalers, err := c.TargetClient()
+	if err != nil {
+		return nil, err
+	}
+	return &Forecaster{
+		console: c, settings: settings, secrets: secrets, proposed: proposed, scalers: &tolerant{Reader: scalers, console: c},
+		reconcilers: map[identity]*managedresource.Reconciler{},
+		cluster: shadow.New(target.Objects, target.Dynamic, target.Schemas, func(user string, groups []string) (dynamic.Interface, error) {
+			return c.TargetAs(user, groups)
+		}),
+		view: live.NewView(live.Options{Objects: target.Objects, Policy: fieldowner.DefaultPolicy(), Clock: c.Clock}),
+	}, nil
+}
+
+// Forecast returns what would be done about a ManagedResource, and the target cluster as it would be.
+func (f *Forecaster) Forecast(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*managedresource.Prospect, *shadow.Cluster, error) {
+	settings := f.settings
+	settings.complete(ctx, mr, f.view)
+	reconciler, err := f.reconciler(mr.Namespace, identity{state.ClassOf(mr), settings.ClusterID, settings.ManagedBy})
 	if err != nil {
 		return nil, nil, err
 	}
-	cluster := shadow.New(target.Objects, target.Dynamic, target.Schemas, func(user string, groups []string) (dynamic.Interface, error) {
-		return c.TargetAs(user, groups)
-	})
-	reconciler := managedresource.NewReconciler(managedresource.Reconciler{
-		Source: reader, Direct: reader, Autoscalers: &tolerant{Reader: targetReader, console: c},
-		Objects: target.Objects, Live: view,
-		Engine: apply.NewEngineFor(cluster, fieldowner.DefaultPolicy(), c.Clock), Clock: c.Clock,
+	prospect, err := reconciler.Preview(ctx, mr.DeepCopy())
+	return prospect, f.cluster, err
+}
+
+func (f *Forecaster) reconciler(namespace string, of identity) (*managedresource.Reconciler, error) {
+	if reconciler, known := f.reconcilers[of]; known {
+		return reconciler, nil
+	}
+	source, err := f.console.Source()
+	if err != nil {
+		return nil, err
+	}
+	target, err := f.console.Target()
+	if err != nil {
+		return nil, err
+	}
+	reader := &reader{Client: source, console: f.console, namespace: namespace, secrets: f.secrets, proposed: f.proposed}
+	f.reconcilers[of] = managedresource.NewReconciler(managedresource.Reconciler{
+		Source: reader, Direct: reader, Autoscalers: f.scalers, Objects: target.Objects, Live: f.view,
+		Engine: apply.NewEngineFor(f.cluster, fieldowner.DefaultPolicy(), f.console.Clock), Clock: f.console.Clock,
 		Options: managedresource.Options{
-			Class: state.ClassOf(mr), ClusterID: settings.ClusterID, ManagedBy: settings.ManagedBy,
-			CollectsGarbage: settings.CollectsGarbage, Limits: managedresource.DefaultLimits(),
+			Class: of.class, ClusterID: of.clusterID, ManagedBy: of.managedBy,
+			CollectsGarbage: f.settings.CollectsGarbage, Limits: managedresource.DefaultLimits(),
 		},
 	})
-	prospect, err := reconciler.Preview(ctx, mr.DeepCopy())
-	return prospect, cluster, err
+	return f.reconcilers[of], nil
 }
 
 // complete takes from the objects that are there what the resource-manager marks them with.
@@ -113,7 +153,7 @@ func (r *reader) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 			return nil
 		}
 	case *resourcesv1alpha1.ManagedResource:
-		if key == (types.NamespacedName{Namespace: r.proposed.Namespace, Name: r.proposed.Name}) {
+		if r.proposed != nil && key == state.NameOf(r.proposed) {
 			r.proposed.DeepCopyInto(obj)
 			return nil
 		}
@@ -165,21 +205,30 @@ func (r *reader) Delete(context.Context, client.Object, ...client.DeleteOption) 
 	return errReadOnly
 }
 
-// tolerant reads from the target cluster what is of use and may be forbidden.
+// tolerant reads HorizontalPodAutoscalers of the target cluster once, none if that is forbidden.
 type tolerant struct {
 	client.Reader
 	console *console.Console
+	read    *autoscalingv2.HorizontalPodAutoscalerList
 }
 
-// List lists objects, none if that is forbidden.
+// List lists them.
 func (t *tolerant) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	err := t.Reader.List(ctx, list, options...)
-	if apierrors.IsForbidden(err) {
-		t.console.Warn("Not taken into account, as you may not list them: HorizontalPodAutoscalers. Replicas that they set may be shown as changed.")
-		return nil
+	into, is := list.(*autoscalingv2.HorizontalPodAutoscalerList)
+	if !is {
+		return fmt.Errorf("a %T is not read from here", list)
 	}
-	if err != nil {
-		return fmt.Errorf("list HorizontalPodAutoscalers: %w", err)
+	if t.read == nil {
+		found := &autoscalingv2.HorizontalPodAutoscalerList{}
+		err := t.Reader.List(ctx, found, options...)
+		switch {
+		case apierrors.IsForbidden(err):
+			t.console.Warn("Not taken into account, as you may not list them: HorizontalPodAutoscalers. Replicas that they set may be shown as changed.")
+		case err != nil:
+			return fmt.Errorf("list HorizontalPodAutoscalers: %w", err)
+		}
+		t.read = found
 	}
+	t.read.DeepCopyInto(into)
 	return nil
 }
