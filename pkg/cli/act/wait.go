@@ -39,8 +39,9 @@ const goalDeleted = "deleted"
 
 // isTrue tells whether a condition about the present spec is True. One of a suspended ManagedResource tells nothing.
 func isTrue(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType) bool {
-	return takenIn(mr) && mr.Status.ObservedGeneration == mr.Generation && !state.IsSuspended(mr) &&
-		resourcesv1alpha1.ConditionOf(mr.Status.Conditions, conditionType).Status == resourcesv1alpha1.ConditionTrue
+	condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, conditionType)
+	return takenIn(mr) && !state.IsSuspended(mr) && mr.Status.ObservedGeneration == mr.Generation && condition.Status == resourcesv1alpha1.ConditionTrue &&
+		condition.Reason != resourcesv1alpha1.ReasonManagedResourceIgnored
 }
 
 // takenIn tells whether no request to reconcile is left, which may lead to another result.

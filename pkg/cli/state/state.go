@@ -58,6 +58,8 @@ func Of(mr *resourcesv1alpha1.ManagedResource) State {
 		return State{Word: Suspended, Since: since(applied, mr), Message: "It is left alone until it is resumed."}
 	case mr.Status.ObservedGeneration != mr.Generation:
 		return pending(mr, applied)
+	case applied.Reason == resourcesv1alpha1.ReasonManagedResourceIgnored:
+		return State{Word: Pending, Message: "It was resumed, and no resource-manager has looked at it since."}
 	case applied.Status == resourcesv1alpha1.ConditionFalse:
 		return from(Failed, applied)
 	case applied.Reason == resourcesv1alpha1.ReasonDependencyNotReady:

@@ -31,6 +31,8 @@ func of(applied, healthy, progressing resourcesv1alpha1.ConditionStatus) *resour
 func TestOf(t *testing.T) {
 	deleted, suspended, waitsForState, unseen, waits, newborn := of(yes, yes, no), of(yes, yes, no), of(yes, yes, no), of(yes, yes, no),
 		of(going, unknown, unknown), &resourcesv1alpha1.ManagedResource{}
+	resumed := of(yes, yes, no)
+	resumed.Status.Conditions[0].Reason = resourcesv1alpha1.ReasonManagedResourceIgnored
 	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(9, 0)}
 	suspended.Annotations[resourcesv1alpha1.AnnotationIgnore] = "true"
 	waitsForState.Annotations[resourcesv1alpha1.AnnotationOperation] = resourcesv1alpha1.OperationWaitForState
@@ -56,6 +58,7 @@ func TestOf(t *testing.T) {
 		"deleted":                   {deleted, Deleting, 9, ""},
 		"suspended":                 {suspended, Suspended, 0, "It is left alone until it is resumed."},
 		"waits for its state":       {waitsForState, Suspended, 0, "It is left alone until it is resumed."},
+		"resumed":                   {resumed, Pending, 0, "It was resumed, and no resource-manager has looked at it since."},
 		"changed":                   {unseen, Pending, 0, "No resource-manager has taken in its last change yet."},
 		"new":                       {newborn, Pending, 0, "No resource-manager has looked at it yet."},
 	} {
