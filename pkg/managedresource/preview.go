@@ -28,7 +28,7 @@ type Prospect struct {
 // Forecast is what a reconcile would do about one object.
 type Forecast struct {
 	object.Ref
-	// Action is the decision: Create, Apply, Skip, Delete, Forget, Release, Wait, Conflict or Fail.
+	// Action is the decision: Create, Apply, Skip, Delete, Forget, Release, HandOver, Wait, Conflict or Fail.
 	Action string
 	// Reason says why, for people.
 	Reason string
@@ -41,10 +41,11 @@ type Forecast struct {
 // Preview does what a reconcile does, but for the status and Events of the ManagedResource. What becomes of objects is up to the
 // engine, so that it is a preview with one that writes nothing. The error says why it cannot be told.
 func (r *Reconciler) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*Prospect, error) {
-	if err := r.seedClaims(ctx); err != nil {
+	if err := r.beginPreview(ctx); err != nil {
 		return nil, err
 	}
 	p := r.newPass(mr)
+	p.confirmed = new(error) // what it reads is the present state, or what somebody proposes
 	if p.duty == dutyCleanUp {
 		return p.previewCleanUp(ctx), nil
 	}
@@ -75,6 +76,21 @@ func (r *Reconciler) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 		prospect.Blocked = blocked.message
 	}
 	return prospect, ctx.Err()
+}
+
+// beginPreview is begin for a Source that is no cache.
+func (r *Reconciler) beginPreview(ctx context.Context) error {
+	r.start.mu.Lock()
+	defer r.start.mu.Unlock()
+	if r.start.done {
+		return nil
+	}
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := r.Source.List(ctx, list); err != nil {
+		return fmt.Errorf("list ManagedResources: %w", err)
+	}
+	r.seedClaims(list.Items)
+	return nil
 }
 
 func (p *pass) previewCleanUp(ctx context.Context) *Prospect {

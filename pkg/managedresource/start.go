@@ -50,8 +50,14 @@ func (r *Reconciler) begin(ctx context.Context) (bool, error) {
 	if current, err := r.isCurrent(ctx, list.Items); err != nil || !current {
 		return false, err
 	}
-	for i := range list.Items {
-		mr := &list.Items[i]
+	r.seedClaims(list.Items)
+	return true, nil
+}
+
+// seedClaims lets every ManagedResource claim what its inventory holds, and ends the start.
+func (r *Reconciler) seedClaims(all []resourcesv1alpha1.ManagedResource) {
+	for i := range all {
+		mr := &all[i]
 		if resourcesv1alpha1.HasClass(mr, r.Options.Class) || slices.Contains(mr.Finalizers, resourcesv1alpha1.FinalizerOf(r.Options.Class)) {
 			p := r.newPass(mr)
 			p.resolveScopes()
@@ -59,7 +65,6 @@ func (r *Reconciler) begin(ctx context.Context) (bool, error) {
 		}
 	}
 	r.start.done, r.start.awaited = true, nil
-	return true, nil
 }
 
 // isCurrent tells whether the cache shows all ManagedResources at least as the API server had them when it was first asked.

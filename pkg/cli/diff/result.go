@@ -96,7 +96,7 @@ func entryOf(forecast managedresource.Forecast, copied *shadow.Copy) (entry, err
 		if e.Verb = Change; copied != nil && copied.Replaced {
 			e.Verb = Replace
 		}
-	case "Release":
+	case "Release", "HandOver":
 		e.Verb = Release
 	case "Delete":
 		e.Verb = Delete
