@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,8 +40,8 @@ type soakRow struct {
 	Minutes float64 `json:"minutes"`
 	// Life is the number of the process.
 	Life int `json:"life"`
-	// RSS is the median of the resident memory, Heap the least that Go's heap had in use, both in MiB: the garbage collector has more
-	// to collect at one time than at another.
+	// RSS is the median of the resident memory, Heap what was in use of Go's heap after a collection at the end of the part, both in
+	// MiB.
 	RSS  float64 `json:"rssMiB"`
 	Heap float64 `json:"heapMiB"`
 	// Goroutines is the median of their number.
@@ -133,14 +134,14 @@ func (d *soaking) live() {
 	}
 	d.lives++
 	d.corrected = 0
-	d.process = d.startBinary(d.kubeconfigOf(d.source.config()), d.kubeconfigOf(d.target.config()), noElection)
+	d.process = d.startBinary(d.kubeconfigOf(d.source.config()), d.kubeconfigOf(d.target.config()), noElection+"debugging: {enableProfiling: true}\n")
 }
 
 // part goes through one part of the time.
 func (d *soaking) part(row int) soakRow {
 	d.Helper()
 	passed, faults, steps, corrected := d.weather.passed.Load(), d.weather.faults.Load(), d.steps, 0.0
-	var rss, heap, goroutines []float64
+	var rss, goroutines []float64
 	length := *soak / soakRows
 	for sample := range soakSamples {
 		if row < soakRows/3 && sample == soakSamples/2 && d.lives < soakLives {
@@ -152,7 +153,6 @@ func (d *soaking) part(row int) soakRow {
 			d.steps++
 		}
 		rss = append(rss, float64(memoryOf(d, d.process, "VmRSS"))/(1<<20))
-		heap = append(heap, metric(d.process, "go_memstats_heap_inuse_bytes")/(1<<20))
 		goroutines = append(goroutines, metric(d.process, "go_goroutines"))
 		now := metric(d.process, "resource_manager_drift_corrected_total")
 		corrected += now - d.corrected
@@ -161,10 +161,24 @@ func (d *soaking) part(row int) soakRow {
 		d.target.Forget()
 	}
 	return soakRow{
-		Minutes: time.Since(d.started).Minutes(), Life: d.lives, RSS: median(rss), Heap: slices.Min(heap), Goroutines: median(goroutines),
+		Minutes: time.Since(d.started).Minutes(), Life: d.lives, RSS: median(rss), Heap: d.heap(row), Goroutines: median(goroutines),
 		Requests: d.weather.passed.Load() - passed, Faults: d.weather.faults.Load() - faults, Steps: d.steps - steps,
 		Corrections: int64(corrected),
 	}
+}
+
+// heap returns what is in use of the heap after a collection, and writes a profile of it if there is a directory for results.
+func (d *soaking) heap(row int) float64 {
+	d.Helper()
+	status, profile := d.process.Get(d.process.Metrics, "/debug/pprof/heap?gc=1")
+	if status != http.StatusOK {
+		d.Fatalf("profile of the heap: %d %s", status, profile)
+	}
+	inUse := metric(d.process, "go_memstats_heap_inuse_bytes") / (1 << 20)
+	if *soakOut != "" {
+		kit.Must(d, writeFile(filepath.Join(*soakOut, fmt.Sprintf("soak-heap-%d.pb.gz", row+1)), []byte(profile)))
+	}
+	return inUse
 }
 
 func median(values []float64) float64 {
