@@ -1,11 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"net/http"
-
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -16,19 +11,13 @@ import (
 )
 
 // addGarbageCollector adds the garbage collector of the target cluster if it is enabled.
-func addGarbageCollector(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, targetConfig *rest.Config,
-	httpClient *http.Client, objects *target.Objects,
-) error {
+func addGarbageCollector(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, objects *target.Objects) error {
 	settings := config.Controllers.GarbageCollector
 	if !settings.Enabled {
 		return nil
 	}
-	metadataClient, err := metadata.NewForConfigAndClient(targetConfig, httpClient)
-	if err != nil {
-		return fmt.Errorf("create a metadata client of the garbage collector for the target cluster: %w", err)
-	}
 	return mgr.Add(garbagecollector.New(garbagecollector.Collector{
-		Metadata: metadataClient, Kinds: objects,
+		Metadata: objects.MetadataClient(), Kinds: objects,
 		Metrics: garbagecollector.NewMetrics(metrics.Registry),
 		Log:     mgr.GetLogger().WithName(garbagecollector.ControllerName),
 		Clock:   clock.RealClock{},

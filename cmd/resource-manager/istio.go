@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -24,21 +22,12 @@ func addIstioClusterConfiguration(mgr manager.Manager, config *configv1alpha1.Re
 	if !settings.Enabled {
 		return nil
 	}
-	targetConfig, httpClient := targetCluster.GetConfig(), targetCluster.GetHTTPClient()
 	cache, err := newTargetCache(config, targetCluster, inNamespaces(istiocontroller.CacheOptions(), config.TargetClientConnection.Namespaces))
 	if err != nil {
 		return fmt.Errorf("set up the watches of Services for Istio: %w", err)
 	}
-	dynamicClient, err := dynamic.NewForConfigAndClient(targetConfig, httpClient)
-	if err != nil {
-		return fmt.Errorf("create a client of Istio's objects: %w", err)
-	}
-	metadataClient, err := metadata.NewForConfigAndClient(targetConfig, httpClient)
-	if err != nil {
-		return fmt.Errorf("create a metadata client of Istio's kinds: %w", err)
-	}
 	return istiocontroller.NewReconciler(&istiocontroller.Reconciler{
-		Cache: cache, Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects,
+		Cache: cache, Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects,
 		Metrics: istiocontroller.NewMetrics(metrics.Registry),
 		Clock:   clock.RealClock{},
 		Options: istiocontroller.Options{Namespaces: config.TargetClientConnection.Namespaces, ConcurrentSyncs: *settings.ConcurrentSyncs},

@@ -5,10 +5,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	networkingv1client "k8s.io/client-go/kubernetes/typed/networking/v1"
-	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -33,29 +30,16 @@ func addNetworkPolicies(ctx context.Context, mgr manager.Manager, config *config
 	if err != nil {
 		return err
 	}
-	targetConfig, httpClient := targetCluster.GetConfig(), targetCluster.GetHTTPClient()
 	cache, err := newTargetCache(config, targetCluster, inNamespaces(netpolcontroller.CacheOptions(), config.TargetClientConnection.Namespaces))
 	if err != nil {
 		return fmt.Errorf("set up the watches of network policies: %w", err)
 	}
-	policies, err := networkingv1client.NewForConfigAndClient(targetConfig, httpClient)
+	policies, err := networkingv1client.NewForConfigAndClient(targetCluster.GetConfig(), targetCluster.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("create a client of network policies: %w", err)
 	}
-	pods, err := corev1client.NewForConfigAndClient(targetConfig, httpClient)
-	if err != nil {
-		return fmt.Errorf("create a client of Pods: %w", err)
-	}
-	dynamicClient, err := dynamic.NewForConfigAndClient(targetConfig, httpClient)
-	if err != nil {
-		return fmt.Errorf("create a client of Istio's objects: %w", err)
-	}
-	metadataClient, err := metadata.NewForConfigAndClient(targetConfig, httpClient)
-	if err != nil {
-		return fmt.Errorf("create a metadata client of network policies: %w", err)
-	}
 	return netpolcontroller.NewReconciler(netpolcontroller.Reconciler{
-		Cache: cache, Policies: policies, Pods: pods, Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects,
+		Cache: cache, Policies: policies, Pods: objects.CoreClient(), Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects,
 		Recorder: targetCluster.GetEventRecorder("resource-manager"),
 		Metrics:  netpolcontroller.NewMetrics(metrics.Registry),
 		Clock:    clock.RealClock{},

@@ -143,7 +143,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *configv1al
 	return errors.Join(
 		addManagedResource(ctx, mgr, config, targetCluster, objects, view, identity),
 		addHealth(mgr, config, objects, view, examiner, identity),
-		addGarbageCollector(mgr, config, targetConfig, targetCluster.GetHTTPClient(), objects),
+		addGarbageCollector(mgr, config, objects),
 		addTokenRequestor(mgr, config, targetConfig, identity),
 		addNodeControllers(ctx, mgr, config, targetCluster),
 		addWebhooks(ctx, mgr, config, targetCluster, targetConfig),

@@ -49,28 +49,15 @@ func (r *Reconciler) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	if p.duty == dutyCleanUp {
 		return p.previewCleanUp(ctx), nil
 	}
-	p.readSecrets(ctx)
-	p.resolveScopes()
-	scalers, err := p.readAutoscalers(ctx)
-	if err != nil {
+	if err := p.gather(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.readTokenTargets(ctx); err != nil {
-		return nil, err
-	}
-	p.render(scalers)
-	if err := p.impersonate(ctx); err != nil {
-		p.refuse(err)
-	}
-	p.claim()
 	p.recorded, _ = p.recorded.union(p.manifests)
 	blocked, err := p.dependencies(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.release(ctx)
-	p.applyWaves(ctx)
-	p.pruneUnwanted(ctx)
+	p.realize(ctx)
 	prospect := p.prospect()
 	if blocked != nil {
 		prospect.Blocked = blocked.message

@@ -183,21 +183,9 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 			return reconcile.Result{RequeueAfter: r.Options.SyncPeriod}, nil
 		}
 	}
-	p.readSecrets(ctx)
-	p.resolveScopes()
-	p.watchKinds()
-	scalers, err := p.readAutoscalers(ctx)
-	if err != nil {
+	if err := p.gather(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := p.readTokenTargets(ctx); err != nil {
-		return reconcile.Result{}, err
-	}
-	p.render(scalers)
-	if err := p.impersonate(ctx); err != nil {
-		p.refuse(err)
-	}
-	p.claim()
 	if err := p.recordInventory(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -210,12 +198,36 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return p.concludeBlocked(ctx, *blocked)
 	}
 	defer p.Live.SuspendHealth(p.self.String())()
-	p.showProgress(ctx, func() {
-		p.release(ctx)
-		p.applyWaves(ctx)
-		p.pruneUnwanted(ctx)
-	})
+	p.showProgress(ctx, func() { p.realize(ctx) })
 	return p.conclude(ctx)
+}
+
+// gather reads what is wanted and claims it. The error says why that cannot be told for now; what is wrong with the manifests is a problem
+// of the pass.
+func (p *pass) gather(ctx context.Context) error {
+	p.readSecrets(ctx)
+	p.resolveScopes()
+	p.watchKinds()
+	scalers, err := p.readAutoscalers(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.readTokenTargets(ctx); err != nil {
+		return err
+	}
+	p.render(scalers)
+	if err := p.impersonate(ctx); err != nil {
+		p.refuse(err)
+	}
+	p.claim()
+	return nil
+}
+
+// realize makes the objects as they are wanted.
+func (p *pass) realize(ctx context.Context) {
+	p.release(ctx)
+	p.applyWaves(ctx)
+	p.pruneUnwanted(ctx)
 }
 
 // cleanUp deletes the objects of a ManagedResource and then lets go of it.

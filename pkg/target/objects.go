@@ -1,5 +1,5 @@
 // Package target reaches objects of any kind in the target cluster, by their metadata: what an object holds beyond it, such
-// as the data of a Secret, never leaves the API server.
+// as the data of a Secret, never leaves the API server, unless somebody asks for it by the clients.
 package target
 
 import (
@@ -91,6 +91,15 @@ func NewObjects(config *rest.Config, httpClient *http.Client) (*Objects, error) 
 	}
 	return objects, nil
 }
+
+// DynamicClient returns the client of objects with all that they hold.
+func (o *Objects) DynamicClient() dynamic.Interface { return o.dynamic }
+
+// MetadataClient returns the client of objects' metadata.
+func (o *Objects) MetadataClient() metadata.Interface { return o.metadata }
+
+// CoreClient returns the client of the kinds of the core group.
+func (o *Objects) CoreClient() corev1client.CoreV1Interface { return o.core }
 
 // As returns access in the name of a ServiceAccount of the cluster, by impersonation.
 func (o *Objects) As(serviceAccount types.NamespacedName) (*Objects, error) {

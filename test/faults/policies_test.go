@@ -12,10 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/dynamic"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	networkingv1client "k8s.io/client-go/kubernetes/typed/networking/v1"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -74,18 +71,11 @@ func (p *policies) add(ctx context.Context, mgr manager.Manager, config *rest.Co
 	if r.Policies, err = networkingv1client.NewForConfigAndClient(config, httpClient); err != nil {
 		return err
 	}
-	if r.Pods, err = corev1client.NewForConfigAndClient(config, httpClient); err != nil {
+	objects, err := target.NewObjects(config, httpClient)
+	if err != nil {
 		return err
 	}
-	if r.Dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
-		return err
-	}
-	if r.Metadata, err = metadata.NewForConfigAndClient(config, httpClient); err != nil {
-		return err
-	}
-	if r.Kinds, err = target.NewObjects(config, httpClient); err != nil {
-		return err
-	}
+	r.Pods, r.Dynamic, r.Metadata, r.Kinds = objects.CoreClient(), objects.DynamicClient(), objects.MetadataClient(), objects
 	return netpolcontroller.NewReconciler(r).AddToManager(ctx, mgr)
 }
 

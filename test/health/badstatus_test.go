@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
 // TestBadStatus has controllers write what nobody expects. Each object gets all of it, one after the other, and then a good
 // status, so that it is seen whether anything stopped.
 func TestBadStatus(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(s *settings) { s.otherKinds = "FullStatus" })
+	f := newFixture(t, func(r *inprocess.ResourceManager) { r.OtherKinds = "FullStatus" })
 	bad := []string{
 		`{"conditions": "none"}`,
 		`{"conditions": {"type": "Ready"}}`,

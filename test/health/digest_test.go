@@ -113,8 +113,8 @@ func TestOwnedFieldsHaveOneDigest(t *testing.T) {
 		gvk := kindOf(entry.APIVersion, entry.Kind)
 		answered[object.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: entry.Namespace, Name: entry.Name}] = owned
 	}
-	whole, watched := f.manager.live.Fetch(f.ctx, refs), f.manager.live.Read(f.ctx, refs)
-	metadata := live.NewReader(f.manager.objects, fieldowner.DefaultPolicy(), nil).Read(f.ctx, refs)
+	whole, watched := f.manager.Live.Fetch(f.ctx, refs), f.manager.Live.Read(f.ctx, refs)
+	metadata := live.NewReader(f.manager.Objects, fieldowner.DefaultPolicy(), nil).Read(f.ctx, refs)
 	for _, ref := range refs {
 		expected := essence(metadata[ref.Key()])
 		if expected.OwnedDigest == "" || expected.OwnedDigest != answered[ref.Key()] {

@@ -20,6 +20,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
 // interval is how often what is waited for is looked at.
@@ -53,12 +54,12 @@ type fixture struct {
 }
 
 // newFixture starts a resource-manager on the shared control plane.
-func newFixture(t *testing.T, tune ...func(*settings)) *fixture {
+func newFixture(t *testing.T, tune ...func(*inprocess.ResourceManager)) *fixture {
 	t.Helper()
 	return newFixtureOn(t, shared.Get(t), tune...)
 }
 
-func newFixtureOn(t *testing.T, cp *controlplane.ControlPlane, tune ...func(*settings)) *fixture {
+func newFixtureOn(t *testing.T, cp *controlplane.ControlPlane, tune ...func(*inprocess.ResourceManager)) *fixture {
 	t.Helper()
 	f := fixtureWithoutManager(t, cp)
 	f.manager = f.startManager(tune...)

@@ -78,7 +78,7 @@ func (f *fixture) staysTrue(duration time.Duration, reason string, objection fun
 func (f *fixture) stateOf(gvk schema.GroupVersionKind, name string) live.State {
 	f.Helper()
 	ref := object.Ref{GroupVersionKind: gvk, Namespace: f.namespace, Name: name}
-	return f.manager.live.Read(f.ctx, []object.Ref{ref})[ref.Key()]
+	return f.manager.Live.Read(f.ctx, []object.Ref{ref})[ref.Key()]
 }
 
 // setWholeStatus replaces the status of the object app.

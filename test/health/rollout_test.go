@@ -9,6 +9,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
 var (
@@ -103,7 +104,7 @@ func (f *fixture) eventuallyUpdated(kinds []string, version string) {
 // TestStuckRollout has a rollout take longer than is allowed.
 func TestStuckRollout(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(s *settings) { s.progressingThreshold = 3 * time.Second })
+	f := newFixture(t, func(r *inprocess.ResourceManager) { r.ProgressingThreshold = 3 * time.Second })
 	h := f.follow(managed)
 	f.manage(managed, workload("Deployment", "replicas: 1", ""))
 	f.eventuallySays(managed, isHealthy, isRolledOut)

@@ -20,9 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -118,14 +116,11 @@ func (f *fixture) run(namespaces ...string) (stop func()) {
 	config.Wrap(f.requests.Wrap)
 	mgr, err := manager.New(config, kit.ManagerOptions(f.client.Scheme()))
 	kit.Must(f, err)
-	dynamicClient, err := dynamic.NewForConfigAndClient(config, mgr.GetHTTPClient())
-	kit.Must(f, err)
-	metadataClient, err := metadata.NewForConfigAndClient(config, mgr.GetHTTPClient())
-	kit.Must(f, err)
 	objects, err := target.NewObjects(config, mgr.GetHTTPClient())
 	kit.Must(f, err)
 	kit.Must(f, controller.NewReconciler(&controller.Reconciler{
-		Cache: kit.NewCache(f, mgr, controller.CacheOptions(), namespaces...), Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects, Clock: clock.RealClock{},
+		Cache:   kit.NewCache(f, mgr, controller.CacheOptions(), namespaces...),
+		Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects, Clock: clock.RealClock{},
 		Options: controller.Options{Namespaces: namespaces, ConcurrentSyncs: 5},
 	}).AddToManager(mgr))
 	return kit.Run(f, mgr)

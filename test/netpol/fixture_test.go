@@ -19,11 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	networkingv1client "k8s.io/client-go/kubernetes/typed/networking/v1"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,17 +103,12 @@ func (f *fixture) add(mgr manager.Manager, config *rest.Config, options controll
 	f.Helper()
 	policies, err := networkingv1client.NewForConfigAndClient(config, mgr.GetHTTPClient())
 	kit.Must(f, err)
-	pods, err := corev1client.NewForConfigAndClient(config, mgr.GetHTTPClient())
-	kit.Must(f, err)
-	dynamicClient, err := dynamic.NewForConfigAndClient(config, mgr.GetHTTPClient())
-	kit.Must(f, err)
-	metadataClient, err := metadata.NewForConfigAndClient(config, mgr.GetHTTPClient())
-	kit.Must(f, err)
 	objects, err := target.NewObjects(config, mgr.GetHTTPClient())
 	kit.Must(f, err)
 	options.ConcurrentSyncs = max(options.ConcurrentSyncs, 5)
 	kit.Must(f, controller.NewReconciler(controller.Reconciler{
-		Cache: kit.NewCache(f, mgr, controller.CacheOptions(), options.Namespaces...), Policies: policies, Pods: pods, Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects,
+		Cache:    kit.NewCache(f, mgr, controller.CacheOptions(), options.Namespaces...),
+		Policies: policies, Pods: objects.CoreClient(), Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects,
 		Recorder: mgr.GetEventRecorder("resource-manager"), Clock: clock.RealClock{}, Options: options,
 	}).AddToManager(f.ctx, mgr))
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
 // skewed is a clock that is wrong.
@@ -23,7 +25,7 @@ func TestClockSkew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.startManager(func(s *settings) { s.clock = skewed{by: by} })
+			w.startManager(func(r *inprocess.ResourceManager) { r.Clock = skewed{by: by} })
 			w.declare("set", configMap("one", "1"), service("two", 1), configMap("leaves", "1"))
 			w.declare("goes", configMap("goes", "1"))
 			w.eventuallyHolds("at first")

@@ -12,13 +12,14 @@ import (
 
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
 // restarts kills the API server of a resource-manager while users change everything by another one, and starts it again.
 func restarts(t *testing.T, server *controlplane.APIServer) {
 	t.Helper()
 	w := newWorld(t)
-	w.startManager(func(s *settings) { s.source, s.target = server.Config(), server.Config() })
+	w.startManager(func(r *inprocess.ResourceManager) { r.Source, r.Target = server.Config(), server.Config() })
 	s := w.newStorm(4, 3, 10)
 	s.begin()
 	s.step()

@@ -9,6 +9,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
 // TestWatchFaults has the watches of both clusters disturbed while users change everything. In the end all is as it is declared,
@@ -106,7 +107,7 @@ func TestDeletionHeedsWhatWasWrittenMeanwhile(t *testing.T) {
 	shut, waiting := &gate{}, &atomic.Int64{}
 	t.Cleanup(shut.open)
 	target.breakWith(parked("/configmaps/stays", shut, waiting))
-	w.startManager(throughProxy(nil, target), func(s *settings) { s.pruneDelay = 0 })
+	w.startManager(throughProxy(nil, target), func(r *inprocess.ResourceManager) { r.PruneDelay = 0 })
 	leaves := configMap("leaves", "1")
 	w.declare("set", configMap("stays", "1"), leaves)
 	w.eventuallyHolds("at first")

@@ -1,0 +1,143 @@
+// Package inprocess runs resource-managers in the process of a test, so that it can put something between them and the clusters, run
+// many of them, and give them a clock.
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/health"
+	healthcontroller "github.com/trellis-k8s/trellis/pkg/health/controller"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/target"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// ResourceManager says how a resource-manager is set up: with the controllers of ManagedResources and of their health, wired as the
+// program wires them. What is not set is as it is said here.
+type ResourceManager struct {
+	Scheme *runtime.Scheme
+	// Source and Target lead to the clusters.
+	Source, Target *rest.Config
+	// Namespaces are those that are cached of either cluster, all if there are none.
+	Namespaces []string
+	// Class is the class of its ManagedResources.
+	Class string
+	// Identity is that of the cluster, and the value of the managed-by label; the class if it is empty. With one of its own, no
+	// resource-manager has to do with the objects of another one.
+	Identity string
+	// SyncPeriod is how often what has no event is looked at: every hour if it is 0.
+	SyncPeriod time.Duration
+	// PruneDelay is how long an object waits for another ManagedResource to take it over.
+	PruneDelay time.Duration
+	// CollectsGarbage says that somebody collects what is not referred to any more.
+	CollectsGarbage bool
+	// OtherKinds says what is asked of kinds that have no rule of their own: no failures if it is empty.
+	OtherKinds health.OtherKinds
+	// ProgressingThreshold is how long something may progress; ever so long if it is 0.
+	ProgressingThreshold time.Duration
+	// Clock is the time of day if it is nil.
+	Clock clock.WithTicker
+	// EndsWork says that it does not stop before it has ended what it has begun, however long that takes.
+	EndsWork bool
+}
+
+// Parts are what a resource-manager is made of.
+type Parts struct {
+	Manager manager.Manager
+	Target  cluster.Cluster
+	Objects *target.Objects
+	Live    *live.View
+}
+
+// New returns a resource-manager that is not started yet. The context is for its indexes.
+func (r ResourceManager) New(ctx context.Context) (*Parts, error) {
+	r = r.complete()
+	namespaces := map[string]cache.Config{}
+	for _, namespace := range r.Namespaces {
+		namespaces[namespace] = cache.Config{}
+	}
+	options := kit.ManagerOptions(r.Scheme)
+	if r.EndsWork {
+		options.GracefulShutdownTimeout = ptr.To(time.Duration(-1))
+	}
+	options.Cache = cache.Options{
+		DefaultNamespaces: namespaces,
+		DefaultTransform:  cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&resourcesv1alpha1.ManagedResource{}: {Transform: managedresource.NewCompactor().Compact},
+		},
+	}
+	var p Parts
+	var err error
+	if p.Manager, err = manager.New(r.Source, options); err != nil {
+		return nil, err
+	}
+	p.Target, err = cluster.New(r.Target, func(options *cluster.Options) {
+		options.Scheme, options.Cache.DefaultNamespaces = r.Scheme, namespaces
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.Objects, err = target.NewObjects(r.Target, p.Target.GetHTTPClient()); err != nil {
+		return nil, err
+	}
+	return &p, errors.Join(p.Manager.Add(p.Target), r.addControllers(ctx, &p))
+}
+
+func (r ResourceManager) complete() ResourceManager {
+	if r.Identity == "" {
+		r.Identity = r.Class
+	}
+	if r.SyncPeriod == 0 {
+		r.SyncPeriod = time.Hour
+	}
+	if r.OtherKinds == "" {
+		r.OtherKinds = health.OtherKindsFailuresOnly
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	return r
+}
+
+func (r ResourceManager) addControllers(ctx context.Context, p *Parts) error {
+	const concurrent = 5
+	examiner := health.NewExaminer(r.OtherKinds, nil)
+	p.Live = live.NewView(live.Options{
+		Objects: p.Objects, Policy: fieldowner.DefaultPolicy(), Examiner: examiner, ManagedBy: r.Identity, Clock: r.Clock,
+	})
+	applier := managedresource.NewReconciler(managedresource.Reconciler{
+		Source: p.Manager.GetClient(), Direct: p.Manager.GetAPIReader(), Autoscalers: p.Target.GetCache(), Objects: p.Objects, Live: p.Live,
+		Engine:   apply.NewEngine(p.Objects, fieldowner.DefaultPolicy(), r.Clock),
+		Recorder: p.Manager.GetEventRecorder("resource-manager"), Clock: r.Clock,
+		Options: managedresource.Options{
+			Class: r.Class, Namespaces: r.Namespaces, ClusterID: r.Identity, ManagedBy: r.Identity,
+			SyncPeriod: r.SyncPeriod, PruneDelay: r.PruneDelay, CollectsGarbage: r.CollectsGarbage, ConcurrentSyncs: concurrent,
+			Limits: managedresource.DefaultLimits(),
+		},
+	})
+	examining := healthcontroller.NewReconciler(healthcontroller.Reconciler{
+		Source: p.Manager.GetClient(), Live: p.Live, Examiner: examiner, Objects: p.Objects,
+		Recorder: p.Manager.GetEventRecorder("resource-manager"), Clock: r.Clock,
+		Options: healthcontroller.Options{
+			Class: r.Class, ClusterID: r.Identity, Namespaces: r.Namespaces, SyncPeriod: r.SyncPeriod, ConcurrentSyncs: concurrent,
+			ProgressingThreshold: r.ProgressingThreshold,
+		},
+	})
+	return errors.Join(applier.AddToManager(ctx, p.Manager, p.Target.GetCache()), examining.AddToManager(p.Manager))
+}
