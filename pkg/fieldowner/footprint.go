@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Footprint is a summary of the fields that a manager owns, small enough to be kept for every object: a Bloom filter over
@@ -140,6 +141,9 @@ func (s *scanner) key() (string, bool) {
 			i++
 		case '"':
 			key := s.rest[:i]
+			if !utf8.ValidString(key) {
+				return "", false // readers differ in what they make of it
+			}
 			if strings.Contains(key, `\`) && json.Unmarshal([]byte(`"`+key+`"`), &key) != nil {
 				return "", false
 			}

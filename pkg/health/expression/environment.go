@@ -59,7 +59,8 @@ func compile(text string, yields *cel.Type) (cel.Program, []string) {
 		return nil, []string{err.Error()}
 	}
 	ast, issues := env.Compile(text)
-	if issues.Err() != nil {
+	// Not Err, which draws a picture of each of what may be a thousand problems.
+	if len(issues.Errors()) > 0 {
 		return nil, describe(issues)
 	}
 	if output := ast.OutputType(); !output.IsExactType(yields) && !output.IsExactType(cel.DynType) {
