@@ -191,7 +191,7 @@ func (o *options) row(columns []screen.Column, mr *resourcesv1alpha1.ManagedReso
 		headerHealthy:     {Text: condition(resourcesv1alpha1.ResourcesHealthy)},
 		headerProgressing: {Text: condition(resourcesv1alpha1.ResourcesProgressing)},
 		headerSecrets:     {Text: secretsOf(mr)},
-		headerMessage:     {Text: messageOf(is)},
+		headerMessage:     {Text: is.Headline()},
 	}
 	row := make([]screen.Cell, 0, len(columns))
 	for _, column := range columns {
@@ -206,15 +206,6 @@ func secretsOf(mr *resourcesv1alpha1.ManagedResource) string {
 		names = append(names, reference.Name)
 	}
 	return strings.Join(names, ",")
-}
-
-// messageOf returns the first line of what is wrong; nothing if nothing is.
-func messageOf(is state.State) string {
-	if is.Word == state.Ready {
-		return ""
-	}
-	first, _, _ := strings.Cut(strings.TrimSpace(is.Message), "\n")
-	return screen.OneLine(first)
 }
 
 // follow shows ManagedResources, and then each one that changes.
