@@ -3,6 +3,7 @@ package top
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -47,7 +48,7 @@ func read(ctx context.Context, c *console.Console, name types.NamespacedName) (*
 // Print writes what was found.
 func (f *found) Print(to screen.Screen, now time.Time) error {
 	for _, note := range f.notes {
-		if err := to.Paragraph("", screen.Busy, note); err != nil {
+		if err := errors.Join(to.Paragraph("", screen.Busy, note), to.Paragraph("", screen.Plain, "")); err != nil {
 			return err
 		}
 	}
