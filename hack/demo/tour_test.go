@@ -31,7 +31,7 @@ func TestPack(t *testing.T) {
 	if _, err := (delivery{folder: "nowhere"}).pack(files); err == nil || !strings.Contains(err.Error(), "no manifests in nowhere") {
 		t.Errorf("error %v for a folder that does not exist", err)
 	}
-	files["shop/c.yaml"] = &fstest.MapFile{Data: []byte("a: 1")}
+	files["shop/c.yaml"] = &fstest.MapFile{Data: []byte("{")}
 	if _, err := (delivery{name: "shop", folder: "shop"}).pack(files); err == nil || !strings.Contains(err.Error(), "shop/c.yaml") {
 		t.Errorf("error %v for a manifest that is none", err)
 	}

@@ -151,7 +151,7 @@ func TestTopOnTerminal(t *testing.T) {
 		code        int
 		colours     bool
 	}{
-		"q":      {nil, func(t *testing.T, p *pty) { t.Helper(); p.press(t, "q") }, 0, true},
+		"q":      {nil, func(t *testing.T, p *pty) { t.Helper(); p.press(t, "qq") }, 0, true},
 		"Ctrl-C": {[]string{"NO_COLOR=1"}, func(t *testing.T, p *pty) { t.Helper(); p.press(t, "\x03") }, 0, false},
 		"SIGTERM": {[]string{"TERM=screen-256color"}, func(t *testing.T, p *pty) {
 			t.Helper()
@@ -225,7 +225,7 @@ func TestTopInTmux(t *testing.T) {
 		}
 		return string(out)
 	}
-	run("new-session", "-d", "-x", "110", "-y", "24", kubectlMR(t)+" top -n garden")
+	run("new-session", "-d", "-x", "110", "-y", "20", kubectlMR(t)+" top -n garden")
 	t.Cleanup(func() { run("kill-server") })
 	screen := func() string {
 		var lines []string

@@ -185,6 +185,7 @@ func TestTop(t *testing.T) {
 	run.press("y")
 	run.shows("shop: asked to be reconciled")
 	run.SetSize(60, 20)
+	kit.Must(t, run.PostEvent(tcell.NewEventResize(60, 20)))
 	run.press("?")
 	run.shows("any key: back")
 	run.press("??", tcell.KeyEscape)

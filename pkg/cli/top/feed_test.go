@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
 
+	"github.com/gdamore/tcell/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,5 +81,23 @@ func TestErrors(t *testing.T) {
 	f.noteError(ended, errors.New("context canceled"))
 	if got, _ := f.take(); got.lost != nil {
 		t.Errorf("that it ends is told as an error: %+v", got)
+	}
+}
+
+func TestKeysOf(t *testing.T) {
+	for _, test := range []struct {
+		event *tcell.EventKey
+		want  []string
+	}{
+		{tcell.NewEventKey(tcell.KeyRune, 'j', tcell.ModNone), []string{"j"}},
+		{tcell.NewEventKey(tcell.KeyRune, '/', tcell.ModAlt), []string{keyEscape, "/"}},
+		{tcell.NewEventKey(tcell.KeyBackspace2, 0, tcell.ModNone), []string{keyBackspace}},
+		{tcell.NewEventKey(tcell.KeyEscape, 0, tcell.ModNone), []string{keyEscape}},
+		{tcell.NewEventKey(tcell.KeyCtrlC, 0, tcell.ModCtrl), []string{keyInterrupt}},
+		{tcell.NewEventKey(tcell.KeyF5, 0, tcell.ModNone), nil},
+	} {
+		if got := keysOf(test.event); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", test.event.Name(), got, test.want)
+		}
 	}
 }

@@ -106,25 +106,31 @@ func (p *program) handle(ctx context.Context, event tcell.Event) (bool, error) {
 		p.terminal.Sync()
 		p.model.resize(p.terminal.Size())
 	case *tcell.EventKey:
-		key := keyOf(event)
-		if key == "" {
-			return false, nil
-		}
-		opened := p.model.page
-		do, name := p.model.press(key)
-		if opened != nil && p.model.page != opened {
-			p.endRead()
-		}
-		switch do {
-		case quit:
-			return true, nil
-		case askReconcile:
-			p.ask(ctx, name)
-		case reconcile:
-			p.reconcile(ctx, name)
+		for _, key := range keysOf(event) {
+			if p.press(ctx, key) {
+				return true, nil
+			}
 		}
 	}
 	return false, nil
+}
+
+// press takes in a key. It returns true if it quits.
+func (p *program) press(ctx context.Context, key string) bool {
+	opened := p.model.page
+	do, name := p.model.press(key)
+	if opened != nil && p.model.page != opened {
+		p.endRead()
+	}
+	switch do {
+	case quit:
+		return true
+	case askReconcile:
+		p.ask(ctx, name)
+	case reconcile:
+		p.reconcile(ctx, name)
+	}
+	return false
 }
 
 // goOn does something beside, and then something to the model.

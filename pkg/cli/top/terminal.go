@@ -102,10 +102,18 @@ var keyNames = map[tcell.Key]string{
 	tcell.KeyBackspace2: keyBackspace, tcell.KeyCtrlC: keyInterrupt,
 }
 
-// keyOf returns what a key is called, or its character; empty for keys that mean nothing here.
-func keyOf(event *tcell.EventKey) string {
+// keysOf returns what a key is called, or its character; nothing for keys that mean nothing here. Escape and another key that arrive
+// together, as over a slow connection, look like that key with Alt.
+func keysOf(event *tcell.EventKey) []string {
+	key := keyNames[event.Key()]
 	if event.Key() == tcell.KeyRune {
-		return screen.Harmless(string(event.Rune()))
+		key = screen.Harmless(string(event.Rune()))
 	}
-	return keyNames[event.Key()]
+	switch {
+	case key == "":
+		return nil
+	case event.Modifiers()&tcell.ModAlt != 0 && key != keyEscape:
+		return []string{keyEscape, key}
+	}
+	return []string{key}
 }
