@@ -99,8 +99,9 @@ func (g *guide) checkCluster(ctx context.Context) error {
 // deliver writes the Secrets and ManagedResources of the web shop and waits until they are applied.
 func (g *guide) deliver(ctx context.Context) error {
 	g.heading("1 of 4: deliver a web shop (a few seconds)")
-	g.say(`The manifests of examples/webshop go into two Secrets, as ` + "`kubectl mr create`" + ` makes them, a ManagedResource names each of
-them, and the resource-manager applies what is in them. The Secrets are immutable and named after their content.
+	g.say(`The manifests of examples/webshop go into two Secrets, a ManagedResource names each of them, and the
+resource-manager applies what is in them. The Secrets are immutable and named after their content, as
+` + "`kubectl mr create`" + ` makes them.
 `)
 	parcels := make([]*parcel, 0, len(webshop))
 	for _, delivery := range webshop {

@@ -175,7 +175,7 @@ func (m *model) table(items []*item) screen.Table {
 		columns = append(columns, screen.Column{Header: headerClass, Least: 5, Spare: 3})
 	}
 	columns = append(columns, screen.Column{Header: headerState}, screen.Column{Header: "SINCE", Spare: 1},
-		screen.Column{Header: "OBJECTS", Spare: 2}, screen.Column{Header: "MESSAGE", Least: 10, Spare: 4})
+		screen.Column{Header: "OBJECTS", Spare: 4}, screen.Column{Header: "MESSAGE", Least: 10, Spare: 2})
 	columns[0].Header = "  " + columns[0].Header
 	widths[columns[0].Header] = widths[strings.TrimSpace(columns[0].Header)] + len(marker)
 	table := screen.Table{Columns: columns}
