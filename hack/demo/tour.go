@@ -100,7 +100,8 @@ func (g *guide) checkCluster(ctx context.Context) error {
 func (g *guide) deliver(ctx context.Context) error {
 	g.heading("1 of 4: deliver a web shop (a few seconds)")
 	g.say(`The manifests of examples/webshop go into two Secrets, a ManagedResource names each of them, and the
-resource-manager applies what is in them. The Secrets are immutable and named after their content.
+resource-manager applies what is in them. The Secrets are immutable and named after their content, as
+` + "`kubectl mr create`" + ` makes them.
 `)
 	parcels := make([]*parcel, 0, len(webshop))
 	for _, delivery := range webshop {
@@ -109,7 +110,7 @@ resource-manager applies what is in them. The Secrets are immutable and named af
 			return err
 		}
 		parcels = append(parcels, p)
-		g.say("  %-13s %s", p.name, p.describe())
+		g.say("  %-13s %s", p.name, p.Describe())
 	}
 	g.say(`
 Both are written at once. webshop-app needs the namespace and the kind Coupon of webshop-base; it need not
@@ -147,9 +148,7 @@ func (g *guide) prepare(ctx context.Context, p *parcel) error {
 	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, namespace)); err != nil {
 		return fmt.Errorf("creating Namespace %s: %w", tourNamespace, err)
 	}
-	mr := p.mr.DeepCopy()
-	mr.Spec.SecretRefs = []resourcesv1alpha1.LocalObjectReference{{Name: p.secret.Name}}
-	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, mr, client.DryRunAll)); err != nil {
+	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, p.ManagedResource.DeepCopy(), client.DryRunAll)); err != nil {
 		return fmt.Errorf("trying whether ManagedResources can be created: %w", err)
 	}
 	return nil
@@ -273,7 +272,8 @@ func (g *guide) sayHowToGoOn() {
 	g.heading("How to go on")
 	g.say(`  export KUBECONFIG=$PWD/.run/kubeconfig
   bin/kubectl get mr -A                           # all ManagedResources
-  bin/kubectl-mr tree -A                          # what they own, down to Pods (docs/cli.md)
+  bin/kubectl-mr get -A                           # the same at a glance; tree, why and others: docs/cli.md
+  bin/kubectl-mr top -A                           # live, on the whole screen
   bin/kubectl get all,coupons -n webshop          # what came of them
   bin/kubectl apply -f examples/hello.yaml        # deliver something yourself: a Secret and a ManagedResource
   bin/kubectl get configmap,pods -n hello

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"io"
 	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
-	"github.com/andybalholm/brotli"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,46 +18,22 @@ import (
 )
 
 func TestPack(t *testing.T) {
-	files := fstest.MapFS{
-		"shop/b.yaml":   {Data: []byte("b: 1\n")},
-		"shop/a.yaml":   {Data: []byte("a: 1")},
-		"shop/notes.md": {Data: []byte("no manifest")},
+	manifest := func(name string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: shop}}")}
 	}
-	plain := mustPack(t, files, delivery{name: "plain", folder: "shop"})
-	if got := plain.secret.Data; len(got) != 2 || string(got["a.yaml"]) != "a: 1" || string(got["b.yaml"]) != "b: 1\n" {
-		t.Errorf("the plain Secret holds %q", got)
+	files := fstest.MapFS{"shop/b.yaml": manifest("b"), "shop/a.yaml": manifest("a"), "shop/notes.md": {Data: []byte("no manifest")}}
+	if p := mustPack(t, files, delivery{name: "shop", folder: "shop"}); p.Objects != 2 || len(p.Secrets[0].Data["data.yaml"]) == 0 {
+		t.Errorf("%s, want 2 objects as plain YAML", p.Describe())
 	}
-	if !ptr.Deref(plain.secret.Immutable, false) || !strings.HasPrefix(plain.secret.Name, "plain-") {
-		t.Errorf("the Secret %s is not immutable or not named after its delivery", plain.secret.Name)
+	if p := mustPack(t, files, delivery{name: "shop", folder: "shop", compress: true}); len(p.Secrets[0].Data["data.yaml.br"]) == 0 {
+		t.Errorf("it is not compressed: %s", p.Describe())
 	}
-	if plain.files != 2 || plain.size != 9 {
-		t.Errorf("%d files of %d bytes, want 2 of 9", plain.files, plain.size)
-	}
-
-	compressed := mustPack(t, files, delivery{name: "compressed", folder: "shop", compress: true})
-	content, err := io.ReadAll(brotli.NewReader(bytes.NewReader(compressed.secret.Data["data.yaml.br"])))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "---\na: 1\n---\nb: 1\n\n"; string(content) != want {
-		t.Errorf("the compressed Secret holds %q, want %q", content, want)
-	}
-
 	if _, err := (delivery{folder: "nowhere"}).pack(files); err == nil || !strings.Contains(err.Error(), "no manifests in nowhere") {
 		t.Errorf("error %v for a folder that does not exist", err)
 	}
-}
-
-func TestSecretsAreNamedAfterTheirContent(t *testing.T) {
-	d := delivery{name: "shop", folder: "shop", compress: true}
-	name := func(content string) string {
-		return mustPack(t, fstest.MapFS{"shop/a.yaml": {Data: []byte(content)}}, d).secret.Name
-	}
-	if first, second := name("a: 1"), name("a: 1"); first != second {
-		t.Error("the same manifests got different names, so a second tour would write them again")
-	}
-	if name("a: 1") == name("a: 2") {
-		t.Error("different manifests got the same name, though the Secret is immutable")
+	files["shop/c.yaml"] = &fstest.MapFile{Data: []byte("{")}
+	if _, err := (delivery{name: "shop", folder: "shop"}).pack(files); err == nil || !strings.Contains(err.Error(), "shop/c.yaml") {
+		t.Errorf("error %v for a manifest that is none", err)
 	}
 }
 

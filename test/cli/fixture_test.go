@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -28,6 +29,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
+	"github.com/trellis-k8s/trellis/pkg/cli/top"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -36,6 +38,7 @@ var shared = controlplane.Shared{Options: controlplane.Options{ControllerManager
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard()) // as the program does
 	os.Exit(shared.Run(m))
 }
 
@@ -46,6 +49,8 @@ type world struct {
 	client       client.Client
 	// withoutKind is what get said before the kind ManagedResource was there.
 	withoutKind outcome
+	// topWithoutKind is what top returned then.
+	topWithoutKind error
 }
 
 var theWorld = struct {
@@ -58,12 +63,13 @@ var theWorld = struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	cp := shared.Get(t)
-	theWorld.Do(func() { theWorld.world, theWorld.err = makeWorld(cp) })
+	theWorld.Do(func() { theWorld.world, theWorld.err = makeWorld(t, cp) })
 	kit.Must(t, theWorld.err)
 	return theWorld.world
 }
 
-func makeWorld(cp *controlplane.ControlPlane) (*world, error) {
+func makeWorld(t *testing.T, cp *controlplane.ControlPlane) (*world, error) {
+	t.Helper()
 	w := &world{controlPlane: cp, kubeconfig: filepath.Join(cp.Dir(), "kubeconfig")}
 	c, err := client.New(cp.Config(), client.Options{Scheme: console.Scheme()})
 	if err != nil {
@@ -71,6 +77,7 @@ func makeWorld(cp *controlplane.ControlPlane) (*world, error) {
 	}
 	w.client = c
 	w.withoutKind = w.run("get", "-A")
+	w.topWithoutKind = w.startTop(context.Background(), t, top.Options{}, nil).ends()
 	_, err = envtest.InstallCRDs(cp.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
 	if err != nil {
 		return nil, err

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gdamore/tcell/v2"
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +24,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/top"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -46,6 +49,7 @@ func TestLarge(t *testing.T) {
 	fill(t, c)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	kit.Must(t, os.WriteFile(kubeconfig, cp.Kubeconfig(), 0o600))
+	measureTop(t, kubeconfig)
 	for _, args := range [][]string{{"get", "-A"}, {"tree", "-A"}, {"tree", "set-0", "-n", "large-0"}, {"why", "-A"}, {"get", "-A", "-o", "json"}} {
 		var requests kit.Requests
 		started := time.Now()
@@ -58,6 +62,36 @@ func TestLarge(t *testing.T) {
 		}
 		t.Logf("%-24s %6.2f s, %d requests, %d lines", strings.Join(args, " "), time.Since(started).Seconds(), len(requests.All()), strings.Count(out.out, "\n"))
 	}
+}
+
+// measureTop measures how long it takes until top shows all ManagedResources, and how much memory it keeps.
+func measureTop(t *testing.T, kubeconfig string) {
+	t.Helper()
+	heap := func() uint64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	var requests kit.Requests
+	before, started := heap(), time.Now()
+	w := &world{kubeconfig: kubeconfig}
+	run := w.startTop(t.Context(), t, top.Options{Choice: console.Choice{AllNamespaces: true}}, func(c *console.Console) {
+		c.Wrap = func(config *rest.Config) *rest.Config {
+			config.Wrap(requests.Wrap)
+			return config
+		}
+	})
+	run.shows(fmt.Sprintf("%d Ready", *large))
+	shown := time.Since(started)
+	kept := heap()
+	pressed := time.Now()
+	run.press(tcell.KeyEnd)
+	run.shows(fmt.Sprintf("%d of %d", *large, *large))
+	t.Logf("%-24s %6.2f s, %d requests, %.1f MiB kept; the last one %d ms after its key", "top -A", shown.Seconds(), len(requests.All()),
+		float64(max(kept, before)-before)/(1<<20), time.Since(pressed).Milliseconds())
+	run.press("q")
+	kit.Must(t, run.ends())
 }
 
 // fill creates ManagedResources with their objects, as a resource-manager leaves them behind.

@@ -33,6 +33,8 @@ func TestGet(t *testing.T) {
 	}
 	w.run("get", "-n", "garden", "-o", "wide").says(t, 0, "CLASS", "APPLIED HEALTHY PROGRESSING SECRETS MESSAGE", "resources")
 	w.run("get", "-n", "garden", "-o", "name").says(t, 0, "managedresource.resources.gardener.cloud/webshop-app\n")
+	w.run("get", "-A", "-o", "name").says(t, 0, "garden/webshop-app\n")
+	w.run("tree", "garden/webshop-app").says(t, 0, "ManagedResource garden/webshop-app")
 	w.run("get", "-n", "garden", "--class", "seed").says(t, 0, "!There are no such ManagedResources in namespace garden")
 	w.run("get", "-n", "kube-public").says(t, 0, "!-A looks in all")
 	w.run("get", "webshop-app", "webshop-base", "-n", "garden", "--no-headers").says(t, 0, "webshop-app", "webshop-base")
@@ -128,7 +130,7 @@ func TestTreeShowsWhatIsMissing(t *testing.T) {
 	w.await(t, namespace, "shop", state.Suspended)
 	kit.Must(t, w.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: named(namespace, "settings")}))
 	w.run("tree", "shop", "-n", namespace).says(t, 0, "ConfigMap "+namespace+"/settings Missing it does not exist",
-		"!None of the 1 objects exists in the cluster", "!--target-kubeconfig")
+		"!No object of the inventories exists (1) in the cluster", "!--target-kubeconfig")
 }
 
 // TestWhy goes from "something is red" to the object, its reason and its Events in one command.

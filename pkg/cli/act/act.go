@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -53,30 +54,32 @@ func (o *change) run(ctx context.Context, c *console.Console, names []string) ([
 	}
 	var errs []error
 	for i := range chosen {
-		if err := o.apply(ctx, c, source, &chosen[i]); err != nil {
+		done, err := o.apply(ctx, source, &chosen[i])
+		if err != nil {
 			errs = append(errs, err)
+			continue
 		}
+		fmt.Fprintf(c.Screen, "managedresource %s: %s\n", state.NameOf(&chosen[i]), done)
 	}
 	return chosen, errors.Join(errs...)
 }
 
-func (o *change) apply(ctx context.Context, c *console.Console, source *console.Source, mr *resourcesv1alpha1.ManagedResource) error {
+// apply changes a ManagedResource, and returns what was done or why nothing was.
+func (o *change) apply(ctx context.Context, source *console.Source, mr *resourcesv1alpha1.ManagedResource) (string, error) {
 	before := mr.DeepCopy()
 	if mr.Annotations == nil {
 		mr.Annotations = map[string]string{}
 	}
 	changed, why := o.edit(mr)
 	if !changed {
-		fmt.Fprintf(c.Screen, "managedresource %s: %s\n", state.NameOf(mr), why)
-		return nil
+		return why, nil
 	}
 	// Of the annotations, those that differ: no conflict with what others write.
 	err := source.Patch(ctx, mr, client.MergeFrom(before), client.FieldOwner(fieldManager))
 	if err != nil {
-		return fmt.Errorf("change ManagedResource %s: %w", state.NameOf(mr), err)
+		return "", fmt.Errorf("change ManagedResource %s: %w", state.NameOf(mr), err)
 	}
-	fmt.Fprintf(c.Screen, "managedresource %s: %s\n", state.NameOf(mr), o.past)
-	return nil
+	return o.past, nil
 }
 
 // NewSuspendCommand returns the command that has ManagedResources left alone.
@@ -146,9 +149,21 @@ func NewResumeCommand(c *console.Console) *cobra.Command {
 	return command
 }
 
-// NewReconcileCommand returns the command that has ManagedResources applied at once.
-func NewReconcileCommand(c *console.Console) *cobra.Command {
-	o := &change{past: "asked to be reconciled", edit: func(mr *resourcesv1alpha1.ManagedResource) (bool, string) {
+// Reconcile has a ManagedResource applied at once. It returns what was done, or why nothing was.
+func Reconcile(ctx context.Context, c *console.Console, name types.NamespacedName) (string, error) {
+	source, err := c.Source()
+	if err != nil {
+		return "", err
+	}
+	mr, err := source.GetManagedResource(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	return newReconcile().apply(ctx, source, mr)
+}
+
+func newReconcile() *change {
+	return &change{past: "asked to be reconciled", edit: func(mr *resourcesv1alpha1.ManagedResource) (bool, string) {
 		switch {
 		case mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState:
 			return false, "waits for its state and is not reconciled; `kubectl mr resume` ends that"
@@ -160,6 +175,11 @@ func NewReconcileCommand(c *console.Console) *cobra.Command {
 		mr.Annotations[resourcesv1alpha1.AnnotationOperation] = resourcesv1alpha1.OperationReconcile
 		return true, ""
 	}}
+}
+
+// NewReconcileCommand returns the command that has ManagedResources applied at once.
+func NewReconcileCommand(c *console.Console) *cobra.Command {
+	o := newReconcile()
 	var waits waitFlags
 	command := &cobra.Command{
 		Use:   "reconcile (NAME... | --all | -A | -l LABELS)",

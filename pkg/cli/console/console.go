@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 )
@@ -34,6 +35,8 @@ type Console struct {
 
 	source *Source
 	target *Target
+	// told is where Err goes.
+	told *orderly
 }
 
 // New returns a console.
@@ -41,13 +44,23 @@ func New(streams genericiooptions.IOStreams, version string) *Console {
 	c := &Console{
 		In: streams.In, Screen: screen.Of(streams.Out), Err: screen.Of(streams.ErrOut), Clock: clock.RealClock{}, Version: version,
 	}
-	c.Err.Writer = &orderly{writer: c.Err.Writer}
+	c.told = &orderly{writer: c.Err.Writer}
+	c.Err.Writer = c.told
 	warnings := rest.NewWarningWriter(c.Err, rest.WarningWriterOptions{Deduplicate: true})
 	c.flags = genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(config *rest.Config) *rest.Config {
 		config.WarningHandler = warnings
 		return c.tune(config)
 	})
 	return c
+}
+
+// Divert returns the console with progress, warnings and errors, also those of its clusters, going to a writer that is no terminal,
+// until the function is called that is returned, too.
+func (c *Console) Divert(to io.Writer) (diverted *Console, end func()) {
+	before := c.told.redirect(to)
+	diverted = ptr.To(*c)
+	diverted.Err = screen.Screen{Writer: c.told}
+	return diverted, func() { c.told.redirect(before) }
 }
 
 // AddFlags adds kubectl's flags, which are for the source cluster, and those that name the target cluster.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -145,6 +146,14 @@ func (c *Console) explainConfig(err error) error {
 	if !clientcmd.IsEmptyConfig(err) {
 		return err
 	}
+	return noCluster()
+}
+
+// noCluster names the variable if that is what names no cluster: a path with a typing error is passed over by kubectl, too.
+func noCluster() error {
+	if path := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); path != "" {
+		return fmt.Errorf("KUBECONFIG is %s, which does not exist or names no cluster: %w", path, errNoCluster)
+	}
 	return errNoCluster
 }
 
@@ -159,7 +168,7 @@ func (c *Console) restConfig(flags *genericclioptions.ConfigFlags) (*rest.Config
 	}
 	raw, err := flags.ToRawKubeConfigLoader().RawConfig()
 	if err == nil && config.Host == kubectlsDefault && len(raw.Clusters) == 0 && *flags.APIServer == "" {
-		return nil, errNoCluster
+		return nil, noCluster()
 	}
 	return config, nil
 }

@@ -89,6 +89,13 @@ func (o *orderly) Write(text []byte) (int, error) {
 	return o.writer.Write(text)
 }
 
+func (o *orderly) redirect(to io.Writer) (before io.Writer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before, o.writer = o.writer, to
+	return before
+}
+
 // Talks tells whether standard error is a terminal.
 func (c *Console) Talks() bool { return c.Err.Width > 0 }
 

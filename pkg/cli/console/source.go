@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,7 +31,7 @@ const (
 
 // Source is the cluster with the ManagedResources.
 type Source struct {
-	// WithWatch reads and writes ManagedResources, Secrets, Events, Namespaces and ConfigMaps. Watches last.
+	// WithWatch reads and writes ManagedResources, Secrets, Events, Namespaces and ConfigMaps, and reviews access. Watches last.
 	client.WithWatch
 	// Host is the address of the API server.
 	Host string
@@ -109,6 +110,7 @@ func sourceMapper() meta.RESTMapper {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)
 	gv := resourcesv1alpha1.SchemeGroupVersion
 	mapper.AddSpecific(gv.WithKind("ManagedResource"), gv.WithResource("managedresources"), gv.WithResource("managedresource"),
 		meta.RESTScopeNamespace)
@@ -148,6 +150,17 @@ func (s *Source) GetManagedResource(ctx context.Context, name types.NamespacedNa
 	mr := &resourcesv1alpha1.ManagedResource{}
 	err := s.Get(ctx, name, mr)
 	return mr, err
+}
+
+// May tells whether the user may do something with a ManagedResource.
+func (s *Source) May(ctx context.Context, verb string, name types.NamespacedName) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: resourcesv1alpha1.GroupName, Resource: "managedresources", Verb: verb, Namespace: name.Namespace, Name: name.Name,
+		},
+	}}
+	err := s.Create(ctx, review)
+	return review.Status.Allowed, err
 }
 
 // HasNoKind tells whether an error means that the API server does not serve the kind at all, and not that an object is missing.

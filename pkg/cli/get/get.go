@@ -51,7 +51,7 @@ func NewCommand(c *console.Console) *cobra.Command {
   kubectl mr get -A --unhealthy -w
 
   # the names of those that need attention, for another command
-  kubectl mr get --unhealthy -o name | xargs kubectl mr why`,
+  kubectl mr get -A --unhealthy -o name | xargs kubectl mr reconcile`,
 		ValidArgsFunction: c.CompleteNames(0),
 		RunE: func(command *cobra.Command, names []string) error {
 			if err := o.output.Check(); err != nil {
@@ -82,7 +82,10 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 			shown = append(shown, all[i])
 		}
 	}
-	if !o.output.IsText() {
+	switch {
+	case o.printsFullNames():
+		return printFullNames(c, shown)
+	case !o.output.IsText():
 		return c.PrintObjects(o.output, shown, len(names) == 1)
 	}
 	if len(shown) == 0 {
@@ -90,6 +93,21 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		return nil
 	}
 	return c.Screen.Print(o.table(shown, c.Clock.Now()))
+}
+
+// printsFullNames tells whether names go with their namespaces, which another command cannot know.
+func (o *options) printsFullNames() bool {
+	return o.AllNamespaces && o.output.Format == console.FormatName
+}
+
+// printFullNames writes names as other commands take them.
+func printFullNames(c *console.Console, items []resourcesv1alpha1.ManagedResource) error {
+	for i := range items {
+		if _, err := fmt.Fprintln(c.Screen, state.NameOf(&items[i])); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o *options) includes(mr *resourcesv1alpha1.ManagedResource) bool {
@@ -191,7 +209,7 @@ func (o *options) row(columns []screen.Column, mr *resourcesv1alpha1.ManagedReso
 		headerHealthy:     {Text: condition(resourcesv1alpha1.ResourcesHealthy)},
 		headerProgressing: {Text: condition(resourcesv1alpha1.ResourcesProgressing)},
 		headerSecrets:     {Text: secretsOf(mr)},
-		headerMessage:     {Text: messageOf(is)},
+		headerMessage:     {Text: is.Headline()},
 	}
 	row := make([]screen.Cell, 0, len(columns))
 	for _, column := range columns {
@@ -206,15 +224,6 @@ func secretsOf(mr *resourcesv1alpha1.ManagedResource) string {
 		names = append(names, reference.Name)
 	}
 	return strings.Join(names, ",")
-}
-
-// messageOf returns the first line of what is wrong; nothing if nothing is.
-func messageOf(is state.State) string {
-	if is.Word == state.Ready {
-		return ""
-	}
-	first, _, _ := strings.Cut(strings.TrimSpace(is.Message), "\n")
-	return screen.OneLine(first)
 }
 
 // follow shows ManagedResources, and then each one that changes.
@@ -259,6 +268,9 @@ func (o *options) followNames(c *console.Console, shown map[string]string, mr *r
 		return nil
 	}
 	shown[key] = string(state.Of(mr).Word)
+	if o.printsFullNames() {
+		return printFullNames(c, []resourcesv1alpha1.ManagedResource{*mr})
+	}
 	return c.PrintObjects(o.output, []resourcesv1alpha1.ManagedResource{*mr}, true)
 }
 

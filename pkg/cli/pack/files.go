@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 )
@@ -62,10 +63,17 @@ func Parse(name string, content []byte) ([]managedresource.Document, error) {
 	for i := range documents {
 		documents[i].Source = strings.ReplaceAll(documents[i].Source, where, "")
 	}
+	var errs []error
 	if err != nil {
-		err = errors.New(strings.ReplaceAll(err.Error(), where, ""))
+		errs = append(errs, errors.New(strings.ReplaceAll(err.Error(), where, "")))
 	}
-	return documents, err
+	for _, document := range documents {
+		object := unstructured.Unstructured{Object: document.Object}
+		if object.GetAPIVersion() == "" || object.GetKind() == "" || object.GetName() == "" {
+			errs = append(errs, fmt.Errorf("%s is no object of Kubernetes: it needs apiVersion, kind and metadata.name", document.Source))
+		}
+	}
+	return documents, errors.Join(errs...)
 }
 
 // ReadFile reads a file of at most so many bytes.

@@ -136,4 +136,9 @@ func TestReadPaths(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "index 0 in '-'") || !strings.Contains(err.Error(), "index 1 in '-'") {
 		t.Errorf("error %v, want one about both documents", err)
 	}
+	for _, text := range []string{"a: 1", "{apiVersion: v1, kind: ConfigMap}", "{kind: ConfigMap, metadata: {name: a}}", "{apiVersion: v1, metadata: {name: a}}"} {
+		if _, err := Parse("file", []byte(text)); err == nil || !strings.Contains(err.Error(), "at index 0 in 'file' is no object") {
+			t.Errorf("%s: error %v", text, err)
+		}
+	}
 }

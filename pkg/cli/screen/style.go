@@ -42,8 +42,8 @@ type Screen struct {
 // Of returns the screen of a writer: lines are cut to the width of a terminal only, and colours are for terminals whose user
 // wants them (https://no-color.org).
 func Of(writer io.Writer) Screen {
-	file, isFile := writer.(*os.File)
-	if !isFile || !term.IsTerminal(int(file.Fd())) {
+	file, is := terminalOf(writer)
+	if !is {
 		return Screen{Writer: writer}
 	}
 	screen := Screen{Writer: writer, Colours: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
@@ -54,6 +54,17 @@ func Of(writer io.Writer) Screen {
 		screen.Width = columns
 	}
 	return screen
+}
+
+func terminalOf(writer io.Writer) (file *os.File, is bool) {
+	file, is = writer.(*os.File)
+	return file, is && term.IsTerminal(int(file.Fd()))
+}
+
+// IsTerminal tells whether a person looks at the screen, whatever is known of its size.
+func (s Screen) IsTerminal() bool {
+	_, is := terminalOf(s.Writer)
+	return is
 }
 
 // Paint returns a text in the colour of a style, if there are colours.

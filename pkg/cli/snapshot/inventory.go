@@ -59,8 +59,15 @@ func Inventories(ctx context.Context, c *console.Console, items []resourcesv1alp
 	if unseen := reader.Unseen(); len(unseen) > 0 {
 		c.Warn("Not shown, as you may not read them: %s.", strings.Join(unseen, "; "))
 	}
-	warnOfWrongCluster(c, target, roots)
+	if slices.ContainsFunc(items, isApplied) {
+		warnOfWrongCluster(c, target, roots)
+	}
 	return objects, ctx.Err()
+}
+
+// isApplied tells whether the resource-manager says that it has applied the objects.
+func isApplied(mr resourcesv1alpha1.ManagedResource) bool {
+	return resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied).Status == resourcesv1alpha1.ConditionTrue
 }
 
 // warnOfWrongCluster says that none of several objects exists, which mostly means that they are in another cluster.
@@ -73,7 +80,7 @@ func warnOfWrongCluster(c *console.Console, target *console.Target, objects []*O
 	if target.IsSource {
 		which = "which is the one with the ManagedResources, too"
 	}
-	c.Warn("None of the %d objects exists in the cluster %s, %s. Is that the one that they are applied to? "+
+	c.Warn("No object of the inventories exists (%d) in the cluster %s, %s. Is that the one that they are applied to? "+
 		"If not, name it with --target-kubeconfig or --target-context.", len(objects), target.Host, which)
 }
 

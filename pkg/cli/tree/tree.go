@@ -92,13 +92,20 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		c.Warn("All is well.")
 		return nil
 	}
+	return c.Screen.PrintTrees(columns(o.output.Format == console.FormatWide), trees)
+}
+
+// Print writes what a ManagedResource owns, of which snapshot.Inventories read the objects.
+func Print(to screen.Screen, mr *resourcesv1alpha1.ManagedResource, objects []*snapshot.Object, now time.Time) error {
+	return to.PrintTrees(columns(false), []screen.Node{(&options{}).treeOf(mr, objects, now)})
+}
+
+func columns(wide bool) []screen.Column {
 	detail := screen.Column{Header: "DETAIL", Least: 14, Spare: 2}
-	if o.output.Format == console.FormatWide {
+	if wide {
 		detail.Least, detail.Spare = 0, 0
 	}
-	return c.Screen.PrintTrees([]screen.Column{
-		{Header: "OBJECT", Least: 26, Middle: true}, {Header: "HEALTH"}, {Header: "AGE", Spare: 1}, detail,
-	}, trees)
+	return []screen.Column{{Header: "OBJECT", Least: 26, Middle: true}, {Header: "HEALTH"}, {Header: "AGE", Spare: 1}, detail}
 }
 
 func (o *options) treeOf(mr *resourcesv1alpha1.ManagedResource, objects []*snapshot.Object, now time.Time) screen.Node {

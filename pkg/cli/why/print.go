@@ -66,8 +66,8 @@ func (p *printer) age(when *time.Time) string {
 	return console.Age(*when, p.now)
 }
 
-func (f *finding) tell(c *console.Console, next bool) error {
-	p := &printer{Screen: c.Screen, now: c.Clock.Now()}
+func (f *finding) tell(to screen.Screen, now time.Time, next bool) error {
+	p := &printer{Screen: to, now: now}
 	if next {
 		p.line("", screen.Plain, "")
 	}
@@ -172,10 +172,14 @@ func (p *printer) says(f *finding) {
 			text += " since " + since
 		}
 		p.line("    ", styleOf(each), "%s (%s)", text, each.Reason)
-		// What it says of the health of objects is told above, object by object.
-		told := len(f.Objects) > 0 && each.Type != string(resourcesv1alpha1.ResourcesApplied)
-		if !told && (styleOf(each) != screen.Plain || f.State != state.Ready) {
-			p.line("      ", screen.Plain, "%s", each.Message)
+		message := each.Message
+		if len(f.Objects) > 0 && each.Type != string(resourcesv1alpha1.ResourcesApplied) {
+			if message = untold(message, f.Objects); styleOf(each) == screen.Plain {
+				message = ""
+			}
+		}
+		if message != "" && (styleOf(each) != screen.Plain || f.State != state.Ready) {
+			p.line("      ", screen.Plain, "%s", message)
 		}
 	}
 }

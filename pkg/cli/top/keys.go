@@ -1,0 +1,175 @@
+package top
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Keys that are no characters.
+const (
+	keyUp        = "Up"
+	keyDown      = "Down"
+	keyPageUp    = "PgUp"
+	keyPageDown  = "PgDn"
+	keyHome      = "Home"
+	keyEnd       = "End"
+	keyEnter     = "Enter"
+	keyEscape    = "Esc"
+	keyBackspace = "Backspace"
+	keyInterrupt = "Ctrl-C"
+)
+
+// keys are told by the help.
+const keys = `Up Down j k    the one above, the one below
+PgUp PgDn      a screen up, a screen down
+Home End g G   the first one, the last one
+Enter          open the chosen one: why it is as it is, and its objects
+Esc q          back; from the list, quit
+/              show those with certain words in namespace, name, state, class or message; Enter keeps them, Esc ends that
+u              show those alone that are neither ready nor suspended
+s              sort by state (the gravest first), by last change or by name
+r              have the chosen one reconciled at once
+?              this help
+Ctrl-C         quit`
+
+// action is what a key asks for that the model cannot do.
+type action int
+
+const (
+	nothing action = iota
+	quit
+	// askReconcile is to find out whether a ManagedResource may be reconciled, reconcile to do it.
+	askReconcile
+	reconcile
+)
+
+// press takes in a key. It returns what has to be done, and with which ManagedResource.
+func (m *model) press(key string) (action, types.NamespacedName) {
+	m.status = ""
+	switch {
+	case key == keyInterrupt:
+		return quit, types.NamespacedName{}
+	case m.asked != nil:
+		return m.answer(key)
+	case m.typing:
+		m.edit(key)
+	case m.help:
+		m.help = false
+	case key == "?":
+		m.help = true
+	case m.page != nil:
+		return m.pressOnPage(key)
+	default:
+		return m.pressOnList(key)
+	}
+	return nothing, types.NamespacedName{}
+}
+
+// answer takes in whether to reconcile.
+func (m *model) answer(key string) (action, types.NamespacedName) {
+	name := *m.asked
+	m.asked = nil
+	if key != "y" && key != "Y" {
+		m.status = "Nothing was done."
+		return nothing, types.NamespacedName{}
+	}
+	m.status = fmt.Sprintf("Asking for %s to be reconciled …", name)
+	return reconcile, name
+}
+
+// edit changes the filter.
+func (m *model) edit(key string) {
+	words := m.filter.words
+	switch {
+	case key == keyEnter:
+		m.typing = false
+	case key == keyEscape:
+		m.typing, words = false, ""
+	case key == keyBackspace && words == "":
+		m.typing = false
+	case key == keyBackspace:
+		_, size := utf8.DecodeLastRuneInString(words)
+		words = words[:len(words)-size]
+	case utf8.RuneCountInString(key) == 1:
+		words += key
+	}
+	if words != m.filter.words {
+		m.filter.words = words
+		m.sort()
+	}
+}
+
+func (m *model) pressOnPage(key string) (action, types.NamespacedName) {
+	switch key {
+	case keyEscape, "q", keyBackspace:
+		m.page = nil
+	case "r":
+		return askReconcile, m.page.name
+	default:
+		if to, moves := move(key, m.page.offset, m.pageRows()); moves {
+			m.scroll(to)
+		}
+	}
+	return nothing, types.NamespacedName{}
+}
+
+func (m *model) pressOnList(key string) (action, types.NamespacedName) {
+	switch key {
+	case "q":
+		return quit, types.NamespacedName{}
+	case keyEscape:
+		if m.filter.isEmpty() {
+			return quit, types.NamespacedName{}
+		}
+		m.filter = filter{}
+		m.sort()
+	case "/":
+		m.typing = true
+	case "u":
+		m.filter.unwell = !m.filter.unwell
+		m.sort()
+	case "s":
+		m.order = (m.order + 1) % order(len(orderNames))
+		m.status = fmt.Sprintf("Sorted by %s.", orderNames[m.order])
+		m.sort()
+	case keyEnter:
+		if len(m.shown) > 0 {
+			m.page, m.moved = &page{name: m.chosen}, true
+		}
+	case "r":
+		if len(m.shown) > 0 {
+			m.moved = true
+			return askReconcile, m.chosen
+		}
+	default:
+		if to, moves := move(key, m.cursor, m.rows()); moves {
+			m.moved = to > 0
+			m.choose(to)
+		}
+	}
+	return nothing, types.NamespacedName{}
+}
+
+// farAway is beyond the last line.
+const farAway = 1 << 30
+
+// move returns where a key leads from a place, which may be beyond the ends.
+func move(key string, from, rows int) (to int, moves bool) {
+	switch key {
+	case keyUp, "k":
+		return from - 1, true
+	case keyDown, "j":
+		return from + 1, true
+	case keyPageUp, "b":
+		return from - rows, true
+	case keyPageDown, " ":
+		return from + rows, true
+	case keyHome, "g":
+		return 0, true
+	case keyEnd, "G":
+		return farAway, true
+	}
+	return from, false
+}

@@ -1,0 +1,101 @@
+// Package top is the command that shows ManagedResources live, on the whole screen: what needs attention first.
+package top
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+)
+
+// Options say what is shown at first.
+type Options struct {
+	console.Choice
+	// Unhealthy leaves out what is well.
+	Unhealthy bool
+}
+
+// NewCommand returns the command.
+func NewCommand(c *console.Console) *cobra.Command {
+	o := Options{}
+	command := &cobra.Command{
+		Use:   "top",
+		Short: "Watch ManagedResources live, on the whole screen",
+		Long: `Shows how ManagedResources are, live and on the whole screen, with those first that need attention. One can be opened to see why
+it is as it is, and its objects down to Pods. What the words mean is told by get and tree.
+
+` + keys,
+		Example: `  # all namespaces
+  kubectl mr top -A
+
+  # only what needs attention
+  kubectl mr top -A --unhealthy`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, _ []string) error {
+			terminal, err := openTerminal(c)
+			if err != nil {
+				return err
+			}
+			return Run(command.Context(), c, o, terminal)
+		},
+	}
+	o.AddFlags(command.Flags())
+	command.Flags().BoolVar(&o.Unhealthy, "unhealthy", false, "Only those that are neither ready nor suspended (key u)")
+	return command
+}
+
+// Run shows ManagedResources on a terminal until a person quits or the context ends. The terminal is initialised only if
+// ManagedResources can be read, so that errors are shown as by other commands, and is always given back as it was.
+func Run(ctx context.Context, c *console.Console, o Options, terminal tcell.Screen) error {
+	source, err := c.Source()
+	if err != nil {
+		return err
+	}
+	namespace, err := c.Namespace()
+	if err != nil {
+		return err
+	}
+	options, err := o.Choice.Options(namespace)
+	if err != nil {
+		return err
+	}
+	if err := source.List(ctx, &resourcesv1alpha1.ManagedResourceList{}, append(options, client.Limit(1))...); err != nil {
+		return err
+	}
+	if err := start(terminal); err != nil {
+		return err
+	}
+	p := newProgram(c, terminal, newFeed(source, o.Choice, options))
+	p.model.scope, p.model.host, p.model.everywhere = scope(o.Choice, namespace), hostOf(source), o.AllNamespaces
+	p.model.filter.unwell = o.Unhealthy
+	return p.run(ctx)
+}
+
+// scope says which ManagedResources are meant.
+func scope(choice console.Choice, namespace string) string {
+	text := "in namespace " + namespace
+	if choice.AllNamespaces {
+		text = "in all namespaces"
+	}
+	if choice.Class != "" {
+		text += fmt.Sprintf(", class %s", choice.Class)
+	}
+	if choice.Selector != "" {
+		text += fmt.Sprintf(", labels %s", choice.Selector)
+	}
+	return text
+}
+
+func hostOf(source *console.Source) string {
+	if parsed, err := url.Parse(source.Host); err == nil && parsed.Host != "" {
+		return parsed.Host
+	}
+	return source.Host
+}
