@@ -41,7 +41,10 @@ func (s *server) Patch(_ context.Context, _ string, kind types.PatchType, body [
 		return nil, s.applyErr
 	}
 	applied := &unstructured.Unstructured{}
-	return applied, applied.UnmarshalJSON(body)
+	if err := applied.UnmarshalJSON(body); err != nil {
+		return nil, err
+	}
+	return applied, nil
 }
 
 func configMap(colour string) *unstructured.Unstructured {

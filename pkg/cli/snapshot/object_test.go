@@ -161,11 +161,11 @@ func TestEventsAbout(t *testing.T) {
 }
 
 func TestFieldsOf(t *testing.T) {
-	entry := metav1.ManagedFieldsEntry{FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:a":{},"f:b":{},"f:c":{},"f:d":{},"f:e":{},"f:f":{}}}`)}}
+	entry := metav1.ManagedFieldsEntry{FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:a":{},"f:b":{},"f:c":{},"f:d":{},"f:e":{},"f:f":{}}}`)}
 	if got := fieldsOf(entry); len(got) != mostFields+1 || got[0] != "data.a" || got[mostFields] != "…" {
 		t.Errorf("%v", got)
 	}
-	entry.FieldsV1.Raw = []byte("nonsense")
+	entry.FieldsV1 = metav1.NewFieldsV1("nonsense")
 	if got := fieldsOf(entry); got != nil {
 		t.Errorf("%v", got)
 	}

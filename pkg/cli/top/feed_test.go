@@ -79,8 +79,8 @@ func TestErrors(t *testing.T) {
 	end()
 	f := newFeed(nil, console.Choice{}, nil)
 	f.noteError(ended, errors.New("context canceled"))
-	if got, _ := f.take(); got.lost != nil {
-		t.Errorf("that it ends is told as an error: %+v", got)
+	if got, err := f.take(); got.lost != nil || err != nil {
+		t.Errorf("that it ends is told as an error: %+v, %v", got, err)
 	}
 }
 

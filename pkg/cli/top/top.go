@@ -62,7 +62,7 @@ func Run(ctx context.Context, c *console.Console, o Options, terminal tcell.Scre
 	if err != nil {
 		return err
 	}
-	options, err := o.Choice.Options(namespace)
+	options, err := o.Options(namespace)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,6 @@ func TestList(t *testing.T) {
 }
 
 func TestFirstLines(t *testing.T) {
-	m := shop()
 	for name, test := range map[string]struct {
 		change func(m *model)
 		want   string
@@ -78,7 +77,7 @@ func TestFirstLines(t *testing.T) {
 		"said":   {func(m *model) { m.status = "asked\nto be reconciled" }, "\nasked to be reconciled"},
 		"sorted": {func(m *model) { m.pressAll("s") }, "\nSorted by last change."},
 	} {
-		m = shop()
+		m := shop()
 		test.change(m)
 		if got := m.text(); !strings.Contains(got, test.want) {
 			t.Errorf("%s: %q is not in\n%s", name, test.want, got)
