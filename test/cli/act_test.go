@@ -207,7 +207,7 @@ func TestDiffTellsWhatFails(t *testing.T) {
 	diff(strings.Replace(configMap, "name: settings", "name: Settings", 1)).says(t, 1, "1 would fail", "! ConfigMap "+namespace+"/Settings", "a lowercase RFC 1123 subdomain")
 	diff("apiVersion: example.org/v9\nkind: Thing\nmetadata: {name: x}\n").says(t, 1, "! Thing default/x", "does not serve this kind")
 	diff("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: storefront, namespace: webshop}\n").says(t, 1, "belongs to ManagedResource garden/webshop-base")
-	diff("kind: ConfigMap\n").says(t, 1, "! could not decode resource", "it has no apiVersion or no kind")
+	diff("kind: ConfigMap\n").says(t, 2, "!it needs apiVersion, kind and metadata.name")
 	diff("a: [\n").says(t, 2, "!it is not valid YAML")
 	w.run("diff", "-n", "garden").says(t, 0, "!Nothing would change in any of the 3 ManagedResources")
 	w.run("diff", "-n", namespace, "-f", "-").says(t, 2, "!name the one ManagedResource")
