@@ -118,12 +118,12 @@ func TestRender(t *testing.T) {
 	}
 	packed, err := Render(t.Context(), compress(t, folder), settings)
 	if err != nil || !slices.Equal(packed.Files, rendered.Files) {
-		t.Errorf("an archive is rendered as %q, %v", packed, err)
+		t.Errorf("an archive is rendered as %+v, %v", packed, err)
 	}
 	settings.Values = Values{"cart": map[string]any{"enabled": false}}
 	without, err := Render(t.Context(), folder, settings)
 	if err != nil || len(without.Files) != 2 {
-		t.Errorf("without its dependency: %q, %v", without, err)
+		t.Errorf("without its dependency: %+v, %v", without, err)
 	}
 }
 
