@@ -169,6 +169,7 @@ func TestCreateFromChart(t *testing.T) {
 	w.run(append([]string{"create"}, append(chart, "--set-value", "colour=7")...)...).says(t, 2, "!the values for the chart", "!/colour", "!want string")
 	w.run("create", "shop", "-n", namespace, "--chart", folder).says(t, 2, "!is for Kubernetes >=1.30.0-0", "!--kube-version")
 	w.run("create", "shop", "-n", namespace, "--chart", t.TempDir()).says(t, 2, "!is no chart that can be read: Chart.yaml file is missing")
+	w.run("create", "shop", "-n", namespace, "-f", folder).says(t, 2, "!is a Helm chart: name it with --chart")
 	w.run("create", "shop", "-n", namespace, "-f", folder, "--set-value", "a=b").says(t, 2, "!--set-value is for a chart: name it with --chart")
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -56,13 +57,13 @@ var predecessors = map[string]predecessor{
 	"gardener-resource-manager": {
 		manager: "gardener-resource-manager", labels: map[string]string{"resources.gardener.cloud/managed-by": "gardener"},
 		annotations: map[string]string{"resources.gardener.cloud/origin": "$NS/shop", "resources.gardener.cloud/description": resourcesv1alpha1.Description},
-		says: []string{"1 to change, 2 unchanged; another tool applies 3 of them now", "It is suspended", "of gardener-resource-manager (ManagedResource $NS/shop)",
+		says: []string{"1 to change, 2 unchanged; 3 of them applied by another tool now", "It is suspended", "of gardener-resource-manager (ManagedResource $NS/shop)",
 			"kubectl scale deployment gardener-resource-manager -n $NS --replicas 0"},
 	},
 	"Flux": {
 		manager: "kustomize-controller", serverSide: true,
 		labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"},
-		says: []string{"3 to change; another tool applies 3 of them now", "~ Deployment $NS/web, of Flux (Kustomization flux-system/shop)",
+		says: []string{"3 to change; 3 of them applied by another tool now", "~ Deployment $NS/web, of Flux (Kustomization flux-system/shop)",
 			"Left to kustomize-controller: .spec.replicas", ".metadata.labels.kustomize.toolkit.fluxcd.io/name",
 			"kubectl patch kustomizations.kustomize.toolkit.fluxcd.io shop -n flux-system --type merge -p '{\"spec\":{\"suspend\":true}}'"},
 	},
@@ -102,10 +103,10 @@ func TestMigratePredictsTheTakeOver(t *testing.T) {
 			migrate, takeOver := []string{"migrate", "shop", "-n", namespace, "-f", "-"}, []string{"create", "shop", "-n", namespace, "-f", "-"}
 			if before.manager == "gardener-resource-manager" {
 				w.leaveManagedResource(t, parcel, left)
-				migrate, takeOver = migrate[:4], []string{"resume", "shop", "-n", namespace}
+				migrate, takeOver = []string{"migrate", "-n", namespace}, []string{"resume", "shop", "-n", namespace}
 			}
 			out := w.runCall(call{args: migrate, in: manifests})
-			for _, text := range append(before.says, "~ ConfigMap $NS/settings", "- colour: red", "+ colour: blue", "go to the resource-manager") {
+			for _, text := range append(before.says, "~ ConfigMap $NS/settings", "- colour: red", "+ colour: blue", "to the resource-manager go") {
 				out.says(t, 1, strings.ReplaceAll(text, "$NS", namespace))
 			}
 			w.checkJSON(t, call{args: append(migrate, "-o", "json"), in: manifests}, before.manager)
@@ -289,6 +290,9 @@ func TestMigrateRefusesAndFilters(t *testing.T) {
 	propose("--from", "flux").says(t, 0, "no objects")
 	propose("--from", "kubectl", "--brief").says(t, 1, "of kubectl")
 	propose("--as", "nobody").says(t, 2, "!forbidden")
+	look := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}
+	w.permit(t, "onlooker", look)
+	propose("--as", "onlooker").says(t, 1, "of kubectl", "to the resource-manager go", "!without the API server's defaults and webhooks")
 	w.run("__complete", "migrate", "--from", "").says(t, 0, "argocd\n")
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
 
 // basic are the files of a chart with a definition, a dependency, a hook, notes and a helper.
@@ -124,6 +125,26 @@ func TestRender(t *testing.T) {
 	without, err := Render(t.Context(), folder, settings)
 	if err != nil || len(without.Files) != 2 {
 		t.Errorf("without its dependency: %+v, %v", without, err)
+	}
+}
+
+// TestRenderStarter renders the chart that `helm create` makes, which most charts began as.
+func TestRenderStarter(t *testing.T) {
+	path, err := chartutil.Create("web", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := Render(t.Context(), path, Settings{Release: "my", Values: Values{"ingress": map[string]any{"enabled": true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range rendered.Files {
+		names = append(names, strings.TrimPrefix(file.Name, "web/templates/"))
+	}
+	want := []string{"deployment.yaml", "ingress.yaml", "service.yaml", "serviceaccount.yaml", "tests/test-connection.yaml"}
+	if !slices.Equal(names, want) || !strings.Contains(rendered.Files[0].Content, "name: my-web\n") || !Is(path) || Is(t.TempDir()) {
+		t.Errorf("got %q, want %q:\n%s", names, want, rendered.Files[0].Content)
 	}
 }
 

@@ -4,12 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	v2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
+
+// Is tells whether a path is that of a chart.
+func Is(path string) bool {
+	_, err := os.Stat(filepath.Join(path, chartutil.ChartfileName))
+	return err == nil || strings.HasSuffix(path, ".tgz")
+}
 
 // load returns a chart that can be rendered. Helm's library bounds how large a chart may be (100 MiB without compression).
 func load(path string) (*v2.Chart, error) {

@@ -3,10 +3,13 @@ package create
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/trellis-k8s/trellis/pkg/cli/chart"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
@@ -63,6 +66,9 @@ func (m *Manifests) Read(ctx context.Context, c *console.Console, name types.Nam
 	}
 	if m.HasNoManifests() {
 		return nil, errors.New("say with -f, -k or --chart where the manifests are")
+	}
+	if i := slices.IndexFunc(m.paths, chart.Is); i >= 0 {
+		return nil, fmt.Errorf("%s is a Helm chart: name it with --chart", m.paths[i])
 	}
 	documents, err := pack.ReadPaths(c.In, m.paths)
 	if err != nil {

@@ -84,7 +84,7 @@ func ownersOf(obj *unstructured.Unstructured) []Owner {
 	if id := annotations[trackingKey]; id != "" || writes("argocd-controller", "argocd-application-controller") {
 		owners = append(owners, applicationOf(id, labels[instanceKey]))
 	}
-	if writes("kubectl-client-side-apply", "kubectl", "before-first-apply") {
+	if writes("kubectl-client-side-apply", "kubectl") {
 		owners = append(owners, Owner{Tool: Kubectl})
 	}
 	return owners

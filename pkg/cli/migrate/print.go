@@ -51,7 +51,7 @@ func (o *options) printReport(c *console.Console, r *report) error {
 	}
 	summary := summarized.Summary()
 	if count > 0 {
-		summary += fmt.Sprintf("; another tool applies %d of them now", count)
+		summary += fmt.Sprintf("; %d of them applied by another tool now", count)
 	}
 	if err := r.PrintHead(c, summary); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (o *object) handoverLines() []string {
 	}
 	lines := []string{"Fields of " + strings.Join(owners, ", ")}
 	if o.Taken > 0 {
-		lines[0] += fmt.Sprintf("; %d go to the resource-manager", o.Taken)
+		lines[0] += fmt.Sprintf("; to the resource-manager go %d", o.Taken)
 	}
 	for _, manager := range o.Managers {
 		if len(manager.Keeps) > 0 {
