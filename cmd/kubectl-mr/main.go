@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -39,6 +40,7 @@ func run(args []string) int {
 
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	c := console.New(streams, version)
+	slog.SetDefault(slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{ReplaceAttr: withoutTime}))) // warnings of Helm's library
 	called := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 	rest := args[1:]
 	if called == completer {
@@ -58,6 +60,14 @@ func run(args []string) int {
 
 // interrupted is the exit code of a program that ends by an interrupt, as of shells.
 const interrupted = 130
+
+// withoutTime leaves out of a log what says nothing on a terminal.
+func withoutTime(groups []string, attribute slog.Attr) slog.Attr {
+	if len(groups) == 0 && attribute.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return attribute
+}
 
 // displayName returns how the command is called in texts: kubectl's name for a plugin, or the program's own.
 func displayName(called string) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -25,6 +26,24 @@ func execute(t *testing.T, args ...string) (string, error) {
 func TestVersion(t *testing.T) {
 	if output, err := execute(t, "--version"); err != nil || output != version+"\n" {
 		t.Errorf("got %q, %v; want the version alone", output, err)
+	}
+}
+
+// TestLinksNoCommandLine checks that nothing in the program is for kubectl mr alone, which has Helm and kustomize.
+func TestLinksNoCommandLine(t *testing.T) {
+	dependencies, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(dependencies), "/pkg/managedresource\n") {
+		t.Errorf("these are not its dependencies:\n%s", dependencies)
+	}
+	for dependency := range strings.Lines(string(dependencies)) {
+		for _, foreign := range []string{"helm.sh/", "sigs.k8s.io/kustomize/", "github.com/trellis-k8s/trellis/pkg/cli/"} {
+			if strings.HasPrefix(dependency, foreign) {
+				t.Errorf("it links %s", strings.TrimSpace(dependency))
+			}
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/diff"
 	"github.com/trellis-k8s/trellis/pkg/cli/events"
 	"github.com/trellis-k8s/trellis/pkg/cli/get"
+	"github.com/trellis-k8s/trellis/pkg/cli/migrate"
 	"github.com/trellis-k8s/trellis/pkg/cli/owner"
 	"github.com/trellis-k8s/trellis/pkg/cli/top"
 	"github.com/trellis-k8s/trellis/pkg/cli/tree"
@@ -63,7 +64,8 @@ cluster or a permission.`,
 	add(root, groupLook, get.NewCommand(c), why.NewCommand(c), tree.NewCommand(c), top.NewCommand(c), events.NewCommand(c),
 		owner.NewCommand(c))
 	add(root, groupAct, act.NewReconcileCommand(c), act.NewSuspendCommand(c), act.NewResumeCommand(c), act.NewWaitCommand(c))
-	add(root, groupDeliver, diff.NewCommand(c), create.NewCreateCommand(c), create.NewEncodeCommand(c), decode.NewCommand(c))
+	add(root, groupDeliver, diff.NewCommand(c), create.NewCreateCommand(c), create.NewEncodeCommand(c), decode.NewCommand(c),
+		migrate.NewCommand(c))
 	add(root, groupOther, newOptionsCommand(c))
 	return root
 }

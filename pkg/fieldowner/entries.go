@@ -48,6 +48,9 @@ func PatchFor(entries []metav1.ManagedFieldsEntry, resourceVersion string) ([]by
 	return patch, nil
 }
 
+// Fields returns what the manager of an entry owns. Entries that nest too deep are refused.
+func Fields(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) { return fieldsOf(entry) }
+
 func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	set := &fieldpath.Set{}
 	if entry.FieldsV1 == nil {

@@ -79,7 +79,7 @@ func TestCreateRefusesBadInput(t *testing.T) {
 	create := func(in string, args ...string) outcome {
 		return w.runCall(call{args: append([]string{"create", "shop", "-n", namespace}, args...), in: in})
 	}
-	create("").says(t, 2, "!say with -f or -k where the manifests are")
+	create("").says(t, 2, "!say with -f, -k or --chart where the manifests are")
 	create("", "-f", "-").says(t, 2, "!there is no object in the manifests")
 	create("a: b: c", "-f", "-").says(t, 2, "!could not decode resource at index 0 in '-'", "!it is not valid YAML")
 	create("", "-f", t.TempDir()).says(t, 2, "!there are no manifests in")
@@ -102,18 +102,13 @@ func TestCreateFromKustomization(t *testing.T) {
 	w := newWorld(t)
 	namespace := w.namespace(t)
 	folder := t.TempDir()
-	random := func() string {
-		content := make([]byte, 600_000)
-		_, _ = rand.Read(content)
-		return base64.StdEncoding.EncodeToString(content)
-	}
 	for name, content := range map[string]string{
 		"kustomization.yaml": "namespace: " + namespace + "\nnamePrefix: my-\nresources: [crd.yaml, settings.yaml]\n" +
 			"configMapGenerator:\n- {name: one, files: [first]}\n- {name: two, files: [second]}\n",
 		"crd.yaml":      strings.ReplaceAll(strings.Split(newKind, "---\n")[2], "cli.example.org", "kustomize.example.org"),
 		"settings.yaml": strings.ReplaceAll(configMap, "$NS", "default"),
-		"first":         random(),
-		"second":        random(),
+		"first":         randomText(),
+		"second":        randomText(),
 	} {
 		kit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
@@ -127,4 +122,60 @@ func TestCreateFromKustomization(t *testing.T) {
 	w.run("tree", "shop", "-n", namespace).says(t, 0, "ConfigMap "+namespace+"/my-one-", "Present")
 	w.run("diff", "shop", "-n", namespace, "-k", folder).says(t, 0, "4 unchanged")
 	w.run("create", "shop", "-n", namespace, "-k", t.TempDir()).says(t, 2, "!build the kustomization")
+}
+
+// TestCreateFromChart delivers a Helm chart with a definition, one of its objects, and over 1 MiB, and gets the same objects back.
+func TestCreateFromChart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	namespace := w.namespace(t)
+	folder := t.TempDir()
+	for name, content := range map[string]string{
+		"Chart.yaml":               "apiVersion: v2\nname: shop\nversion: 1.0.0\nkubeVersion: '>=1.30.0-0'\n",
+		"values.yaml":              "colour: blue\n",
+		"values.schema.json":       `{"properties": {"colour": {"type": "string"}}}`,
+		"crds/gadget.yaml":         strings.ReplaceAll(strings.Split(newKind, "---\n")[2], "cli.example.org", "chart.example.org"),
+		"files/1":                  randomText(),
+		"files/2":                  randomText(),
+		"templates/NOTES.txt":      "Enjoy.",
+		"templates/gadget.yaml":    "apiVersion: chart.example.org/v1\nkind: Gadget\nmetadata: {name: {{ .Release.Name }}}\n",
+		"templates/settings.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {colour: {{ .Values.colour }}}\n",
+		"templates/large.yaml":     "{{ range $i := list 1 2 }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: large-{{ $i }}}\ndata: {random: {{ $.Files.Get (printf \"files/%d\" $i) }}}\n{{ end }}",
+		"templates/hook.yaml":      "apiVersion: batch/v1\nkind: Job\nmetadata: {name: prepare, annotations: {helm.sh/hook: pre-install}}\n",
+		"templates/tests/web.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: probe, annotations: {helm.sh/hook: test}}\n",
+	} {
+		kit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
+		kit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+	}
+	chart := []string{"shop", "-n", namespace, "--chart", folder, "--set-value", "colour=green", "--kube-version", "1.33"}
+	w.run(append([]string{"diff", "--brief"}, chart...)...).says(t, 1, "5 to create", "+ Gadget "+namespace+"/shop")
+	out := w.run(append([]string{"create", "--wait"}, chart...)...)
+	out.says(t, 0, "created (5 objects", "Secrets)", "ready", "!Left out, as nobody runs the hooks of a chart: Job prepare (pre-install).")
+	if strings.Contains(out.err, "probe") {
+		t.Errorf("the tests of a chart are told of: %s", out.err)
+	}
+	decoded := w.run("decode", "shop", "-n", namespace, "-o", "json")
+	again := w.runCall(call{args: []string{"decode", "-f", "-", "-o", "json"}, in: w.run(append([]string{"encode"}, chart...)...).out})
+	if decoded.code != 0 || !reflect.DeepEqual(again, decoded) {
+		t.Errorf("encode and decode differ from what was delivered (%d and %d bytes)", len(again.out), len(decoded.out))
+	}
+	w.run("decode", "shop", "-n", namespace, "-o", "name").says(t, 0,
+		"gadgets.chart.example.org\n", "/settings\n", "/large-1\n", "/large-2\n", "/shop\n")
+	if colour := w.colour(t, namespace, "settings"); colour != "green" {
+		t.Errorf("the colour is %q", colour)
+	}
+	w.run(append([]string{"diff"}, chart...)...).says(t, 0, "5 unchanged")
+	w.run(append([]string{"diff", "--brief"}, append(chart, "--set-value", "colour=red")...)...).says(t, 1, "1 to change, 4 unchanged")
+	w.run(append([]string{"create"}, append(chart, "--set-value", "colour=7")...)...).says(t, 2, "!the values for the chart", "!/colour", "!want string")
+	w.run("create", "shop", "-n", namespace, "--chart", folder).says(t, 2, "!is for Kubernetes >=1.30.0-0", "!--kube-version")
+	w.run("create", "shop", "-n", namespace, "--chart", t.TempDir()).says(t, 2, "!is no chart that can be read: Chart.yaml file is missing")
+	w.run("create", "shop", "-n", namespace, "-f", folder).says(t, 2, "!is a Helm chart: name it with --chart")
+	w.run("create", "shop", "-n", namespace, "-f", folder, "--set-value", "a=b").says(t, 2, "!--set-value is for a chart: name it with --chart")
+}
+
+// randomText returns a text that cannot be compressed to less than three quarters.
+func randomText() string {
+	content := make([]byte, 600_000)
+	_, _ = rand.Read(content)
+	return base64.StdEncoding.EncodeToString(content)
 }

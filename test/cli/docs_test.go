@@ -54,7 +54,7 @@ func TestTranscripts(t *testing.T) {
 }
 
 // changing matches commands that do something, which is not to be done twice.
-var changing = regexp.MustCompile(`^kubectl (label|patch|mr (suspend|resume|reconcile|create|wait))\b`)
+var changing = regexp.MustCompile(`^kubectl (apply|label|patch|mr (suspend|resume|reconcile|create|wait))\b`)
 
 // settled returns what a command says. One that only looks is repeated until it says what the page has: a slow machine is not there yet.
 func (w *world) settled(t *testing.T, each transcript) string {
@@ -76,7 +76,7 @@ func (w *world) restore(t *testing.T) {
 	sale := managedResource("garden", "webshop-sale")
 	kit.Must(t, client.IgnoreNotFound(w.client.Delete(context.Background(), sale)))
 	w.run("wait", "webshop-sale", "-n", "garden", "--for", "deleted").says(t, 0)
-	w.shellIn(repository(t), "kubectl label node node-0 disk-")
+	w.shellIn(repository(t), "kubectl label node node-0 disk-; kubectl delete configmap flags -n webshop")
 	w.run("create", "webshop-sale", "-n", "garden", "-f", "../../examples/webshop/sale").says(t, 0)
 }
 

@@ -36,10 +36,16 @@ import (
 
 var shared = controlplane.Shared{Options: controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 3}}
 
+// auditLog is that of the shared control plane.
+var auditLog = filepath.Join(os.TempDir(), fmt.Sprintf("trellis-cli-audit-%d.log", os.Getpid()))
+
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard()) // as the program does
-	os.Exit(shared.Run(m))
+	shared.Options.AuditLog = auditLog
+	code := shared.Run(m)
+	_ = os.Remove(auditLog)
+	os.Exit(code)
 }
 
 // world is what all tests share: the web shop of the demo, and a sale that does not come up.

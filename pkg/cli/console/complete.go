@@ -89,8 +89,8 @@ func (c *Console) CompleteFlags(root *cobra.Command) error {
 	return nil
 }
 
-// completeWith has a flag completed with fixed values. It panics if the command has no such flag.
-func completeWith(command *cobra.Command, flag string, values []string) {
+// CompleteWith has a flag completed with fixed values. It panics if the command has no such flag.
+func CompleteWith(command *cobra.Command, flag string, values []string) {
 	err := command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
 		panic(err) // the flag was defined before

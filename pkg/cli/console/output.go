@@ -36,7 +36,7 @@ type Output struct {
 func AddOutputFlag(command *cobra.Command, formats ...string) *Output {
 	output := &Output{allowed: formats}
 	command.Flags().StringVarP(&output.Format, "output", "o", "", "Output format: "+strings.Join(formats, ", "))
-	completeWith(command, "output", formats)
+	CompleteWith(command, "output", formats)
 	return output
 }
 
@@ -49,7 +49,7 @@ func AddObjectOutputFlags(command *cobra.Command, further ...string) *Output {
 	if flag := command.Flags().Lookup("output"); flag != nil {
 		flag.Usage = "Output format: " + strings.Join(output.allowed, ", ")
 	}
-	completeWith(command, "output", output.allowed)
+	CompleteWith(command, "output", output.allowed)
 	return output
 }
 

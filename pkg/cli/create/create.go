@@ -57,7 +57,7 @@ func (o *options) parcel(ctx context.Context, c *console.Console, name string) (
 	if err != nil {
 		return nil, err
 	}
-	documents, err := o.Read(ctx, c, name)
+	documents, err := o.Read(ctx, c, types.NamespacedName{Namespace: namespace, Name: name})
 	if err != nil {
 		return nil, err
 	}

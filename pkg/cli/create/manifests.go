@@ -3,20 +3,28 @@ package create
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/trellis-k8s/trellis/pkg/cli/chart"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 )
 
-const manifestsUsage = "(-f PATH... | -k FOLDER)"
+const manifestsUsage = "(-f PATH... | -k FOLDER | --chart PATH)"
 
-const longOfManifests = `Manifests are read from files, folders (all files in and below it that end in .yaml, .yml or .json) standard input (-),
-and kustomizations (-k).
+const longOfManifests = `Manifests are read from files, folders (all files in and below it that end in .yaml, .yml or .json), standard input (-),
+kustomizations (-k) and Helm charts (--chart).
 The Secrets are immutable and named after their content: other manifests make other Secrets, and the ManagedResource changes over
-to them in one write. The manifests are compressed with Brotli, and divided among several Secrets if they are too large for one.`
+to them in one write. The manifests are compressed with Brotli, and divided among several Secrets if they are too large for one.
+
+A chart is rendered by Helm's own library, as "helm template" does. No cluster is asked: --kube-version and --api-versions tell the
+chart what it is for. The definitions in its folder crds/ come first. Its hooks are left out, and standard error says which; so are
+its tests. A Helm release is not made.`
 
 // examplesOfManifests returns further examples of a command.
 func examplesOfManifests(command string) string {
@@ -25,29 +33,42 @@ func examplesOfManifests(command string) string {
   # a kustomization
   kubectl mr ` + command + ` webshop -n garden -k overlays/production
 
-  # a Helm chart, without its hooks
-  helm template webshop ./chart --no-hooks | kubectl mr ` + command + ` webshop -n garden -f -`
+  # a Helm chart
+  kubectl mr ` + command + ` webshop -n garden --chart ./chart --values production.yaml --set-value image.tag=v2 --release-namespace shop`
 }
 
 // Manifests are where objects come from.
 type Manifests struct {
 	paths          []string
 	kustomizations []string
+	chart          chartFlags
 }
 
 // AddManifestFlags adds the flags.
 func (m *Manifests) AddManifestFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVarP(&m.paths, "filename", "f", nil, "File or folder with manifests; - for standard input. May be repeated")
 	flags.StringSliceVarP(&m.kustomizations, "kustomize", "k", nil, "Folder with a kustomization. May be repeated")
+	m.chart.add(flags)
 }
 
 // HasNoManifests tells whether none are given.
-func (m *Manifests) HasNoManifests() bool { return len(m.paths) == 0 && len(m.kustomizations) == 0 }
+func (m *Manifests) HasNoManifests() bool {
+	return len(m.paths) == 0 && len(m.kustomizations) == 0 && m.chart.path == ""
+}
 
-// Read returns the objects.
-func (m *Manifests) Read(_ context.Context, c *console.Console, _ string) ([]managedresource.Document, error) {
+// Check refuses flags that do not go together.
+func (m *Manifests) Check() error { return m.chart.check() }
+
+// Read returns the objects, for a ManagedResource of a name.
+func (m *Manifests) Read(ctx context.Context, c *console.Console, name types.NamespacedName) ([]managedresource.Document, error) {
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
 	if m.HasNoManifests() {
-		return nil, errors.New("say with -f or -k where the manifests are")
+		return nil, errors.New("say with -f, -k or --chart where the manifests are")
+	}
+	if i := slices.IndexFunc(m.paths, chart.Is); i >= 0 {
+		return nil, fmt.Errorf("%s is a Helm chart: name it with --chart", m.paths[i])
 	}
 	documents, err := pack.ReadPaths(c.In, m.paths)
 	if err != nil {
@@ -59,6 +80,13 @@ func (m *Manifests) Read(_ context.Context, c *console.Console, _ string) ([]man
 			return nil, err
 		}
 		documents = append(documents, built...)
+	}
+	if m.chart.path != "" {
+		rendered, err := m.chart.read(ctx, c, name)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, rendered...)
 	}
 	return documents, nil
 }

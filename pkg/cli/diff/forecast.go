@@ -9,6 +9,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +22,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
 // managedByDefault is the value of the managed-by label that a resource-manager sets by default.
@@ -81,6 +84,25 @@ func (f *Forecaster) Forecast(ctx context.Context, mr *resourcesv1alpha1.Managed
 	}
 	prospect, err := reconciler.Preview(ctx, mr.DeepCopy())
 	return prospect, f.cluster, err
+}
+
+// Look returns an object before and after what would be done about it, also one about which nothing would be done. Both are nil if it
+// does not exist.
+func (f *Forecaster) Look(ctx context.Context, ref object.Ref) (*shadow.Copy, error) {
+	if copied := f.cluster.Copy(ref.Key()); copied != nil && copied.Before != nil {
+		return copied, nil
+	}
+	resource, err := f.cluster.ResourceInAnyVersion(ref)
+	if errors.Is(err, target.ErrKindNotServed) {
+		return &shadow.Copy{Ref: ref}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := resource.Get(ctx, ref.Name, metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	return f.cluster.Copy(ref.Key()), nil
 }
 
 func (f *Forecaster) reconciler(namespace string, of identity) (*managedresource.Reconciler, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/shadow"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 // Verb is what would be done about an object.
@@ -38,20 +39,20 @@ var styles = map[Verb]screen.Style{
 	Create: screen.Good, Change: screen.Busy, Delete: screen.Bad, Replace: screen.Bad, Release: screen.Busy, Fail: screen.Bad,
 }
 
-// result is what applying a ManagedResource would change.
-type result struct {
+// Result is what applying a ManagedResource would change.
+type Result struct {
 	Namespace string     `json:"namespace"`
 	Name      string     `json:"name"`
 	State     state.Word `json:"state,omitempty"`
-	Changes   []entry    `json:"changes"`
+	Changes   []Entry    `json:"changes"`
 	// Problems are what cannot be read, and what is kept by the prune guard.
 	Problems []string `json:"problems,omitempty"`
 	// Blocked says why nothing would be applied for now.
 	Blocked string `json:"blocked,omitempty"`
 }
 
-// entry is what would become of one object.
-type entry struct {
+// Entry is what would become of one object.
+type Entry struct {
 	Verb       Verb   `json:"verb"`
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -62,17 +63,20 @@ type entry struct {
 	// Diff is how it would differ, line by line.
 	Diff  string `json:"diff,omitempty"`
 	lines []Line
+	// Ref is the object.
+	Ref object.Ref `json:"-"`
 }
 
-func (r result) differs() bool {
-	return len(r.Problems) > 0 || slices.ContainsFunc(r.Changes, func(e entry) bool { return e.Verb != Nothing })
+// Differs tells whether anything would be done, or would fail.
+func (r Result) Differs() bool {
+	return len(r.Problems) > 0 || slices.ContainsFunc(r.Changes, func(e Entry) bool { return e.Verb != Nothing })
 }
 
 // entryOf returns what would become of an object, from what is decided about it and what it would be.
-func entryOf(forecast managedresource.Forecast, copied *shadow.Copy) (entry, error) {
-	e := entry{
+func entryOf(forecast managedresource.Forecast, copied *shadow.Copy) (Entry, error) {
+	e := Entry{
 		APIVersion: forecast.GroupVersion().String(), Kind: forecast.Kind, Namespace: forecast.Namespace, Name: forecast.Name,
-		Reason: forecast.Reason,
+		Reason: forecast.Reason, Ref: forecast.Ref,
 	}
 	if failure := forecast.Err; failure != nil {
 		e.Verb = Fail
@@ -133,14 +137,14 @@ func textOf(lines []Line) string {
 	return text.String()
 }
 
-func (o *options) print(c *console.Console, results []result) error {
+func (o *options) print(c *console.Console, results []Result) error {
 	switch o.output.Format {
 	case console.FormatJSON, console.FormatYAML:
 		return c.PrintValue(o.output.Format, results)
 	}
 	printed := 0
 	for i := range results {
-		if !results[i].differs() && len(results) > 1 {
+		if !results[i].Differs() && len(results) > 1 {
 			continue // of many, those that differ are of interest
 		}
 		if printed++; printed > 1 && o.output.Format == "" {
@@ -156,28 +160,17 @@ func (o *options) print(c *console.Console, results []result) error {
 	return nil
 }
 
-func (o *options) printOne(c *console.Console, r *result) error {
+func (o *options) printOne(c *console.Console, r *Result) error {
 	if o.output.Format == console.FormatName {
 		for i := range r.Changes {
 			if r.Changes[i].Verb != Nothing {
-				fmt.Fprintln(c.Screen, r.Changes[i].title())
+				fmt.Fprintln(c.Screen, r.Changes[i].Title())
 			}
 		}
 		return nil
 	}
-	fmt.Fprintln(c.Screen, c.Screen.Paint(screen.Strong, fmt.Sprintf("ManagedResource %s/%s: %s", r.Namespace, r.Name, r.summary())))
-	if r.State == state.Suspended {
-		fmt.Fprintln(c.Screen, "It is suspended: this is done once it is resumed.")
-	}
-	for _, problem := range r.Problems {
-		if err := c.Screen.Paragraph("! ", screen.Bad, problem); err != nil {
-			return err
-		}
-	}
-	if r.Blocked != "" {
-		if err := c.Screen.Paragraph("… ", screen.Busy, "nothing is applied for now: "+r.Blocked); err != nil {
-			return err
-		}
+	if err := r.PrintHead(c, r.Summary()); err != nil {
+		return err
 	}
 	for i := range r.Changes {
 		if err := o.printEntry(c, &r.Changes[i]); err != nil {
@@ -187,20 +180,42 @@ func (o *options) printOne(c *console.Console, r *result) error {
 	return nil
 }
 
-func (o *options) printEntry(c *console.Console, e *entry) error {
+// PrintHead writes what is to be said of the whole: a summary, and what is in the way.
+func (r *Result) PrintHead(c *console.Console, summary string) error {
+	fmt.Fprintln(c.Screen, c.Screen.Paint(screen.Strong, fmt.Sprintf("ManagedResource %s/%s: %s", r.Namespace, r.Name, summary)))
+	if r.State == state.Suspended {
+		fmt.Fprintln(c.Screen, "It is suspended: this is done once it is resumed.")
+	}
+	for _, problem := range r.Problems {
+		if err := c.Screen.Paragraph("! ", screen.Bad, problem); err != nil {
+			return err
+		}
+	}
+	if r.Blocked != "" {
+		return c.Screen.Paragraph("… ", screen.Busy, "nothing is applied for now: "+r.Blocked)
+	}
+	return nil
+}
+
+func (o *options) printEntry(c *console.Console, e *Entry) error {
 	if e.Verb == Nothing {
 		return nil
 	}
-	title := fmt.Sprintf("%s %s", signs[e.Verb], e.title())
+	title := fmt.Sprintf("%s %s", e.Sign(), e.Title())
 	switch {
 	case e.Error != "":
 		title += ": " + e.Error
 	case e.Reason != "" && e.Verb != Create:
 		title += ": " + e.Reason
 	}
-	if err := c.Screen.Paragraph("", styles[e.Verb], title); err != nil || o.brief {
+	if err := c.Screen.Paragraph("", e.Style(), title); err != nil || o.brief {
 		return err
 	}
+	return e.PrintLines(c)
+}
+
+// PrintLines writes how the object would differ.
+func (e *Entry) PrintLines(c *console.Console) error {
 	for _, line := range e.lines {
 		text := "    " + string(rune(line.Sign)) + screen.Harmless(line.Text)
 		if line.Sign == '@' {
@@ -215,15 +230,22 @@ func (o *options) printEntry(c *console.Console, e *entry) error {
 
 var lineStyles = map[byte]screen.Style{'+': screen.Good, '-': screen.Bad, '@': screen.Faint}
 
-func (e *entry) title() string {
+// Sign is how the verb is shown, empty for nothing.
+func (e *Entry) Sign() string { return signs[e.Verb] }
+
+// Style is the colour of the verb.
+func (e *Entry) Style() screen.Style { return styles[e.Verb] }
+
+// Title names the object.
+func (e *Entry) Title() string {
 	if e.Namespace == "" {
 		return e.Kind + " " + e.Name
 	}
 	return e.Kind + " " + e.Namespace + "/" + e.Name
 }
 
-// summary counts what would be done.
-func (r *result) summary() string {
+// Summary counts what would be done.
+func (r *Result) Summary() string {
 	counts := map[Verb]int{}
 	for _, e := range r.Changes {
 		counts[e.Verb]++

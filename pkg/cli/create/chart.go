@@ -1,0 +1,179 @@
+package create
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/trellis-k8s/trellis/pkg/cli/chart"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/pack"
+	"github.com/trellis-k8s/trellis/pkg/managedresource"
+)
+
+// hookAnnotation says when Helm runs an object instead of installing it.
+const hookAnnotation = "helm.sh/hook"
+
+// greatestValues is how many bytes of a file with values are read.
+const greatestValues = 8 << 20
+
+// chartFlags say which chart is rendered, and how.
+type chartFlags struct {
+	path               string
+	valueFiles         []string
+	assigned, textual  []string
+	release, namespace string
+	kubeVersion        string
+	apiVersions        []string
+}
+
+func (f *chartFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.path, "chart", "", "Folder or archive (.tgz) with a Helm chart")
+	flags.StringArrayVar(&f.valueFiles, "values", nil, "File with values for the chart; - for standard input. May be repeated")
+	flags.StringArrayVar(&f.assigned, "set-value", nil, "Values for the chart as PATH=VALUE, such as image.tag=v2. May be repeated")
+	flags.StringArrayVar(&f.textual, "set-string-value", nil, "The same, for texts that look like numbers or truth values")
+	flags.StringVar(&f.release, "release-name", "", "Name of the release that the chart is told; default: that of the ManagedResource")
+	flags.StringVar(&f.namespace, "release-namespace", "",
+		"Namespace that the chart is told, and of its objects that name none; default: that of the ManagedResource")
+	flags.StringVar(&f.kubeVersion, "kube-version", "", "Version of the cluster that the chart is told, such as 1.37; default: that of Helm's library")
+	flags.StringSliceVar(&f.apiVersions, "api-versions", nil,
+		"APIs of the cluster that the chart is told beside Kubernetes' own, such as monitoring.coreos.com/v1")
+}
+
+// check refuses flags that are of no use without a chart.
+func (f *chartFlags) check() error {
+	if f.path != "" {
+		return nil
+	}
+	for flag, given := range map[string]bool{
+		"values": len(f.valueFiles) > 0, "set-value": len(f.assigned) > 0, "set-string-value": len(f.textual) > 0,
+		"release-name": f.release != "", "release-namespace": f.namespace != "", "kube-version": f.kubeVersion != "",
+		"api-versions": len(f.apiVersions) > 0,
+	} {
+		if given {
+			return fmt.Errorf("--%s is for a chart: name it with --chart", flag)
+		}
+	}
+	return nil
+}
+
+// read returns the objects that the chart makes, for a ManagedResource of a name. What is left out is told on standard error.
+func (f *chartFlags) read(ctx context.Context, c *console.Console, name types.NamespacedName) ([]managedresource.Document, error) {
+	settings := chart.Settings{Release: f.release, Namespace: f.namespace, KubeVersion: f.kubeVersion, APIVersions: f.apiVersions}
+	if settings.Release == "" {
+		settings.Release = name.Name
+	}
+	if settings.Namespace == "" {
+		settings.Namespace = name.Namespace
+	}
+	var err error
+	if settings.Values, err = f.values(c); err != nil {
+		return nil, err
+	}
+	rendered, err := chart.Render(ctx, f.path, settings)
+	if err != nil {
+		return nil, err
+	}
+	if rendered.Deprecated {
+		c.Warn("The chart %s is deprecated.", f.path)
+	}
+	if rendered.LooksUp {
+		c.Warn("The chart %s looks for objects in a cluster (lookup). None is asked, and it is told that there are none.", f.path)
+	}
+	var documents []managedresource.Document
+	var errs []error
+	for _, file := range rendered.Files {
+		read, err := pack.Parse(file.Name, []byte(file.Content))
+		documents, errs = append(documents, read...), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("the chart %s makes what cannot be read:\n%w", f.path, err)
+	}
+	documents, hooks := withoutHooks(documents)
+	if len(hooks) > 0 {
+		c.Warn("Left out, as nobody runs the hooks of a chart: %s.", strings.Join(hooks, ", "))
+	}
+	settle(documents, settings.Namespace)
+	return documents, nil
+}
+
+func (f *chartFlags) values(c *console.Console) (chart.Values, error) {
+	values := chart.Values{}
+	for _, path := range f.valueFiles {
+		content, err := pack.ReadFile(c.In, path, greatestValues)
+		if err != nil {
+			return nil, err
+		}
+		if err := values.AddFile(chart.File{Name: path, Content: string(content)}); err != nil {
+			return nil, err
+		}
+	}
+	for _, assignment := range f.assigned {
+		if err := values.Assign(assignment); err != nil {
+			return nil, err
+		}
+	}
+	for _, assignment := range f.textual {
+		if err := values.AssignText(assignment); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// withoutHooks returns the objects that Helm installs, and the names of its hooks. Its tests are left out without a word.
+func withoutHooks(documents []managedresource.Document) (installed []managedresource.Document, hooks []string) {
+	for _, document := range documents {
+		object := unstructured.Unstructured{Object: document.Object}
+		events, isHook := object.GetAnnotations()[hookAnnotation]
+		switch {
+		case !isHook:
+			installed = append(installed, document)
+		case !isTest(events):
+			hooks = append(hooks, fmt.Sprintf("%s %s (%s)", object.GetKind(), object.GetName(), events))
+		}
+	}
+	return installed, hooks
+}
+
+// isTest tells whether a hook is run by `helm test` alone.
+func isTest(events string) bool {
+	tests := []string{"test", "test-success", "test-failure"}
+	for event := range strings.SplitSeq(strings.ToLower(events), ",") {
+		if !slices.Contains(tests, strings.TrimSpace(event)) {
+			return false
+		}
+	}
+	return true
+}
+
+// settle puts objects that name no namespace into that of the release, as Helm does. Whether objects of a kind are in namespaces is
+// known of Kubernetes' own kinds and of those that the chart defines. Of others the resource-manager finds out, and ignores the
+// namespace where it does not belong.
+func settle(documents []managedresource.Document, namespace string) {
+	clusterScoped := map[schema.GroupKind]bool{}
+	for _, document := range documents {
+		object := unstructured.Unstructured{Object: document.Object}
+		if scope, _, _ := unstructured.NestedString(document.Object, "spec", "scope"); object.GetKind() == "CustomResourceDefinition" && scope == "Cluster" {
+			group, _, _ := unstructured.NestedString(document.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(document.Object, "spec", "names", "kind")
+			clusterScoped[schema.GroupKind{Group: group, Kind: kind}] = true
+		}
+	}
+	for _, document := range documents {
+		object := unstructured.Unstructured{Object: document.Object}
+		isKnown := openapi.IsCertainlyClusterScoped(yaml.TypeMeta{APIVersion: object.GetAPIVersion(), Kind: object.GetKind()})
+		if object.GetNamespace() == "" && !isKnown && !clusterScoped[object.GroupVersionKind().GroupKind()] {
+			object.SetNamespace(namespace)
+		}
+	}
+}

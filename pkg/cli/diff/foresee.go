@@ -1,0 +1,154 @@
+package diff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/create"
+	"github.com/trellis-k8s/trellis/pkg/cli/pack"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+)
+
+// Subjects are the ManagedResources of which a command tells what applying them would do, as they are or as they are proposed.
+type Subjects struct {
+	console.Choice
+	create.Manifests
+	Settings
+	set []string
+}
+
+// AddFlags adds the flags.
+func (s *Subjects) AddFlags(flags *pflag.FlagSet) {
+	s.Choice.AddFlags(flags)
+	s.AddManifestFlags(flags)
+	flags.StringSliceVar(&s.set, "set", nil, "The Secrets of these names instead of those that the ManagedResource names, such as those of an earlier revision")
+	flags.StringVar(&s.ClusterID, "cluster-id", "", "Identity of the source cluster in the resource-manager's configuration; default: that on the objects")
+	flags.StringVar(&s.ManagedBy, "managed-by", "", "Value of the managed-by label in the resource-manager's configuration; default: that on the objects")
+	flags.BoolVar(&s.CollectsGarbage, "garbage-collector", false, "The garbage collector is enabled, and deletes its ConfigMaps and Secrets")
+}
+
+// Foresee finds out what would become of the objects of ManagedResources. What is not taken into account is told on standard error.
+func (s *Subjects) Foresee(ctx context.Context, c *console.Console, names []string) ([]Result, *Forecaster, error) {
+	items, secrets, err := s.find(ctx, c, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(items) == 0 {
+		c.Warn("There are no such ManagedResources.")
+		return nil, nil, nil
+	}
+	var proposed *resourcesv1alpha1.ManagedResource
+	if s.proposes() {
+		proposed = &items[0]
+	}
+	forecaster, err := NewForecaster(c, s.Settings, proposed, secrets)
+	if err != nil {
+		return nil, nil, err
+	}
+	results := make([]Result, 0, len(items))
+	for i := range items {
+		progress := c.Begin(fmt.Sprintf("Comparing ManagedResource %s", state.NameOf(&items[i])))
+		found, err := compare(ctx, forecaster, &items[i])
+		progress.End()
+		if err != nil {
+			return nil, nil, fmt.Errorf("compare ManagedResource %s: %w", state.NameOf(&items[i]), err)
+		}
+		results = append(results, found)
+	}
+	if unasked := forecaster.cluster.Unasked(); len(unasked) > 0 {
+		slices.Sort(unasked)
+		c.Warn("Shown without the API server's defaults and webhooks, as you may not patch them: %s.", strings.Join(unasked, ", "))
+	}
+	return results, forecaster, nil
+}
+
+// find returns the ManagedResources, and the Secrets that are proposed.
+func (s *Subjects) find(ctx context.Context, c *console.Console, names []string) ([]resourcesv1alpha1.ManagedResource, []*corev1.Secret, error) {
+	if err := s.Check(); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case !s.HasNoManifests() && len(s.set) > 0:
+		return nil, nil, errors.New("-f and --set cannot be combined")
+	case s.proposes() && len(names) != 1:
+		return nil, nil, errors.New("name the one ManagedResource for which other manifests are proposed")
+	case !s.proposes():
+		items, err := c.Choose(ctx, names, s.Choice)
+		return items, nil, err
+	}
+	mr, err := c.ChooseOne(ctx, names[0])
+	var unknown *console.UnknownError
+	if errors.As(err, &unknown) && len(s.set) == 0 {
+		mr, err = newManagedResource(unknown.Name), nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(s.set) > 0 {
+		mr.Spec.SecretRefs = nil
+		for _, name := range s.set {
+			mr.Spec.SecretRefs = append(mr.Spec.SecretRefs, resourcesv1alpha1.LocalObjectReference{Name: name})
+		}
+		return []resourcesv1alpha1.ManagedResource{*mr}, nil, nil
+	}
+	documents, err := s.Read(ctx, c, state.NameOf(mr))
+	if err != nil {
+		return nil, nil, err
+	}
+	parcel, err := pack.Pack(documents, pack.Options{Namespace: mr.Namespace, Name: mr.Name, Spec: mr.Spec})
+	if err != nil {
+		return nil, nil, err
+	}
+	mr.Spec.SecretRefs = parcel.ManagedResource.Spec.SecretRefs
+	return []resourcesv1alpha1.ManagedResource{*mr}, parcel.Secrets, nil
+}
+
+// proposes tells whether other manifests are compared than those that the cluster has.
+func (s *Subjects) proposes() bool { return !s.HasNoManifests() || len(s.set) > 0 }
+
+// newManagedResource returns one that does not exist yet.
+func newManagedResource(name types.NamespacedName) *resourcesv1alpha1.ManagedResource {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	mr.Namespace, mr.Name = name.Namespace, name.Name
+	return mr
+}
+
+// compare finds out what would become of the objects of a ManagedResource.
+func compare(ctx context.Context, forecaster *Forecaster, mr *resourcesv1alpha1.ManagedResource) (Result, error) {
+	found := Result{Namespace: mr.Namespace, Name: mr.Name, State: state.Of(mr).Word}
+	if mr.UID == "" {
+		found.State = ""
+	}
+	prospect, cluster, err := forecaster.Forecast(ctx, mr)
+	if err != nil {
+		return found, err
+	}
+	for _, forecast := range prospect.Forecasts {
+		if apierrors.IsUnsupportedMediaType(forecast.Err) {
+			return found, forecast.Err // an API server without server-side apply
+		}
+		entry, err := entryOf(forecast, cluster.Copy(forecast.Key()))
+		if err != nil {
+			return found, err
+		}
+		found.Changes = append(found.Changes, entry)
+	}
+	for _, problem := range prospect.Problems {
+		found.Problems = append(found.Problems, problem.Error())
+	}
+	if prospect.Guarded != nil {
+		found.Problems = append(found.Problems, prospect.Guarded.Error())
+	}
+	found.Blocked = prospect.Blocked
+	return found, nil
+}

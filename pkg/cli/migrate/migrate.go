@@ -1,0 +1,151 @@
+// Package migrate is the command that shows what becomes of objects when the resource-manager takes them over from the tool that
+// applies them now.
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/diff"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+)
+
+type options struct {
+	diff.Subjects
+	output *console.Output
+	from   string
+	brief  bool
+}
+
+// report is what becomes of the objects of a ManagedResource.
+type report struct {
+	diff.Result
+	// Changes take the place of those of the result.
+	Changes []object `json:"changes"`
+}
+
+// object is what becomes of one object.
+type object struct {
+	diff.Entry
+	// Owners are the tools that apply it now.
+	Owners []Owner `json:"owners,omitempty"`
+	Handover
+}
+
+// NewCommand returns the command.
+func NewCommand(c *console.Console) *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:   "migrate [NAME...] [-f PATH... | -k FOLDER | --chart PATH]",
+		Short: "Show what a take-over from another tool would change",
+		Long: `Shows, object by object, what becomes of objects that gardener-resource-manager, Flux, Argo CD, Helm or kubectl apply now when
+the resource-manager applies them: which tool has them, which of its fields go over, stay or are removed, and what else changes.
+It tells as diff does what would happen, and nothing is written. At the end it says what to do about the tools, so that they neither
+put back what the resource-manager writes nor delete objects when they are removed.
+
+Of a cluster that gardener-resource-manager runs, name ManagedResources. Of other tools, name the ManagedResource that is to be, and
+with -f, -k or --chart the manifests that the tool applies now.
+
+  + is created   ~ is changed   = is taken over as it is   - is deleted   ± is replaced   ! fails   … waits
+
+The exit code is 0 if no object changes but in who owns its fields, 1 if one does or would fail, and 2 if that cannot be told.`,
+		Example: `  # a cluster that gardener-resource-manager runs
+  kubectl mr migrate -A
+
+  # what Flux applies from a folder
+  kubectl mr migrate webshop -n garden -f manifests/
+
+  # what is a HelmRelease or an Application of a chart
+  kubectl mr migrate webshop -n garden --chart ./chart --release-name webshop --release-namespace shop
+
+  # only what Argo CD has of it
+  kubectl mr migrate webshop -n garden -k overlays/production --from argocd`,
+		ValidArgsFunction: c.CompleteNames(0),
+		RunE: func(command *cobra.Command, names []string) error {
+			if err := o.output.Check(); err != nil {
+				return err
+			}
+			if o.from != "" && !slices.Contains(tools, o.from) {
+				return fmt.Errorf("--from %s: there is no such tool; use one of %s", o.from, strings.Join(tools, ", "))
+			}
+			return o.run(command.Context(), c, names)
+		},
+	}
+	flags := command.Flags()
+	o.AddFlags(flags)
+	o.output = console.AddOutputFlag(command, console.FormatJSON, console.FormatYAML)
+	flags.StringVar(&o.from, "from", "", "Only objects of this tool: "+strings.Join(tools, ", "))
+	console.CompleteWith(command, "from", tools)
+	flags.BoolVar(&o.brief, "brief", false, "Only which objects are taken over from whom")
+	return command
+}
+
+func (o *options) run(ctx context.Context, c *console.Console, names []string) error {
+	results, forecaster, err := o.Foresee(ctx, c, names)
+	if err != nil || len(results) == 0 {
+		return err
+	}
+	progress := c.Begin("Reading who owns the objects")
+	reports := make([]report, 0, len(results))
+	for _, result := range results {
+		report, err := o.reportOf(ctx, c, forecaster, result)
+		if err != nil {
+			progress.End()
+			return err
+		}
+		reports = append(reports, report)
+	}
+	progress.End()
+	predecessors := predecessorsOf(reports)
+	if o.output.Format != "" {
+		err = c.PrintValue(o.output.Format, map[string]any{"managedResources": reports, "predecessors": predecessors})
+	} else {
+		err = o.print(c, reports, predecessors)
+	}
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(reports, report.differs) {
+		return &console.NoError{}
+	}
+	return nil
+}
+
+// differs tells whether any of the objects changes or would fail.
+func (r report) differs() bool {
+	return len(r.Problems) > 0 || slices.ContainsFunc(r.Changes, func(o object) bool { return o.Verb != diff.Nothing })
+}
+
+func (o *options) reportOf(ctx context.Context, c *console.Console, forecaster *diff.Forecaster, result diff.Result) (report, error) {
+	found := report{Result: result}
+	for _, entry := range result.Changes {
+		object := object{Entry: entry}
+		copied, err := forecaster.Look(ctx, entry.Ref)
+		switch {
+		case apierrors.IsForbidden(err):
+			c.Warn("Who owns it is not shown, as you may not read it: %s.", entry.Title())
+		case err != nil:
+			return found, fmt.Errorf("read %s: %w", entry.Title(), err)
+		case copied.Before != nil:
+			object.Owners = ownersOf(copied.Before)
+			after := copied.Before
+			if copied.After != nil {
+				after = copied.After
+			}
+			object.Handover, err = handoverOf(copied.Before.GetManagedFields(), after.GetManagedFields(), fieldowner.DefaultPolicy())
+			if err != nil {
+				return found, fmt.Errorf("%s: %w", entry.Title(), err)
+			}
+		}
+		if o.from == "" || slices.ContainsFunc(object.Owners, func(owner Owner) bool { return string(owner.Tool) == o.from }) {
+			found.Changes = append(found.Changes, object)
+		}
+	}
+	return found, nil
+}
