@@ -17,6 +17,7 @@ const metricsNamespace = "resource_manager"
 type Metrics struct {
 	delay  prometheus.Histogram
 	states *prometheus.GaugeVec
+	each   *prometheus.GaugeVec
 
 	mu    sync.Mutex
 	known map[types.NamespacedName]map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.ConditionStatus
@@ -34,9 +35,13 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Namespace: metricsNamespace, Name: "managed_resources_health",
 			Help: "ManagedResources by the status of their conditions of health.",
 		}, []string{"condition", "status"}),
+		each: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: metricsNamespace, Name: "managed_resource_health",
+			Help: "1 for the status of each condition of health of one ManagedResource.",
+		}, []string{"managed_resource", "condition", "status"}),
 		known: map[types.NamespacedName]map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.ConditionStatus{},
 	}
-	registry.MustRegister(metrics.delay, metrics.states)
+	registry.MustRegister(metrics.delay, metrics.states, metrics.each)
 	return metrics
 }
 
@@ -69,9 +74,11 @@ func (m *Metrics) replace(owner types.NamespacedName, states map[resourcesv1alph
 	}
 	for condition, status := range m.known[owner] {
 		m.states.WithLabelValues(string(condition), string(status)).Dec()
+		m.each.DeleteLabelValues(owner.String(), string(condition), string(status))
 	}
 	for condition, status := range states {
 		m.states.WithLabelValues(string(condition), string(status)).Inc()
+		m.each.WithLabelValues(owner.String(), string(condition), string(status)).Set(1)
 	}
 	m.known[owner] = states
 	if states == nil {
