@@ -56,7 +56,7 @@ func addNetworkPolicies(ctx context.Context, mgr manager.Manager, config *config
 	}
 	return netpolcontroller.NewReconciler(netpolcontroller.Reconciler{
 		Cache: cache, Policies: policies, Pods: pods, Dynamic: dynamicClient, Metadata: metadataClient, Kinds: objects,
-		Recorder: targetCluster.GetEventRecorder("resource-manager"),
+		Recorder: newRecorder(targetCluster, "resource-manager"),
 		Metrics:  netpolcontroller.NewMetrics(metrics.Registry),
 		Clock:    clock.RealClock{},
 		Options: netpolcontroller.Options{

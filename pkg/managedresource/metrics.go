@@ -35,18 +35,27 @@ type Metrics struct {
 
 // NewMetrics returns metrics that are registered with a registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: metricsNamespace, Name: name, Help: help}, labels)
-	}
 	metrics := &Metrics{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: metricsNamespace, Name: "reconcile_duration_seconds",
-			Help:    "Duration of reconciles of ManagedResources by outcome.",
+			Help: "Duration of reconciles by what ResourcesApplied says then, or that it could not be said. outcome: applied, " +
+				"progressing, failed, error.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 11),
 		}, []string{"outcome"}),
-		changes:    counter("object_changes_total", "What was done about objects of the target cluster.", "change"),
-		drift:      counter("drift_detected_total", "Objects that were found changed or deleted by somebody else.", "group", "kind", "manager"),
-		correction: counter("drift_corrected_total", "Objects that were put back.", "group", "kind", "manager"),
+		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Name: "object_changes_total",
+			Help: "Decisions about objects and what came of them; reconciles of which nothing had changed are not counted. change: " +
+				"created, updated, unchanged, skipped, pruned, released, waiting, conflict, failed.",
+		}, []string{"change"}),
+		drift: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Name: "drift_detected_total",
+			Help: "Objects that somebody else had changed or deleted; manager is the field manager that wrote last, empty after a " +
+				"deletion, other beyond a hundred managers.",
+		}, []string{"group", "kind", "manager"}),
+		correction: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Name: "drift_corrected_total",
+			Help: "Objects that somebody else had changed or deleted, and that were put back; manager as in resource_manager_drift_detected_total.",
+		}, []string{"group", "kind", "manager"}),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: metricsNamespace, Name: "drift_correction_duration_seconds",
 			Help:    "Time from the event that showed a change by somebody else until the object was put back.",

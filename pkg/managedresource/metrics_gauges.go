@@ -24,20 +24,22 @@ type sources struct {
 
 var (
 	objectsGauge = prometheus.NewDesc(metricsNamespace+"_objects",
-		"Objects of all ManagedResources by the state in which the last reconcile left them.", []string{"state"}, nil)
+		"Objects of all ManagedResources by the state in which the last reconcile left them. state: applied, waiting, "+
+			"failed, deleting.", []string{"state"}, nil)
 	inventoryGauge = prometheus.NewDesc(metricsNamespace+"_inventory_largest_objects",
 		"Number of objects of the largest ManagedResource.", nil, nil)
 	contestedGauge = prometheus.NewDesc(metricsNamespace+"_contested_objects",
 		"Objects that somebody else changes again and again, so that they are put back ever more slowly.", nil, nil)
 	watchesGauge = prometheus.NewDesc(metricsNamespace+"_live_watches",
-		"Kinds of the target cluster that are watched, by the state of the watch.", []string{"state"}, nil)
+		"Kinds that are watched in the target cluster. state: watching, starting, failing, impossible.", []string{"state"}, nil)
 	watchedGauge = prometheus.NewDesc(metricsNamespace+"_live_objects",
-		"Objects of the target cluster that watches show.", []string{"group", "kind"}, nil)
+		"Objects that the watches show.", []string{"group", "kind"}, nil)
 	// ownObjectsGauge and ownCorrections have one label for namespace and name: a label "namespace" is that of the process.
 	ownObjectsGauge = prometheus.NewDesc(metricsNamespace+"_managed_resource_objects",
-		"Objects of one ManagedResource, by the state in which its last reconcile left them.", []string{"managed_resource", "state"}, nil)
+		"Objects of one ManagedResource (namespace/name) by the state in which its last reconcile left them; states without "+
+			"objects are left out. state: applied, waiting, failed, deleting.", []string{"managed_resource", "state"}, nil)
 	ownCorrections = prometheus.NewDesc(metricsNamespace+"_managed_resource_corrections_total",
-		"Objects of one ManagedResource that were put back.", []string{"managed_resource"}, nil)
+		"Objects of one ManagedResource (namespace/name) that were put back; those of which none was are left out.", []string{"managed_resource"}, nil)
 )
 
 // Describe implements prometheus.Collector.

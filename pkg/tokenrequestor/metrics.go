@@ -29,13 +29,17 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "token_renewals_total", Help: "Tokens that the token requestor requested, by the cause.",
+			Namespace: metricsNamespace, Name: "token_renewals_total",
+			Help: "Tokens that were requested, by the cause. reason: NoTimestamp, Due, NoToken, TargetMissing, BundleChanged, " +
+				"ServiceAccountCreated, Rejected.",
 		}, []string{"reason"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "token_failures_total", Help: "Reconciles of the token requestor that failed, by the cause.",
+			Namespace: metricsNamespace, Name: "token_failures_total",
+			Help: "Reconciles of the token requestor that failed. reason: those of the Events, and RequestFailed.",
 		}, []string{"reason"}),
 		cleanups: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "token_cleanups_total", Help: "Objects of the target cluster that the token requestor deleted.",
+			Namespace: metricsNamespace, Name: "token_cleanups_total",
+			Help: "Objects of the target cluster that cleanUp deleted. kind: ServiceAccount, Secret.",
 		}, []string{"kind"}),
 	}
 	for _, reason := range []string{
@@ -82,7 +86,8 @@ func (m *Metrics) observe(r *Reconciler) {
 
 var (
 	tokensGauge = prometheus.NewDesc(metricsNamespace+"_tokens",
-		"Secrets of the token requestor: with a token, with one whose last reconcile failed, with one that has expired.", []string{"state"}, nil)
+		"Secrets of the token requestor: with a token that is fine, whose last reconcile failed, whose token has expired. "+
+			"state: valid, failing, expired.", []string{"state"}, nil)
 	expiryGauge = prometheus.NewDesc(metricsNamespace+"_token_earliest_expiry_timestamp_seconds",
 		"When the first one of all tokens expires; 0 if there is none.", nil, nil)
 )

@@ -33,11 +33,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 		states: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "managed_resources_health",
-			Help: "ManagedResources by the status of their conditions of health.",
+			Help: "ManagedResources by the status of their conditions of health; those that are being applied or deleted, or ask to be " +
+				"ignored, do not count. condition: ResourcesHealthy, ResourcesProgressing. status: True, False, Unknown.",
 		}, []string{"condition", "status"}),
 		each: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "managed_resource_health",
-			Help: "1 for the status of each condition of health of one ManagedResource.",
+			Help: "1 for the status that a condition of health of one ManagedResource (namespace/name) has; those that are being " +
+				"applied or deleted, or ask to be ignored, are left out. condition: ResourcesHealthy, ResourcesProgressing. status: " +
+				"True, False, Unknown.",
 		}, []string{"managed_resource", "condition", "status"}),
 		known: map[types.NamespacedName]map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.ConditionStatus{},
 	}
