@@ -90,6 +90,7 @@ func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfi
 			CacheSyncTimeout: config.Controllers.CacheSyncTimeout.Duration,
 		},
 		LeaderElection:                      election != nil,
+		LeaderElectionID:                    timing.ResourceName, // in metrics; the lock has it already
 		LeaderElectionResourceLockInterface: election.resourceLock(),
 		LeaderElectionReleaseOnCancel:       true,
 		LeaseDuration:                       &timing.LeaseDuration.Duration,

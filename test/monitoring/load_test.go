@@ -89,6 +89,7 @@ func (l *load) disturb() {
 	l.change("a-"+fmt.Sprint(l.round%fleet), "kubectl-edit")
 	l.change("b-0", "rival")
 	l.deliver("shop-1", configMap("a-1", "good")+configMap("b-1", fmt.Sprint("round-", l.round))+deployment("shop-1", 0))
+	l.deliver("changing", deployment("changing", l.round/20%2)) // is well by turns
 	l.deliver("conflict", configMap("a-2", fmt.Sprint("round-", l.round)))
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, GenerateName: "pod-"},
