@@ -24,6 +24,14 @@ var (
 	mrCommand = regexp.MustCompile(`kubectl[ -]mr ([a-z]+)`)
 )
 
+// programs of the repository, in commands, with the directories of their flags.
+var programs = map[string]string{
+	"bin/bench ": "../test/bench", "BENCHFLAGS=": "../test/bench", "bin/resource-manager ": "../cmd/resource-manager",
+	"go run ./hack/roundtrip ": "../hack/roundtrip", "bin/demo ": "../hack/demo",
+}
+
+var longFlag = regexp.MustCompile(`\s'?--([a-z][\w-]*)`)
+
 // TestLinks: every relative link of a page leads to a file of the repository, and its anchor to a heading there.
 func TestLinks(t *testing.T) {
 	links := 0
@@ -126,6 +134,14 @@ func problemsOf(line, makefile, tests string) (problems []string) {
 			problems = append(problems, err.Error())
 		}
 	}
+	for program, directory := range programs {
+		_, arguments, found := strings.Cut(line, program)
+		for _, match := range longFlag.FindAllStringSubmatch(" "+arguments, -1) {
+			if found && match[1] != "help" && !flagBelow(directory, match[1]) {
+				problems = append(problems, program+"has no flag --"+match[1])
+			}
+		}
+	}
 	for _, match := range mrCommand.FindAllStringSubmatch(line, -1) {
 		if !useBelow("../pkg/cli", match[1]) {
 			problems = append(problems, "kubectl mr has no command "+match[1])
@@ -139,7 +155,7 @@ func TestProblemsOf(t *testing.T) {
 	for line, wanted := range map[string]int{
 		"make demo": 0, "make nothing": 1, "go test ./docs -run TestLinks": 0, "go test ./docs -run 'TestNothing$'": 1, "go test ./nothing": 1,
 		"go test ./test/cli -run TestLinks -large 5": 0, "go test ./docs -run TestLinks -large 5": 1,
-		"kubectl apply -f examples/hello.yaml": 0, "kubectl apply -f examples/nothing.yaml": 1, "kubectl mr why -A": 0, "kubectl mr nothing": 1,
+		"kubectl apply -f examples/hello.yaml": 0, "kubectl apply -f examples/nothing.yaml": 1, "bin/bench --rest 5s --nothing": 1, "kubectl mr why -A": 0, "kubectl mr nothing": 1,
 	} {
 		if got := problemsOf(line, makefile, tests); len(got) != wanted {
 			t.Errorf("%s: %q, want %d problems", line, got, wanted)
