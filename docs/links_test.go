@@ -13,10 +13,10 @@ import (
 var (
 	anyLink   = regexp.MustCompile(`\[[^\]]*\]\(([^()\s]+)\)`)
 	heading   = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
-	codeBlock = regexp.MustCompile("(?ms)^```.*?^```")
+	codeBlock = regexp.MustCompile("(?s)(?:^|\n)```.*?\n```")
 	inTicks   = regexp.MustCompile("`[^`\n]*`")
 	notInSlug = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
-	shell     = regexp.MustCompile("(?ms)^```(?:sh|console)\n(.*?)^```")
+	shell     = regexp.MustCompile("(?s)(?:^|\n)```(?:sh|console)\n(.*?\n)```")
 	goTest    = regexp.MustCompile(`go test (?:-C )?(?:\./)?(\S+)`)
 	runs      = regexp.MustCompile(`-run '?\^?(\w+)`)
 	ownFlag   = regexp.MustCompile(` -((?:webhooks|faults|trouble|monitoring|large|manifests|update)[\w.]*)`)
@@ -115,12 +115,12 @@ func problemsOf(line, makefile, tests string) (problems []string) {
 			problems = append(problems, "make has no target "+match[1])
 		}
 	}
-	if match := goTest.FindStringSubmatch(line); match != nil && match[1] != "./..." {
+	if match := goTest.FindStringSubmatch(line); len(match) > 1 && match[1] != "./..." {
 		directory := filepath.Join("..", strings.TrimSuffix(match[1], "/..."))
 		if _, err := os.Stat(directory); err != nil {
 			problems = append(problems, err.Error())
 		}
-		if name := runs.FindStringSubmatch(line); name != nil && name[1] != "x" && !exists(name[1]+"…", tests) {
+		if name := runs.FindStringSubmatch(line); len(name) > 1 && name[1] != "x" && !exists(name[1]+"…", tests) {
 			problems = append(problems, "there is no test "+name[1])
 		}
 		for _, own := range ownFlag.FindAllStringSubmatch(line, -1) {

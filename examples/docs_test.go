@@ -19,7 +19,7 @@ const (
 	configurationHead = "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1\n" + configurationKind
 )
 
-var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
+var yamlBlock = regexp.MustCompile("(?s)(?:^|\n)```yaml\n(.*?\n)```")
 
 // fragments are pages with blocks that are no whole objects or settings of the resource-manager.
 var fragments = []string{"gitops.md", "pod-webhooks.md"}

@@ -125,7 +125,7 @@ func (c code) keysTable() string {
 				if kind == nil || what == "" {
 					continue
 				}
-				rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", value, strings.ToLower(kind[1]), cell(c.named(capital(what)))))
+				rows = append(rows, "| `"+value+"` | "+strings.ToLower(kind[1])+" | "+cell(c.named(capital(what)))+" |\n")
 			}
 		}
 	}
