@@ -39,7 +39,7 @@ func generate(root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules, err := os.ReadFile(filepath.Join(root, "config", "monitoring", "alerts.yaml")) //nolint:gosec // of the repository
+	rules, err := os.ReadFile(filepath.Join(root, "config", "monitoring", "alerts.yaml"))
 	if err != nil {
 		return nil, err
 	}

@@ -128,8 +128,14 @@ func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally 
 	}
 	for _, change := range changes {
 		m.changes.WithLabelValues(outcomeOf(change)).Inc()
-		if change.manifest != nil && change.err == nil && change.action != actionWait {
+		if change.manifest == nil || change.err != nil {
+			continue
+		}
+		switch {
+		case change.action != actionWait:
 			states["applied"]++
+		case change.contest.open(): // which the tally does not have among those that wait
+			states["waiting"]++
 		}
 	}
 	m.mu.Lock()
