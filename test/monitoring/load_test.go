@@ -21,6 +21,7 @@ import (
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/webhooks"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/nodeagentauthorizer"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/seccompprofile"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -98,6 +99,10 @@ func (l *load) disturb() {
 	kit.Must(l, l.client.Create(l.Context(), pod, client.DryRunAll))
 	l.post(seccompprofile.Path, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","kind":{"version":"v1","kind":"Pod"},`+
 		`"resource":{"version":"v1","resource":"pods"},"operation":"CREATE","object":{"apiVersion":"v1","kind":"Pod","spec":"nonsense"}}}`)
+	// A webhook that fails, since the namespace of the workload cannot be read.
+	l.post(highavailability.Path, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"2","kind":{"group":"apps","version":"v1","kind":"Deployment"},`+
+		`"resource":{"group":"apps","version":"v1","resource":"deployments"},"operation":"CREATE","namespace":"gone","name":"d",`+
+		`"object":{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":"gone"},"spec":{"selector":{},"template":{}}}}}`)
 	l.post(nodeagentauthorizer.Path, `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"gardener.cloud:node-agent:machine:m",`+
 		`"groups":["gardener.cloud:node-agents"],"resourceAttributes":{"verb":"get","version":"v1","resource":"nodes","name":"node-0"}}}`)
 }

@@ -44,6 +44,7 @@ controllers:
   csrApprover: {enabled: true}
   tokenRequestor: {enabled: true}
 webhooks:
+  highAvailabilityConfig: {enabled: true}
   seccompProfile: {enabled: true}
   podTopologySpreadConstraints: {enabled: true}
   nodeAgentAuthorizer: {enabled: true}
@@ -120,7 +121,7 @@ func (p *prometheus) empty(all []*panel, managedResource string) (problems []str
 }
 
 // alarming are alerts for what is wrong here; they wait longer than the test takes.
-var alarming = []string{"ManagedResourceObjectsFailed", "ManagedResourceUnhealthy", "ManagedResourceProgressing", "ResourceManagerObjectContested", "ResourceManagerConflicts"}
+var alarming = []string{"ManagedResourceObjectsFailed", "ManagedResourceUnhealthy", "ManagedResourceProgressing", "ResourceManagerObjectContested", "ResourceManagerConflicts", "ResourceManagerWebhookFails"}
 
 // lacking returns which rules are not evaluated, and which alerts do not begin to fire.
 func (p *prometheus) lacking() (problems []string) {
