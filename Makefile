@@ -81,6 +81,10 @@ bin/bench:
 bench-micro: ## Run the benchmarks of single functions.
 	$(GO) test -short -run '^$$' -bench . -benchmem ./...
 
+.PHONY: monitoring
+monitoring: controlplane ## Check dashboard and alerts with a real Prometheus (needs prometheus and promtool in the PATH, docs/observability.md).
+	$(GO) test -C test/monitoring -count 1 -timeout 30m -v -args -monitoring $(MONITORINGFLAGS)
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz test, or those that FUZZ matches, for FUZZTIME (30s), and show a table (FUZZFLAGS: -parallel, -json, -markdown).
 	@GO='$(GO)' $(GO) run ./hack/fuzz -time $(FUZZTIME) -run '$(FUZZ)' $(FUZZFLAGS)
@@ -114,9 +118,10 @@ sbom: build ## Write what bin/resource-manager is made of to bin/resource-manage
 ##@ Generate
 
 .PHONY: generate
-generate: bin/controller-gen ## Generate deep copies and CRDs.
+generate: bin/controller-gen ## Generate deep copies, CRDs, docs/reference.md and the PrometheusRule.
 	bin/controller-gen object paths=./pkg/apis/...
 	bin/controller-gen crd paths=./pkg/apis/resources/... output:crd:dir=config/crd
+	$(GO) run ./hack/docs
 
 # Tools, in the versions of hack/tools/go.mod.
 bin/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-lint

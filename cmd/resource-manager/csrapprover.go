@@ -27,7 +27,7 @@ func addCSRApprover(mgr manager.Manager, config *configv1alpha1.ResourceManagerC
 	}
 	approver := &csrapprover.Reconciler{
 		Target: targetCluster.GetClient(), Direct: targetCluster.GetAPIReader(), Machines: machines,
-		Recorder:        targetCluster.GetEventRecorder(csrapprover.ControllerName),
+		Recorder:        newRecorder(targetCluster, csrapprover.ControllerName),
 		Metrics:         csrapprover.NewMetrics(metrics.Registry),
 		Clock:           clock.RealClock{},
 		ConcurrentSyncs: *settings.ConcurrentSyncs,

@@ -39,8 +39,9 @@ func addNetworkPolicies(ctx context.Context, mgr manager.Manager, config *config
 		return fmt.Errorf("create a client of network policies: %w", err)
 	}
 	return netpolcontroller.NewReconciler(netpolcontroller.Reconciler{
-		Cache: cache, Policies: policies, Pods: objects.CoreClient(), Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects,
-		Recorder: targetCluster.GetEventRecorder("resource-manager"),
+		Cache: cache, Kinds: objects, Policies: policies,
+		Pods: objects.CoreClient(), Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(),
+		Recorder: newRecorder(targetCluster, "resource-manager"),
 		Metrics:  netpolcontroller.NewMetrics(metrics.Registry),
 		Clock:    clock.RealClock{},
 		Options: netpolcontroller.Options{

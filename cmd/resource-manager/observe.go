@@ -8,11 +8,15 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/eventlimit"
 )
 
 // newLogger returns a logger to standard error in the configured level and format.
@@ -27,6 +31,11 @@ func newLogger(config *configv1alpha1.ResourceManagerConfiguration) logr.Logger 
 		encoder = zap.ConsoleEncoder(isoTime)
 	}
 	return zap.New(zap.Level(level), encoder, zap.StacktraceLevel(zapcore.PanicLevel))
+}
+
+// newRecorder returns what writes Events to a cluster, not more than people can read.
+func newRecorder(to cluster.Cluster, reporter string) events.EventRecorder {
+	return eventlimit.New(to.GetEventRecorder(reporter), to.GetScheme(), clock.RealClock{})
 }
 
 func isoTime(config *zapcore.EncoderConfig) {

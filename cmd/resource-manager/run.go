@@ -90,6 +90,7 @@ func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfi
 			CacheSyncTimeout: config.Controllers.CacheSyncTimeout.Duration,
 		},
 		LeaderElection:                      election != nil,
+		LeaderElectionID:                    timing.ResourceName, // in metrics; the lock has it already
 		LeaderElectionResourceLockInterface: election.resourceLock(),
 		LeaderElectionReleaseOnCancel:       true,
 		LeaseDuration:                       &timing.LeaseDuration.Duration,
@@ -170,7 +171,7 @@ func addHealth(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfig
 	settings := config.Controllers.Health
 	return healthcontroller.NewReconciler(healthcontroller.Reconciler{
 		Source: mgr.GetClient(), Live: view, Examiner: examiner, Objects: objects,
-		Recorder: mgr.GetEventRecorder("resource-manager"),
+		Recorder: newRecorder(mgr, "resource-manager"),
 		Metrics:  healthcontroller.NewMetrics(metrics.Registry),
 		Clock:    clock.RealClock{},
 		Options: healthcontroller.Options{
@@ -196,7 +197,7 @@ func addManagedResource(ctx context.Context, mgr manager.Manager, config *config
 		Objects:     objects,
 		Live:        view,
 		Engine:      apply.NewEngine(objects, fieldowner.DefaultPolicy(), clock.RealClock{}),
-		Recorder:    mgr.GetEventRecorder("resource-manager"),
+		Recorder:    newRecorder(mgr, "resource-manager"),
 		Metrics:     managedresource.NewMetrics(metrics.Registry),
 		Clock:       clock.RealClock{},
 		Options: managedresource.Options{

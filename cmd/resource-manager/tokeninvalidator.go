@@ -29,7 +29,7 @@ func addTokenInvalidator(ctx context.Context, mgr manager.Manager, config *confi
 	if err != nil {
 		return fmt.Errorf("create the cache of the token invalidator: %w", err)
 	}
-	return tokeninvalidator.NewReconciler(targetCluster.GetClient(), targetCluster.GetEventRecorder("resource-manager"),
+	return tokeninvalidator.NewReconciler(targetCluster.GetClient(), newRecorder(targetCluster, "resource-manager"),
 		tokeninvalidator.NewMetrics(metrics.Registry), tokeninvalidator.Options{ConcurrentSyncs: *settings.ConcurrentSyncs},
 	).AddToManager(ctx, mgr, tokens)
 }

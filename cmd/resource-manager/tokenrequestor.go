@@ -44,7 +44,7 @@ func addTokenRequestor(mgr manager.Manager, config *configv1alpha1.ResourceManag
 		Source: mgr.GetClient(), Direct: mgr.GetAPIReader(),
 		Core: client.CoreV1(), Reviews: client.AuthenticationV1().TokenReviews(), Metadata: metadataClient,
 		Target: targetConfig, ServerClock: serverClock,
-		Recorder: mgr.GetEventRecorder("resource-manager"),
+		Recorder: newRecorder(mgr, "resource-manager"),
 		Metrics:  tokenrequestor.NewMetrics(metrics.Registry),
 		Clock:    clock.RealClock{}, Random: rand.Float64,
 		Options: tokenrequestor.Options{

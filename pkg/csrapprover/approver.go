@@ -36,8 +36,14 @@ const (
 	textServing = "kubelet server certificate CSR"
 	textClient  = "gardener-node-agent certificate CSR"
 
-	eventReason = "ServingCertificateDenied"
 	eventAction = "Deny"
+)
+
+// Reasons of Events.
+//
+// +events:on=Node of the target cluster
+const (
+	eventReason = "ServingCertificateDenied" // Warning: the kubelet's request for the certificate with which it serves was denied
 )
 
 const (

@@ -28,15 +28,15 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		collected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "garbage_collected_total",
-			Help: "ConfigMaps and Secrets that the garbage collector deleted.",
+			Help: "Objects that the garbage collector deleted. kind: ConfigMap, Secret.",
 		}, []string{"kind"}),
 		candidates: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "garbage_candidates",
-			Help: "ConfigMaps and Secrets with the label of the garbage collector that the last run found, before it deleted any.",
+			Help: "Objects with the label of the garbage collector that its last run found. kind: ConfigMap, Secret.",
 		}, []string{"kind"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "garbage_collection_failures_total",
-			Help: "Runs of the garbage collector that a list ended, and objects that it could not delete.",
+			Help: "Runs of the garbage collector that a list ended, and objects that could not be deleted. operation: list, delete.",
 		}, []string{"operation"}),
 		success: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "garbage_collection_last_success_timestamp_seconds",

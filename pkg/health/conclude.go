@@ -68,14 +68,14 @@ func Healthy(subjects []Subject) resourcesv1alpha1.Statement {
 		s := &subjects[i]
 		switch {
 		case s.Missing:
-			bad = append(bad, finding{s, rankMissing, s.Kind + "Missing", s.missingMessage()})
+			bad = append(bad, finding{s, rankMissing, s.Kind + resourcesv1alpha1.ReasonKindMissing, s.missingMessage()})
 		case s.Unknown != "":
 			unread = append(unread, s.unread(s.Unknown))
 		case s.Exempt:
 		case s.Pending:
 			pending = true
 		case s.Verdict.Unhealthy != "":
-			bad = append(bad, finding{s, rankUnhealthy, s.Kind + "Unhealthy", s.unhealthyMessage()})
+			bad = append(bad, finding{s, rankUnhealthy, s.Kind + resourcesv1alpha1.ReasonKindUnhealthy, s.unhealthyMessage()})
 		case s.Verdict.Err != "":
 			bad = append(bad, finding{s, rankError, resourcesv1alpha1.ReasonHealthCheckError,
 				fmt.Sprintf("Error executing health check for %s: %s", s, s.Verdict.Err)})
@@ -109,7 +109,7 @@ func Progressing(subjects []Subject) resourcesv1alpha1.Statement {
 		case s.Pending:
 			pending = true
 		case s.Verdict.Progressing != "":
-			busy = append(busy, finding{s, 0, s.Kind + "Progressing", fmt.Sprintf("%s is progressing: %s", s, s.Verdict.Progressing)})
+			busy = append(busy, finding{s, 0, s.Kind + resourcesv1alpha1.ReasonKindProgressing, fmt.Sprintf("%s is progressing: %s", s, s.Verdict.Progressing)})
 		case s.Verdict.Err != "":
 			unread = append(unread, s.unread(s.Verdict.Err))
 		}

@@ -122,7 +122,7 @@ func (p *pass) noteCorrection(change *change) {
 	now := p.Clock.Now()
 	change.opensContest = p.contests.corrected(change.Key(), change.observation.Writer, now)
 	change.contest = p.contests.of(change.Key(), now)
-	p.Metrics.corrected(change, now)
+	p.Metrics.corrected(p.self.Owner, change, now)
 }
 
 // taskOf returns what the engine has to do about a wanted object. A wrong annotation makes the change fail.

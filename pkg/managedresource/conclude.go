@@ -18,13 +18,17 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/message"
 )
 
-// Reasons and action of the Events on ManagedResources. What a change of a manifest does has no Event: conditions tell,
-// and an Event costs as much as an object.
+// actionEvent is the action of the Events on ManagedResources.
+const actionEvent = "Reconcile"
+
+// Reasons of Events on ManagedResources, beside those of conditions. What a change of a manifest does has no Event: conditions
+// tell, and an Event costs as much as an object.
+//
+// +events:on=ManagedResource
 const (
-	eventCorrected = "Corrected"
-	eventPruned    = "Pruned"
-	eventContested = "Contested"
-	actionEvent    = "Reconcile"
+	eventCorrected = "Corrected" // Normal: objects were put back that somebody else had changed or deleted
+	eventPruned    = "Pruned"    // Normal: objects were deleted because they left the manifests
+	eventContested = "Contested" // Warning: an object was put back once too often; the field manager is named
 )
 
 // conclude writes the status, if it differs, and the Events, and says when to come back.

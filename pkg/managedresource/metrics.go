@@ -25,44 +25,55 @@ type Metrics struct {
 	correction *prometheus.CounterVec
 	delay      prometheus.Histogram
 
-	registry prometheus.Registerer
+	gauges *gauges
 
-	mu       sync.Mutex
-	states   map[types.NamespacedName]map[string]int
-	managers map[string]bool
+	mu          sync.Mutex
+	states      map[types.NamespacedName]map[string]int
+	corrections map[types.NamespacedName]int
+	managers    map[string]bool
 }
 
 // NewMetrics returns metrics that are registered with a registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: metricsNamespace, Name: name, Help: help}, labels)
-	}
 	metrics := &Metrics{
-		registry: registry,
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: metricsNamespace, Name: "reconcile_duration_seconds",
-			Help:    "Duration of reconciles of ManagedResources by outcome.",
+			Help: "Duration of reconciles by what ResourcesApplied says then, or that it could not be said. outcome: applied, " +
+				"progressing, failed, error.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 11),
 		}, []string{"outcome"}),
-		changes:    counter("object_changes_total", "What was done about objects of the target cluster.", "change"),
-		drift:      counter("drift_detected_total", "Objects that were found changed or deleted by somebody else.", "group", "kind", "manager"),
-		correction: counter("drift_corrected_total", "Objects that were put back.", "group", "kind", "manager"),
+		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Name: "object_changes_total",
+			Help: "Decisions about objects and what came of them; reconciles of which nothing had changed are not counted. change: " +
+				"created, updated, unchanged, skipped, pruned, released, waiting, conflict, failed.",
+		}, []string{"change"}),
+		drift: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Name: "drift_detected_total",
+			Help: "Objects that somebody else had changed or deleted; manager is the field manager that wrote last, empty after a " +
+				"deletion, other beyond a hundred managers.",
+		}, []string{"group", "kind", "manager"}),
+		correction: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Name: "drift_corrected_total",
+			Help: "Objects that somebody else had changed or deleted, and that were put back; manager as in resource_manager_drift_detected_total.",
+		}, []string{"group", "kind", "manager"}),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: metricsNamespace, Name: "drift_correction_duration_seconds",
 			Help:    "Time from the event that showed a change by somebody else until the object was put back.",
 			Buckets: prometheus.ExponentialBuckets(0.002, 3, 12),
 		}),
-		states:   map[types.NamespacedName]map[string]int{},
-		managers: map[string]bool{},
+		states:      map[types.NamespacedName]map[string]int{},
+		corrections: map[types.NamespacedName]int{},
+		managers:    map[string]bool{},
 	}
-	registry.MustRegister(metrics.duration, metrics.changes, metrics.drift, metrics.correction, metrics.delay)
+	metrics.gauges = &gauges{metrics: metrics}
+	registry.MustRegister(metrics.duration, metrics.changes, metrics.drift, metrics.correction, metrics.delay, metrics.gauges)
 	return metrics
 }
 
-// observe adds the gauges that are read when they are asked for.
+// observe says what the gauges are to tell of. Before, they tell nothing.
 func (m *Metrics) observe(view *live.View, contests *contests, clk clock.PassiveClock) {
 	if m != nil {
-		m.registry.MustRegister(&gauges{metrics: m, view: view, contests: contests, clock: clk})
+		m.gauges.sources.Store(&sources{view: view, contests: contests, clock: clk})
 	}
 }
 
@@ -81,11 +92,14 @@ func (m *Metrics) detected(changes []change) {
 	}
 }
 
-// corrected counts an object that was put back.
-func (m *Metrics) corrected(change *change, now time.Time) {
+// corrected counts an object of a ManagedResource that was put back.
+func (m *Metrics) corrected(owner types.NamespacedName, change *change, now time.Time) {
 	if m == nil {
 		return
 	}
+	m.mu.Lock()
+	m.corrections[owner]++
+	m.mu.Unlock()
 	m.correction.WithLabelValues(change.Group, change.Kind, m.name(change.observation.Writer)).Inc()
 	if seen := change.observation.Seen; seen != 0 {
 		m.delay.Observe(now.Sub(time.Unix(0, seen)).Seconds())
@@ -114,8 +128,14 @@ func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally 
 	}
 	for _, change := range changes {
 		m.changes.WithLabelValues(outcomeOf(change)).Inc()
-		if change.manifest != nil && change.err == nil && change.action != actionWait {
+		if change.manifest == nil || change.err != nil {
+			continue
+		}
+		switch {
+		case change.action != actionWait:
 			states["applied"]++
+		case change.contest.open(): // which the tally does not have among those that wait
+			states["waiting"]++
 		}
 	}
 	m.mu.Lock()
@@ -138,6 +158,7 @@ func (m *Metrics) forget(owner types.NamespacedName) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.states, owner)
+		delete(m.corrections, owner)
 	}
 }
 
@@ -179,68 +200,4 @@ func outcomeOf(change change) string {
 		return "waiting"
 	}
 	return "skipped"
-}
-
-// gauges are collected when they are asked for.
-type gauges struct {
-	metrics  *Metrics
-	view     *live.View
-	contests *contests
-	clock    clock.PassiveClock
-}
-
-var (
-	objectsGauge = prometheus.NewDesc(metricsNamespace+"_objects",
-		"Objects of all ManagedResources by the state in which the last reconcile left them.", []string{"state"}, nil)
-	inventoryGauge = prometheus.NewDesc(metricsNamespace+"_inventory_largest_objects",
-		"Number of objects of the largest ManagedResource.", nil, nil)
-	contestedGauge = prometheus.NewDesc(metricsNamespace+"_contested_objects",
-		"Objects that somebody else changes again and again, so that they are put back ever more slowly.", nil, nil)
-	watchesGauge = prometheus.NewDesc(metricsNamespace+"_live_watches",
-		"Kinds of the target cluster that are watched, by the state of the watch.", []string{"state"}, nil)
-	watchedGauge = prometheus.NewDesc(metricsNamespace+"_live_objects",
-		"Objects of the target cluster that watches show.", []string{"group", "kind"}, nil)
-)
-
-// Describe implements prometheus.Collector.
-func (g *gauges) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{objectsGauge, inventoryGauge, contestedGauge, watchesGauge, watchedGauge} {
-		descriptions <- description
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (g *gauges) Collect(metrics chan<- prometheus.Metric) {
-	gauge := func(description *prometheus.Desc, value int, labels ...string) {
-		metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, float64(value), labels...)
-	}
-	states, largest := g.metrics.sum()
-	for state, count := range states {
-		gauge(objectsGauge, count, state)
-	}
-	gauge(inventoryGauge, largest)
-	gauge(contestedGauge, g.contests.count(g.clock.Now()))
-	counts := g.view.Counts()
-	for state, count := range counts.Watches {
-		gauge(watchesGauge, count, state)
-	}
-	for gk, count := range counts.Objects {
-		gauge(watchedGauge, count, gk.Group, gk.Kind)
-	}
-}
-
-// sum returns the objects in each state, and how many the largest ManagedResource has.
-func (m *Metrics) sum() (states map[string]int, largest int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	states = map[string]int{"applied": 0, "failed": 0, "waiting": 0, "deleting": 0}
-	for _, counts := range m.states {
-		all := 0
-		for state, count := range counts {
-			states[state] += count
-			all += count
-		}
-		largest = max(largest, all)
-	}
-	return states, largest
 }

@@ -15,16 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Reasons of problems.
+// Reasons of problems, and of the Events that tell them.
+//
+// +events:on=Service of the target cluster
 const (
-	ReasonInvalidAnnotation = "InvalidAnnotation"
-	ReasonInvalidService    = "InvalidService"
-	ReasonMatchesAll        = "NamespaceSelectorMatchesAll"
-	ReasonKeyTooLong        = "PodLabelSelectorKeyTooLong"
-	ReasonKeysTooLong       = "PodLabelSelectorKeysTooLong"
-	ReasonIngressPort       = "IngressPortNotFound"
-	ReasonGateway           = "GatewayNotUsable"
-	ReasonPodPort           = "PodPortNotFound"
+	ReasonInvalidAnnotation = "InvalidAnnotation"           // Warning: an annotation for network policies cannot be used
+	ReasonInvalidService    = "InvalidService"              // Warning: selector or ports of the Service cannot be used for network policies
+	ReasonMatchesAll        = "NamespaceSelectorMatchesAll" // Warning: a namespace selector is empty and so matches all namespaces
+	ReasonKeyTooLong        = "PodLabelSelectorKeyTooLong"  // Warning: the label by which Pods ask for access would be too long
+	ReasonKeysTooLong       = "PodLabelSelectorKeysTooLong" // Warning: several such labels would be too long
+	ReasonIngressPort       = "IngressPortNotFound"         // Warning: an Ingress names a port that the Service does not have
+	ReasonGateway           = "GatewayNotUsable"            // Warning: a Gateway that leads to the Service cannot be used
+	ReasonPodPort           = "PodPortNotFound"             // Warning: no Pod has the named port of the Service
 )
 
 // Problem is what the owner of a Service should know.

@@ -12,10 +12,20 @@ import (
 )
 
 // Reasons of Warning Events, and of the metric of tokens that cannot be changed.
+//
+// +events:on=Secret with a static token, in the target cluster
 const (
-	reasonInUse        = "TokenInUse"
-	reasonOtherPurpose = "SecretHasOtherPurpose"
-	reasonRefused      = "SecretChangeRefused"
+	reasonInUse        = "TokenInUse"            // Warning: the token is kept valid, since Pods use it
+	reasonOtherPurpose = "SecretHasOtherPurpose" // Warning: the Secret has a label that says what else it is for
+	reasonRefused      = "SecretChangeRefused"   // Warning: the API server refused the label
+)
+
+// Reasons of Normal Events.
+//
+// +events:on=Secret with a static token, in the target cluster
+const (
+	reasonInvalidated = "TokenInvalidated" // Normal: the Secret was labelled, so that its token becomes invalid
+	reasonRestored    = "TokenRestored"    // Normal: the label was taken off
 )
 
 // block is why the token of a Secret could not be changed.

@@ -23,7 +23,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "static_tokens_blocked",
-			Help: "Secrets whose tokens the token invalidator is to change and cannot, by the reason of the Event that tells it.",
+			Help: "Secrets whose tokens the token invalidator is to change and cannot, by the reason of the Event. reason: TokenInUse, " +
+				"SecretHasOtherPurpose, SecretChangeRefused.",
 		}, []string{"reason"}),
 	}
 	for _, reason := range []string{reasonInUse, reasonOtherPurpose, reasonRefused} {

@@ -173,12 +173,12 @@ func (r *Reconciler) tell(ctx context.Context, secret *metav1.PartialObjectMetad
 	case invalidate:
 		logger.Info("Had a static token invalidated")
 		r.metrics.invalidated()
-		r.inform(secret, account, "TokenInvalidated", "Labelled, so that the webhook makes the static token invalid, since ServiceAccount "+account.Name+
+		r.inform(secret, account, reasonInvalidated, "Labelled, so that the webhook makes the static token invalid, since ServiceAccount "+account.Name+
 			" has automountServiceAccountToken: false")
 	case restore:
 		logger.Info("Had a static token restored")
 		r.metrics.restored()
-		r.inform(secret, account, "TokenRestored", "Not labelled any more, so that the static token becomes valid again, since ServiceAccount "+account.Name+
+		r.inform(secret, account, reasonRestored, "Not labelled any more, so that the static token becomes valid again, since ServiceAccount "+account.Name+
 			" has no automountServiceAccountToken: false any more, or is labelled "+resourcesv1alpha1.LabelTokenInvalidatorSkip)
 	case rest:
 	}

@@ -1,6 +1,7 @@
 package tokenrequestor
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,22 +21,26 @@ type Metrics struct {
 	renewals *prometheus.CounterVec
 	failures *prometheus.CounterVec
 	cleanups *prometheus.CounterVec
-	registry prometheus.Registerer
+	// reconciler has the tokens; nil before there is one.
+	reconciler atomic.Pointer[Reconciler]
 }
 
 // NewMetrics returns metrics that are registered with a registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "token_renewals_total", Help: "Tokens that the token requestor requested, by the cause.",
+			Namespace: metricsNamespace, Name: "token_renewals_total",
+			Help: "Tokens that were requested, by the cause. reason: NoTimestamp, Due, NoToken, TargetMissing, BundleChanged, " +
+				"ServiceAccountCreated, Rejected.",
 		}, []string{"reason"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "token_failures_total", Help: "Reconciles of the token requestor that failed, by the cause.",
+			Namespace: metricsNamespace, Name: "token_failures_total",
+			Help: "Reconciles of the token requestor that failed. reason: those of the Events, and RequestFailed.",
 		}, []string{"reason"}),
 		cleanups: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "token_cleanups_total", Help: "Objects of the target cluster that the token requestor deleted.",
+			Namespace: metricsNamespace, Name: "token_cleanups_total",
+			Help: "Objects of the target cluster that cleanUp deleted. kind: ServiceAccount, Secret.",
 		}, []string{"kind"}),
-		registry: registry,
 	}
 	for _, reason := range []string{
 		reasonNoTimestamp, reasonTargetMissing, reasonNoToken, reasonBundleChanged, reasonAccountCreated, reasonDue, reasonRejected,
@@ -50,7 +55,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	for kind := range resources {
 		metrics.cleanups.WithLabelValues(kind)
 	}
-	registry.MustRegister(metrics.renewals, metrics.failures, metrics.cleanups)
+	registry.MustRegister(metrics.renewals, metrics.failures, metrics.cleanups, metrics)
 	return metrics
 }
 
@@ -74,19 +79,36 @@ func (m *Metrics) cleanedUp(kind string) {
 
 // observe has the metrics show the tokens that a reconciler keeps.
 func (m *Metrics) observe(r *Reconciler) {
-	if m == nil {
+	if m != nil {
+		m.reconciler.Store(r)
+	}
+}
+
+var (
+	tokensGauge = prometheus.NewDesc(metricsNamespace+"_tokens",
+		"Secrets of the token requestor: with a token that is fine, whose last reconcile failed, whose token has expired. "+
+			"state: valid, failing, expired.", []string{"state"}, nil)
+	expiryGauge = prometheus.NewDesc(metricsNamespace+"_token_earliest_expiry_timestamp_seconds",
+		"When the first one of all tokens expires; 0 if there is none.", nil, nil)
+)
+
+// Describe implements prometheus.Collector, for what is read when it is asked for.
+func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- tokensGauge
+	descriptions <- expiryGauge
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
+	r := m.reconciler.Load()
+	if r == nil {
 		return
 	}
 	for _, state := range []string{stateValid, stateFailing, stateExpired} {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: metricsNamespace, Name: "tokens", ConstLabels: prometheus.Labels{"state": state},
-			Help: "Secrets of the token requestor: with a token, with one whose last reconcile failed, with one that has expired.",
-		}, func() float64 { return float64(r.memories.count(state, r.ServerClock.Now())) }))
+		count := r.memories.count(state, r.ServerClock.Now())
+		metrics <- prometheus.MustNewConstMetric(tokensGauge, prometheus.GaugeValue, float64(count), state)
 	}
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: metricsNamespace, Name: "token_earliest_expiry_timestamp_seconds",
-		Help: "When the first one of all tokens expires; 0 if there is none.",
-	}, func() float64 { return float64(r.memories.earliest()) }))
+	metrics <- prometheus.MustNewConstMetric(expiryGauge, prometheus.GaugeValue, float64(r.memories.earliest()))
 }
 
 // state returns the state of a token at a time by the clock of the API server.

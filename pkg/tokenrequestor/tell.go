@@ -20,13 +20,18 @@ import (
 const eventAction = "RequestToken"
 
 // Reasons of Events on source Secrets, and values of the label of failures in metrics.
+//
+// +events:on=Secret of the source cluster with the label of the token requestor
 const (
-	failureAnnotations = "InvalidAnnotations"
-	failureKubeconfig  = "InvalidKubeconfig"
-	failureNamespace   = "NamespaceNotAllowed"
-	failureTarget      = "InvalidTarget"
-	failureRefused     = "RequestRefused"
-	failureRejected    = "TokenRejected"
+	failureAnnotations = "InvalidAnnotations"  // Warning: annotations of the Secret cannot be used
+	failureKubeconfig  = "InvalidKubeconfig"   // Warning: the kubeconfig in the Secret cannot be used
+	failureNamespace   = "NamespaceNotAllowed" // Warning: the configuration does not allow a namespace that the Secret names
+	failureTarget      = "InvalidTarget"       // Warning: the Secret of the target cluster that is named cannot be written
+	failureRefused     = "RequestRefused"      // Warning: the target API server refused a request
+	failureRejected    = "TokenRejected"       // Warning: the target API server does not accept the new token
+)
+
+const (
 	// failureRequest is a failure that may pass by itself, of which there is no Event.
 	failureRequest = "RequestFailed"
 )

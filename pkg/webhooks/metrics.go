@@ -26,7 +26,8 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "resource_manager", Name: "webhook_decisions_total",
-		Help: "Requests that admission webhooks allowed as they were, patched, denied, put off as facts were missing, or failed on.",
+		Help: "Requests of admission webhooks: allowed as they were or with a patch, refused, put off as facts were missing, or " +
+			"failed. decision: allowed, patched, denied, unavailable, error.",
 	}, []string{"webhook", "decision"})}
 	registry.MustRegister(metrics.decisions)
 	return metrics

@@ -18,31 +18,40 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-var update = flag.Bool("update", false, "write what the commands say into docs/cli.md")
+var update = flag.Bool("update", false, "write what the commands say into the pages")
 
-const page = "../../docs/cli.md"
+// pages have transcripts, which are run in this order.
+var pages = []string{"../../docs/cli.md", "../../docs/tutorial.md"}
 
 // transcript is a command in the page, and what it says.
 type transcript struct{ command, says string }
 
 var consoleBlock = regexp.MustCompile("(?s)```console\n.*?\n```\n")
 
-// TestTranscripts runs every command of docs/cli.md, in order, and compares what it says with the page. Ages, and what Kubernetes
-// makes up, may differ. `go test ./test/cli -run TestTranscripts -update` writes the page anew.
+// TestTranscripts runs every command of docs/cli.md and docs/tutorial.md, in order, and compares what it says with the page. Ages, and
+// what Kubernetes makes up, may differ. `go test ./test/cli -run TestTranscripts -update` writes the pages anew.
 func TestTranscripts(t *testing.T) {
 	w := newWorld(t) // not parallel: the other tests, which are, run after it
 	t.Cleanup(func() { w.restore(t) })
-	content, err := os.ReadFile(page)
-	kit.Must(t, err)
 	w.await(t, "garden", "webshop-sale", state.Unhealthy)
 	w.eventually(t, 0, []string{"FailedScheduling", "Unschedulable", "ReplicaSetUpdated", "ResourcesProgressing is True"}, "why", "-n", "garden")
 	w.eventually(t, 0, []string{"2/2 ready", "wants 2", "2 endpoints"}, "tree", "webshop-app", "-n", "garden")
+	for _, page := range pages {
+		t.Run(filepath.Base(page), func(t *testing.T) { w.check(t, page) })
+	}
+}
+
+// check runs the commands of a page.
+func (w *world) check(t *testing.T, page string) {
+	t.Helper()
+	content, err := os.ReadFile(page)
+	kit.Must(t, err)
 	written := consoleBlock.ReplaceAllStringFunc(string(content), func(block string) string {
 		var result strings.Builder
 		for _, each := range transcriptsIn(block) {
 			says := w.settled(t, each)
 			if normal(says) != normal(each.says) && !*update {
-				t.Errorf("$ %s\nsays\n%s\nand docs/cli.md has\n%s", each.command, says, each.says)
+				t.Errorf("$ %s\nsays\n%s\nand the page has\n%s", each.command, says, each.says)
 			}
 			fmt.Fprintf(&result, "$ %s\n%s", each.command, says)
 		}
@@ -54,7 +63,7 @@ func TestTranscripts(t *testing.T) {
 }
 
 // changing matches commands that do something, which is not to be done twice.
-var changing = regexp.MustCompile(`^kubectl (apply|label|patch|mr (suspend|resume|reconcile|create|wait))\b`)
+var changing = regexp.MustCompile(`\bkubectl (label|patch|apply|delete|mr (suspend|resume|reconcile|create|wait))\b`)
 
 // settled returns what a command says. One that only looks is repeated until it says what the page has: a slow machine is not there yet.
 func (w *world) settled(t *testing.T, each transcript) string {
@@ -140,8 +149,8 @@ var fleeting = []struct {
 	name    string
 }{
 	{regexp.MustCompile(`\b(\d+d)?(\d+h)?(\d+m)?(\d+(\.\d+)?m?s)\b|\b(\d+d)?(\d+h)?\d+m\b`), "AGE"},
-	{regexp.MustCompile(`\b(storefront|sale)-[a-z0-9]{7,10}-[a-z0-9]{5}\b`), "$1-POD"},
-	{regexp.MustCompile(`\b(storefront|sale)-[a-z0-9]{7,10}\b`), "$1-SET"},
+	{regexp.MustCompile(`\b(storefront|sale|hello)-[a-z0-9]{7,10}-[a-z0-9]{5}\b`), "$1-POD"},
+	{regexp.MustCompile(`\b(storefront|sale|hello)-[a-z0-9]{7,10}\b`), "$1-SET"},
 	{regexp.MustCompile(`\bstorefront-[a-z0-9]{5}\b`), "storefront-SLICE"},
 	{regexp.MustCompile(`node-\d`), "NODE"},
 	{regexp.MustCompile(`0/3 nodes are available: .*`), "0/3 nodes are available"},

@@ -32,12 +32,33 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 		states: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "managed_resources_health",
-			Help: "ManagedResources by the status of their conditions of health.",
+			Help: "ManagedResources by the status of their conditions of health; those that are being applied or deleted, or ask to be " +
+				"ignored, do not count. condition: ResourcesHealthy, ResourcesProgressing. status: True, False, Unknown.",
 		}, []string{"condition", "status"}),
 		known: map[types.NamespacedName]map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.ConditionStatus{},
 	}
-	registry.MustRegister(metrics.delay, metrics.states)
+	registry.MustRegister(metrics.delay, metrics.states, metrics)
 	return metrics
+}
+
+// ownHealth has one label for namespace and name: a label "namespace" is that of the process.
+var ownHealth = prometheus.NewDesc(metricsNamespace+"_managed_resource_health",
+	"1 for the status that a condition of health of one ManagedResource (namespace/name) has; those that are being applied or "+
+		"deleted, or ask to be ignored, are left out. condition: ResourcesHealthy, ResourcesProgressing. status: True, False, "+
+		"Unknown.", []string{"managed_resource", "condition", "status"}, nil)
+
+// Describe implements prometheus.Collector, for what is told of each ManagedResource.
+func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- ownHealth }
+
+// Collect implements prometheus.Collector. What it tells is made when it is asked for, and takes no memory in between.
+func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for owner, states := range m.known {
+		for condition, status := range states {
+			metrics <- prometheus.MustNewConstMetric(ownHealth, prometheus.GaugeValue, 1, owner.String(), string(condition), string(status))
+		}
+	}
 }
 
 // concluded takes in what the conditions of a ManagedResource say. News is when the first event came that is answered with

@@ -11,7 +11,8 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "resource_manager", Name: "istio_cluster_configuration_changes_total",
-		Help: "EnvoyFilters that were created, updated or deleted for DestinationRules, and those that could not be.",
+		Help: "EnvoyFilters for Istio's ingress gateways that were written, and those that could not be. change: created, updated, " +
+			"deleted, failed.",
 	}, []string{"change"})}
 	for _, change := range []string{"created", "updated", "deleted", "failed"} {
 		metrics.changes.WithLabelValues(change)

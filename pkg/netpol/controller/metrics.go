@@ -15,7 +15,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "network_policy_changes_total",
-			Help: "NetworkPolicies that were created, updated or deleted for Services, and those that could not be.",
+			Help: "Network policies that were written, and those that could not be. change: created, updated, deleted, failed.",
 		}, []string{"change"}),
 		problems: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "network_policy_services_with_problems",

@@ -25,7 +25,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "node_agent_delay_changes_total",
-			Help: "Reconciliation delays of node agents that were changed, or could not be.",
+			Help: "Delays of node agents that were written, or could not be. result: changed, failed.",
 		}, []string{"result"}),
 	}
 	for _, result := range []string{resultChanged, resultFailed} {

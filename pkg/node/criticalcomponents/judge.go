@@ -27,11 +27,13 @@ const (
 )
 
 // Reasons of Events, those of gardener-resource-manager.
+//
+// +events:on=Node of the target cluster
 const (
-	ReasonReady       = "NodeCriticalComponentsReady"
-	ReasonUnscheduled = "UnscheduledNodeCriticalDaemonSets"
-	ReasonUnready     = "UnreadyNodeCriticalPods"
-	ReasonDrivers     = "UnreadyRequiredCSIDrivers"
+	ReasonReady       = "NodeCriticalComponentsReady"       // Normal: the taint was removed
+	ReasonUnscheduled = "UnscheduledNodeCriticalDaemonSets" // Warning: the node waits for DaemonSets that have no Pod on it
+	ReasonUnready     = "UnreadyNodeCriticalPods"           // Warning: the node waits for Pods that are not ready
+	ReasonDrivers     = "UnreadyRequiredCSIDrivers"         // Warning: the node waits for CSI drivers
 )
 
 // Missing is what a node waits for; at most one of the lists has entries. They are sorted.

@@ -24,7 +24,8 @@ type Metrics struct{ patches *prometheus.CounterVec }
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{patches: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: metricsNamespace, Name: "high_availability_patches_total",
-		Help: "Empty patches of workloads for the webhook for high availability, because the second node came or went.",
+		Help: "Empty patches of workloads because the second node came or went. kind: Deployment, StatefulSet. result: patched, " +
+			"failed.",
 	}, []string{"kind", "result"})}
 	for _, kind := range []string{kindDeployment, kindStatefulSet} {
 		for _, result := range []string{resultPatched, resultFailed} {

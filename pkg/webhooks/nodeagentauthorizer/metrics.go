@@ -18,11 +18,12 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "node_agent_authorizer_decisions_total",
-			Help: "Requests that the authorizer of node agents answered, by its decision; error if it could not decide.",
+			Help: "Requests that the authorizer of node agents answered. decision: allowed, denied, no_opinion, error.",
 		}, []string{"decision"}),
 		reads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "node_agent_authorizer_reads_total",
-			Help: "Requests that the authorizer of node agents sent to an API server to decide, by what it read.",
+			Help: "Reads of an API server that the authorizer of node agents needed. kind: Machine, Node, Secret (metadata), configuration (a whole Secret), Pod, " +
+				"CertificateSigningRequest.",
 		}, []string{"kind"}),
 	}
 	for _, decision := range []string{string(allowed), string(denied), string(noOpinion), failed} {

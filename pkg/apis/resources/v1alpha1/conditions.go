@@ -36,47 +36,69 @@ const (
 	ConditionProgressing ConditionStatus = "Progressing"
 )
 
-// The reasons of ResourcesApplied.
+// The reasons of ResourcesApplied. The generated reference has each with its status, its meaning and what to do.
 const (
-	// ReasonApplyProgressing goes with status Progressing: a changed set of objects is being applied.
-	ReasonApplyProgressing = "ApplyProgressing"
-	// ReasonApplySucceeded goes with status True: all objects are applied.
+	// ReasonApplySucceeded goes with status True: all objects are applied, and nothing is left to be deleted.
 	ReasonApplySucceeded = "ApplySucceeded"
-	// ReasonApplyFailed goes with status False: at least one object could not be applied.
-	ReasonApplyFailed = "ApplyFailed"
-	// ReasonDecodingFailed goes with status False: at least one manifest could not be read. What could be
-	// read was applied, and nothing was pruned.
-	ReasonDecodingFailed = "DecodingFailed"
-	// ReasonCannotReadSecret goes with status False: a referenced Secret could not be read. What could be
-	// read was applied, and nothing was pruned.
-	ReasonCannotReadSecret = "CannotReadSecret"
-	// ReasonDeletionPending goes with status Progressing: objects are being deleted.
-	ReasonDeletionPending = "DeletionPending"
-	// ReasonDeletionFailed goes with status False: at least one object could not be deleted.
-	ReasonDeletionFailed = "DeletionFailed"
-	// ReasonReleaseOfOrphanedResourcesFailed goes with status False: an object in mode Ignore could not be released.
-	ReasonReleaseOfOrphanedResourcesFailed = "ReleaseOfOrphanedResourcesFailed"
-	// ReasonManagedResourceIgnored goes with every condition of a ManagedResource that carries AnnotationIgnore.
+	// ReasonManagedResourceIgnored goes with status True: the annotation resources.gardener.cloud/ignore suspends the
+	// ManagedResource, and its objects are neither applied nor checked. To do: remove the annotation to go on.
 	ReasonManagedResourceIgnored = "ManagedResourceIgnored"
-	// ReasonDependencyNotReady goes with status Progressing: a ManagedResource that has to come first is not ready.
+	// ReasonApplyProgressing goes with status Progressing: objects are being applied, or wait for a predecessor of the same
+	// name to be gone. To do: wait; the message names them.
+	ReasonApplyProgressing = "ApplyProgressing"
+	// ReasonDeletionPending goes with status Progressing: objects are being deleted. To do: if it lasts, look at the
+	// finalizers of the objects in the message, and at the warnings about Services there.
+	ReasonDeletionPending = "DeletionPending"
+	// ReasonDependencyNotReady goes with status Progressing: a ManagedResource in dependsOn is not applied or not healthy
+	// yet. To do: look at that one; this one goes on by itself.
 	ReasonDependencyNotReady = "DependencyNotReady"
-	// ReasonDependencyCycle goes with status False: ManagedResources wait for each other.
+	// ReasonApplyFailed goes with status False: the API server rejected objects, their kind is not served, or another
+	// ManagedResource owns them. To do: as the message says for each object.
+	ReasonApplyFailed = "ApplyFailed"
+	// ReasonDecodingFailed goes with status False: a manifest cannot be read, lacks kind or name, or is given twice with
+	// different content; what can be read is applied, and nothing is pruned. To do: mend the key and index in the message.
+	ReasonDecodingFailed = "DecodingFailed"
+	// ReasonCannotReadSecret goes with status False: a referenced Secret does not exist or cannot be read, or the Secrets
+	// hold no data at all though there are objects; what can be read is applied, and nothing is pruned. To do: create it,
+	// fill it, or remove the reference.
+	ReasonCannotReadSecret = "CannotReadSecret"
+	// ReasonDeletionFailed goes with status False: the API server refused to delete objects. To do: mend permissions or
+	// webhooks, as the message says.
+	ReasonDeletionFailed = "DeletionFailed"
+	// ReasonReleaseOfOrphanedResourcesFailed goes with status False: an object in mode Ignore could not be released. To do:
+	// as the message says.
+	ReasonReleaseOfOrphanedResourcesFailed = "ReleaseOfOrphanedResourcesFailed"
+	// ReasonDependencyCycle goes with status False: ManagedResources wait for each other. To do: remove one of the
+	// dependencies in the message.
 	ReasonDependencyCycle = "DependencyCycle"
-	// ReasonPruneRefused goes with status False: the prune guard keeps objects that left the manifests.
+	// ReasonPruneRefused goes with status False: the prune guard keeps objects that left the manifests. To do: restore the
+	// manifests, or set the annotation that the message names.
 	ReasonPruneRefused = "PruneRefused"
 )
 
-// The reasons of ResourcesHealthy and ResourcesProgressing. Further ones are made of an object's kind: <Kind>Missing,
-// <Kind>Unhealthy and <Kind>Progressing.
+// The reasons of ResourcesHealthy and ResourcesProgressing, beside DeletionPending (False and True) and
+// ManagedResourceIgnored (True and False). Some begin with the kind of the first object that the message names.
 const (
-	// ReasonChecksPending goes with status Unknown: the current objects have not been checked yet.
-	ReasonChecksPending = "ChecksPending"
-	// ReasonResourcesHealthy goes with status True of ResourcesHealthy.
+	// ReasonResourcesHealthy goes with status True of ResourcesHealthy: all objects are there, and well.
 	ReasonResourcesHealthy = "ResourcesHealthy"
-	// ReasonHealthCheckError goes with status False of ResourcesHealthy: a check could not be run.
+	// ReasonKindMissing goes with status False of ResourcesHealthy: objects do not exist, or their kind is not served. To
+	// do: if ResourcesApplied is False, mend that; else look who deletes them (kubectl mr events).
+	ReasonKindMissing = "Missing" // after the kind
+	// ReasonKindUnhealthy goes with status False of ResourcesHealthy: objects are not well, as the message says for each.
+	// To do: kubectl mr why goes on to the Pods and Events.
+	ReasonKindUnhealthy = "Unhealthy" // after the kind
+	// ReasonHealthCheckError goes with status False of ResourcesHealthy: a check cannot be run on an object, or the checks
+	// of the ManagedResource cannot be used. To do: mend the expression that the message names.
 	ReasonHealthCheckError = "HealthCheckError"
-	// ReasonRolloutStuck goes with status False of ResourcesHealthy: a rollout takes longer than is allowed.
+	// ReasonRolloutStuck goes with status False of ResourcesHealthy: a rollout takes longer than
+	// controllers.health.progressingThreshold. To do: as for ResourcesProgressing, whose message names the objects.
 	ReasonRolloutStuck = "RolloutStuck"
-	// ReasonResourcesRolledOut goes with status False of ResourcesProgressing.
+	// ReasonKindProgressing goes with status True of ResourcesProgressing: objects are being rolled out, as the message says
+	// for each. To do: wait; if it lasts, kubectl mr why and kubectl mr tree show the Pods that do not come up or do not go.
+	ReasonKindProgressing = "Progressing" // after the kind
+	// ReasonResourcesRolledOut goes with status False of ResourcesProgressing: nothing is being rolled out.
 	ReasonResourcesRolledOut = "ResourcesRolledOut"
+	// ReasonChecksPending goes with status Unknown of both: objects were changed and have not been looked at yet, or cannot
+	// be read. To do: wait; if it lasts, give the resource-manager the right to get, list and watch the kinds in the message.
+	ReasonChecksPending = "ChecksPending"
 )

@@ -53,7 +53,8 @@ const (
 	// AnnotationConfirmPrune on a ManagedResource confirms a refused prune. Its value is the one that the condition asks
 	// for, so that it holds for one set of manifests.
 	AnnotationConfirmPrune = "resources.gardener.cloud/confirm-prune"
-	// AnnotationOperation on a ManagedResource asks for an operation, one of the Operation constants.
+	// AnnotationOperation on a ManagedResource asks for an operation: reconcile, restore, migrate or
+	// wait-for-state, which suspends everything, deletion too.
 	AnnotationOperation = "gardener.cloud/operation"
 )
 
@@ -63,9 +64,9 @@ const (
 	LabelPurpose = "resources.gardener.cloud/purpose"
 	// PurposeTokenRequestor is the value of LabelPurpose on Secrets that a token requestor fills in.
 	PurposeTokenRequestor = "token-requestor"
-	// AnnotationTokenTargetName and AnnotationTokenTargetNamespace name the Secret of the target cluster that gets the token.
+	// AnnotationTokenTargetName is the name of the Secret of the target cluster that gets the token.
 	AnnotationTokenTargetName = "token-requestor.resources.gardener.cloud/target-secret-name"
-	// AnnotationTokenTargetNamespace see AnnotationTokenTargetName.
+	// AnnotationTokenTargetNamespace is its namespace.
 	AnnotationTokenTargetNamespace = "token-requestor.resources.gardener.cloud/target-secret-namespace"
 	// AnnotationTokenRenewTimestamp is when the token is renewed, in RFC 3339.
 	AnnotationTokenRenewTimestamp = "serviceaccount.resources.gardener.cloud/token-renew-timestamp"
@@ -75,9 +76,9 @@ const (
 	ClassShoot = "shoot"
 	// ClassGarden is the value of LabelClass for a token requestor that another component runs.
 	ClassGarden = "garden"
-	// AnnotationServiceAccountName and AnnotationServiceAccountNamespace name the ServiceAccount of the target cluster.
+	// AnnotationServiceAccountName is the name of the ServiceAccount of the target cluster.
 	AnnotationServiceAccountName = "serviceaccount.resources.gardener.cloud/name"
-	// AnnotationServiceAccountNamespace see AnnotationServiceAccountName.
+	// AnnotationServiceAccountNamespace is its namespace.
 	AnnotationServiceAccountNamespace = "serviceaccount.resources.gardener.cloud/namespace"
 	// AnnotationServiceAccountLabels are the labels of the ServiceAccount, as a JSON object of strings.
 	AnnotationServiceAccountLabels = "serviceaccount.resources.gardener.cloud/labels"

@@ -1,0 +1,155 @@
+// Package monitoring checks the dashboard and the alerts against a real Prometheus that scrapes a resource-manager under load. It runs
+// with make monitoring.
+package monitoring
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+var (
+	enabled = flag.Bool("monitoring", false, "run a Prometheus, which has to be in the PATH")
+	results = flag.String("monitoring.out", "", "a file for the results of the dashboard's queries, as JSON")
+	minutes = flag.Duration("monitoring.load", 90*time.Second, "how long the load goes on at least")
+)
+
+var shared = controlplane.Shared{Options: controlplane.Options{ControllerManager: true}}
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(shared.Run(m))
+}
+
+// configuration of the resource-manager under load: all parts that need no kinds of others.
+const configuration = `
+leaderElection: {leaderElect: true, resourceNamespace: default}
+controllers:
+  garbageCollector: {enabled: true}
+  csrApprover: {enabled: true}
+  tokenRequestor: {enabled: true}
+webhooks:
+  highAvailabilityConfig: {enabled: true}
+  seccompProfile: {enabled: true}
+  podTopologySpreadConstraints: {enabled: true}
+  nodeAgentAuthorizer: {enabled: true}
+`
+
+// panel is one of the dashboard with what its queries gave.
+type panel struct {
+	ID          int
+	Type, Title string
+	Targets     []*target
+	FieldConfig struct{ Defaults struct{ Unit string } }
+}
+
+type target struct {
+	Expr, LegendFormat string
+	Result             []series
+}
+
+func panels(t *testing.T) []*panel {
+	t.Helper()
+	content, err := os.ReadFile("../../config/monitoring/dashboard.json")
+	kit.Must(t, err)
+	var dashboard struct{ Panels []*panel }
+	kit.Must(t, json.Unmarshal(content, &dashboard))
+	return dashboard.Panels
+}
+
+// TestDashboardAndAlerts: every query of the dashboard gives something, every rule is evaluated, and alerts for what goes wrong here
+// begin to fire.
+func TestDashboardAndAlerts(t *testing.T) {
+	if !*enabled {
+		t.Skip("only with -monitoring: make monitoring")
+	}
+	cp := shared.Get(t)
+	kit.DefineManagedResources(t, cp.Config())
+	c, err := client.New(cp.Config(), client.Options{Scheme: console.Scheme()})
+	kit.Must(t, err)
+	process := kit.StartManager(t, cp.Kubeconfig(), nil, configuration)
+	p := startPrometheus(t, process.Metrics)
+	l := &load{T: t, client: c, process: process, namespace: kit.NewNamespace(t, c, "monitoring", nil)}
+	l.register()
+	l.settle()
+
+	begin, all := time.Now(), panels(t)
+	for time.Since(begin) < *minutes {
+		l.disturb()
+		<-time.After(300 * time.Millisecond)
+	}
+	kit.EventuallyWithin(t, 5*time.Minute, "no panel is empty, and all rules are evaluated", func() string {
+		l.disturb()
+		return strings.Join(slices.Concat(p.empty(all, l.namespace+"/shop-0"), p.lacking()), "\n")
+	})
+	if *results != "" {
+		content, err := json.Marshal(all)
+		kit.Must(t, err)
+		kit.Must(t, os.WriteFile(*results, content, 0o600))
+	}
+}
+
+// empty returns the queries of panels that give nothing for a ManagedResource, and keeps what the others give.
+func (p *prometheus) empty(all []*panel, managedResource string) (problems []string) {
+	// what Grafana puts into queries
+	variables := strings.NewReplacer("$__rate_interval", "20s", "$__range", "5m", "$job", ".+", "$managed_resource", managedResource)
+	for _, panel := range all {
+		for _, target := range panel.Targets {
+			result, err := p.query(variables.Replace(target.Expr), 2*time.Minute)
+			target.Result = result
+			if !slices.ContainsFunc(result, func(one series) bool { return len(one.numbers()) > 0 }) {
+				problems = append(problems, fmt.Sprintf("panel %q shows nothing (%v): %s", panel.Title, err, target.Expr))
+			}
+		}
+	}
+	return problems
+}
+
+// alarming are alerts for what is wrong here; they wait longer than the test takes.
+var alarming = []string{"ManagedResourceObjectsFailed", "ManagedResourceUnhealthy", "ManagedResourceProgressing", "ResourceManagerObjectContested", "ResourceManagerConflicts", "ResourceManagerWebhookFails"}
+
+// lacking returns which rules are not evaluated, and which alerts do not begin to fire.
+func (p *prometheus) lacking() (problems []string) {
+	rules, err := p.rules()
+	if err != nil || len(rules) < 20 {
+		problems = append(problems, fmt.Sprintf("%d rules: %v", len(rules), err))
+	}
+	for _, rule := range rules {
+		if rule.Health != "ok" {
+			problems = append(problems, fmt.Sprintf("rule %s is %s: %s", rule.Name, rule.Health, rule.LastError))
+		}
+		if slices.Contains(alarming, rule.Name) && rule.State == "inactive" {
+			problems = append(problems, fmt.Sprintf("alert %s is inactive", rule.Name))
+		}
+	}
+	return problems
+}
+
+// TestRules: promtool takes the rules, and their tests pass.
+func TestRules(t *testing.T) {
+	if !*enabled {
+		t.Skip("only with -monitoring: make monitoring")
+	}
+	for _, arguments := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+		command := exec.CommandContext(t.Context(), "promtool", arguments...)
+		command.Dir = filepath.FromSlash("../../config/monitoring")
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Errorf("promtool %v: %v\n%s", arguments, err, output)
+		}
+	}
+}
