@@ -265,6 +265,10 @@ func (w *world) await(t *testing.T, namespace, name string, wanted state.Word) {
 		if is := state.Of(mr); is.Word != wanted {
 			return fmt.Sprintf("%+v", is)
 		}
+		applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
+		if wanted == state.Suspended && applied.Reason != resourcesv1alpha1.ReasonManagedResourceIgnored {
+			return "the resource-manager has not taken in yet that it is suspended"
+		}
 		return ""
 	})
 }
