@@ -53,6 +53,9 @@ func (w *world) check(t *testing.T, page string) {
 			if normal(says) != normal(each.says) && !*update {
 				t.Errorf("$ %s\nsays\n%s\nand the page has\n%s", each.command, says, each.says)
 			}
+			if suspended := suspending.FindStringSubmatch(each.command); suspended != nil {
+				w.await(t, suspended[2], suspended[1], state.Suspended) // a person takes longer than that to go on
+			}
 			fmt.Fprintf(&result, "$ %s\n%s", each.command, says)
 		}
 		return "```console\n" + result.String() + "```\n"
@@ -64,6 +67,8 @@ func (w *world) check(t *testing.T, page string) {
 
 // changing matches commands that do something, which is not to be done twice.
 var changing = regexp.MustCompile(`\bkubectl (label|patch|apply|delete|mr (suspend|resume|reconcile|create|wait))\b`)
+
+var suspending = regexp.MustCompile(`^kubectl mr suspend (\S+) -n (\S+)$`)
 
 // settled returns what a command says. One that only looks is repeated until it says what the page has: a slow machine is not there yet.
 func (w *world) settled(t *testing.T, each transcript) string {
