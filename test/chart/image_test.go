@@ -14,12 +14,18 @@ import (
 
 var long = flag.Bool("chart.long", false, "run the tests that take minutes, too")
 
+// needsTime skips a test that takes long, unless it is asked for.
+func needsTime(t *testing.T) {
+	t.Helper()
+	if !*long {
+		t.Skip("takes long: make chart runs it")
+	}
+}
+
 // TestImage builds the files of the image twice, of sources in two places: all bytes are the same. They are a static program, what it is made
 // of, and the licence.
 func TestImage(t *testing.T) {
-	if !*long {
-		t.Skip("builds the program twice: -chart.long has it run")
-	}
+	needsTime(t)
 	build := func(sources string) string {
 		made := filepath.Join(t.TempDir(), "image")
 		command := exec.Command("make", "-C", sources, "image-root", "IMAGE_ROOT="+made, "VERSION=v0.0.0-test", "SOURCE_DATE_EPOCH=1000000000")
