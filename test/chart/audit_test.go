@@ -70,7 +70,7 @@ func (h *helm) checkRights(unused map[string]string, users ...string) {
 	h.Helper()
 	used := map[string]bool{}
 	for _, request := range requestsOf(h, users...) {
-		if request.ResponseStatus.Code == 403 && request.ImpersonatedUser == nil {
+		if kit.LacksRights(request.ResponseStatus.Code, request.ResponseStatus.Message) && request.ImpersonatedUser == nil {
 			h.Errorf("forbidden: %s %s: %s", request.Verb, request.RequestURI, request.ResponseStatus.Message)
 		}
 		if ref := request.ObjectRef; ref != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,13 +78,19 @@ func forbidden(auditLog string) []string {
 				Message string
 			}
 		}
-		if json.Unmarshal(scanner.Bytes(), &event) == nil && event.ResponseStatus.Code == 403 && event.ImpersonatedUser == nil &&
-			slices.Contains(restricted.users, event.User.Username) {
+		if json.Unmarshal(scanner.Bytes(), &event) == nil && event.ImpersonatedUser == nil && slices.Contains(restricted.users, event.User.Username) &&
+			LacksRights(event.ResponseStatus.Code, event.ResponseStatus.Message) {
 			lines = append(lines, fmt.Sprintf("forbidden: %s %s: %s", event.Verb, event.RequestURI, event.ResponseStatus.Message))
 		}
 	}
 	slices.Sort(lines)
 	return slices.Compact(lines)
+}
+
+// LacksRights tells whether an API server refused something for lack of rights. It also forbids what it does not admit, as to create an object in
+// a namespace that is being deleted.
+func LacksRights(code int, message string) bool {
+	return code == http.StatusForbidden && (strings.Contains(message, `: User "`) || strings.Contains(message, "attempting to grant"))
 }
 
 // restrict returns a configuration whose connections by a kubeconfig, which is an administrator's, are by other kubeconfigs of users with the
