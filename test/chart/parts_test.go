@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -34,7 +33,10 @@ func (h *helm) drifts(name string) {
 		if err := h.get(live, "", name); err != nil {
 			return err.Error()
 		}
-		return strings.TrimPrefix(live.Data["key"], "value")
+		if live.Data["key"] != "value" {
+			return "it is " + live.Data["key"]
+		}
+		return ""
 	})
 }
 
@@ -69,7 +71,10 @@ func (h *helm) requestsToken() {
 		if err := h.get(account, "", "client"); err != nil {
 			return err.Error()
 		}
-		return strings.TrimPrefix("b", account.Labels["a"])
+		if account.Labels["a"] != "b" {
+			return "it does not have it"
+		}
+		return ""
 	})
 	kit.Must(h, h.client.Delete(h.Context(), secret))
 	h.eventuallyGone(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "client-token"}})

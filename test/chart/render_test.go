@@ -310,7 +310,7 @@ func TestConfigIsTakenAsItIs(t *testing.T) {
   controllers: {managedResource: {syncPeriod: 1h}}}`
 	config := configOf(t, render(t, loaded, valuesOf(t, some)))
 	if config.SourceClientConnection.Burst != 2000000 || *config.LeaderElection.LeaderElect || config.LeaderElection.ResourceNamespace != "b" ||
-		config.Controllers.ManagedResource.SyncPeriod.Duration.Hours() != 1 || config.LeaderElection.ResourceName != "gardener-resource-manager" {
+		config.Controllers.ManagedResource.SyncPeriod.Hours() != 1 || config.LeaderElection.ResourceName != "gardener-resource-manager" {
 		t.Errorf("the configuration is %+v", config)
 	}
 	if checksum(some) == checksum("") || checksum(some) != checksum(some+"\nreplicas: 3") {

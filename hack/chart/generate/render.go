@@ -77,7 +77,7 @@ func plainFiles(root string) (map[string][]byte, error) {
 }
 
 func (p plain) files(root string, loaded *chart.Chart) (map[string][]byte, error) {
-	data, err := os.ReadFile(filepath.Join(root, "hack/chart/values", p.values))
+	data, err := os.ReadFile(filepath.Join(root, "hack", "chart", "values", p.values))
 	if err != nil {
 		return nil, err
 	}
