@@ -1,7 +1,9 @@
 package chart
 
 import (
+	"bytes"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,6 +102,37 @@ func (h *helm) rollbackFails(name string) error {
 	}
 	h.wantRelease("not rolled back", "garbageCollector", 2)
 	return nil
+}
+
+// TestDefinitionIsUpgraded: Helm changes the definition of ManagedResources with the chart, and back.
+func TestDefinitionIsUpgraded(t *testing.T) {
+	needsTime(t)
+	h := newHelm(t)
+	kit.Must(t, h.install("resource-manager", "", takeOver))
+	t.Cleanup(func() { kit.Must(t, h.uninstall("resource-manager")) })
+	for _, file := range h.chart.Files {
+		if file.Name == "files/managedresources.yaml" {
+			file.Data = bytes.Replace(file.Data, []byte("    shortNames:\n"), []byte("    shortNames:\n    - managed\n"), 1)
+		}
+	}
+	kit.Must(t, h.upgrade("resource-manager", ""))
+	if names := h.shortNames(); !slices.Equal(names, []string{"managed", "mr"}) {
+		t.Errorf("after the upgrade the short names are %v", names)
+	}
+	kit.Must(t, h.rollback("resource-manager", 1))
+	if names := h.shortNames(); !slices.Equal(names, []string{"mr"}) {
+		t.Errorf("after rolling back the short names are %v", names)
+	}
+}
+
+func (h *helm) shortNames() []string {
+	h.Helper()
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	kit.Must(h, h.client.Get(h.Context(), client.ObjectKey{Name: "managedresources.resources.gardener.cloud"}, definition))
+	names, _, err := unstructured.NestedStringSlice(definition.Object, "spec", "names", "shortNames")
+	kit.Must(h, err)
+	return names
 }
 
 func (h *helm) template() *corev1.PodTemplateSpec {
