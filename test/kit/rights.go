@@ -178,11 +178,10 @@ func (g *granting) user(name string, rules rights.Rules) string {
 	}))
 	for namespace, ones := range rules.Namespaced {
 		meta := metav1.ObjectMeta{Namespace: namespace, Name: everywhere.Name}
-		err := g.client.Create(g.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: ones})
-		if err != nil { // the namespace is not there, which a test may want
-			g.Logf("no rights in namespace %s: %v", namespace, err)
-			continue
-		}
+		// Configurations may name namespaces that nobody has created.
+		err := g.client.Create(g.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		Must(g, client.IgnoreAlreadyExists(err))
+		Must(g, g.client.Create(g.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: ones}))
 		Must(g, g.client.Create(g.Context(), &rbacv1.RoleBinding{
 			ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
 		}))
