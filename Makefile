@@ -61,6 +61,11 @@ faults: controlplane ## Let every request go wrong in every way, and check that 
 	$(GO) test -C test/faults -count 1 -parallel 6 -timeout 6h -run '$(or $(FAULTS),TestFaults)$$' -faults.full \
 		$(if $(FAULTS),,-faults.resume $(CURDIR)/bin/faults.passed)
 
+.PHONY: chart
+chart: controlplane ## All tests of the Helm chart and of the image, those that take minutes too.
+	$(GO) test -C test/chart -count 1 -timeout 1h -v -chart.long
+	$(GO) test -count 1 -parallel 6 -timeout 2h ./test/integration -kit.rights
+
 .PHONY: trouble
 trouble: controlplane ## Trouble that takes minutes: 10,000 objects, a full disk, expired tokens, little memory (TROUBLE names tests, see docs/trouble.md).
 	$(GO) test -C test/trouble -count 1 -timeout 2h -run '$(or $(TROUBLE),.)' -trouble.long
@@ -115,13 +120,33 @@ sbom: build ## Write what bin/resource-manager is made of to bin/resource-manage
 	@CGO_ENABLED=0 $(GO) build -C hack/tools -o $(CURDIR)/bin/sbom ./sbom
 	bin/sbom bin/resource-manager '$(VERSION)' > bin/resource-manager.cdx.json
 
+# What the image consists of, and when it says it was made: at the time of the commit.
+IMAGE_ROOT        ?= bin/image
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+
+.PHONY: image-root
+image-root: ## Write the files of the image to IMAGE_ROOT (bin/image), and in one archive beside it, the same bytes each time.
+	@rm -rf '$(IMAGE_ROOT)' && mkdir -p '$(IMAGE_ROOT)'
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -buildid= -X main.version=$(VERSION)' -o '$(IMAGE_ROOT)/resource-manager' ./cmd/resource-manager
+	@CGO_ENABLED=0 $(GO) build -C hack/tools -o '$(abspath $(IMAGE_ROOT)).sbom' ./sbom
+	'$(abspath $(IMAGE_ROOT)).sbom' '$(IMAGE_ROOT)/resource-manager' '$(VERSION)' > '$(IMAGE_ROOT)/resource-manager.cdx.json'
+	@cp LICENSE '$(IMAGE_ROOT)/' && rm '$(abspath $(IMAGE_ROOT)).sbom' && chmod 0755 '$(IMAGE_ROOT)' '$(IMAGE_ROOT)/resource-manager' && \
+		chmod 0644 '$(IMAGE_ROOT)/resource-manager.cdx.json' '$(IMAGE_ROOT)/LICENSE'
+	@tar --sort=name --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner -C '$(IMAGE_ROOT)' -cf '$(IMAGE_ROOT).tar' .
+	@find '$(IMAGE_ROOT)' -exec touch -d @$(SOURCE_DATE_EPOCH) {} +
+
+.PHONY: image
+image: ## Build the image resource-manager:VERSION with IMAGE_ENGINE (docker).
+	$(or $(IMAGE_ENGINE),docker) build --build-arg VERSION='$(VERSION)' --build-arg SOURCE_DATE_EPOCH='$(SOURCE_DATE_EPOCH)' -t 'resource-manager:$(VERSION)' .
+
 ##@ Generate
 
 .PHONY: generate
-generate: bin/controller-gen ## Generate deep copies, CRDs, docs/reference.md and the PrometheusRule.
+generate: bin/controller-gen ## Generate deep copies, CRDs, docs/reference.md, the PrometheusRule, and what the Helm chart and config/ have of them.
 	bin/controller-gen object paths=./pkg/apis/...
 	bin/controller-gen crd paths=./pkg/apis/resources/... output:crd:dir=config/crd
 	$(GO) run ./hack/docs
+	$(GO) run ./hack/chart
 
 # Tools, in the versions of hack/tools/go.mod.
 bin/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-lint

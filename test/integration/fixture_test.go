@@ -46,7 +46,7 @@ var (
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	os.Exit(shared.Run(m))
+	os.Exit(kit.RunAudited(&shared, m))
 }
 
 const syncPeriod = time.Hour

@@ -116,6 +116,9 @@ func StartManagerWith(tb testing.TB, kubeconfig []byte, config string, tune ...f
 	p.Authority.Issue(tb, p.Certificates, time.Now().Add(time.Hour))
 	config = strings.NewReplacer("$KUBECONFIG", file, "$HEALTH_PORT", strconv.Itoa(health), "$METRICS_PORT", strconv.Itoa(metrics),
 		"$WEBHOOK_PORT", strconv.Itoa(p.WebhookPort), "$CERTIFICATES", p.Certificates).Replace(config)
+	if *withRights {
+		config = restrict(tb, config, file)
+	}
 	p.Command, p.Written = Command(tb, config)
 	for _, change := range tune {
 		change(p.Command)

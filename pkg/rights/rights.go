@@ -1,0 +1,191 @@
+// Package rights knows what a resource-manager may do in its clusters, as far as its configuration has it do anything. It is the one place
+// that says so: the Helm chart has a copy of the table.
+package rights
+
+import (
+	_ "embed" // for the table
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+)
+
+//go:embed rights.yaml
+var table []byte
+
+// Table returns the table of all rights, in YAML.
+func Table() []byte { return slices.Clone(table) }
+
+// Rights are those in both clusters.
+type Rights struct {
+	// Source are the rights in the cluster of ManagedResources.
+	Source Rules `json:"source"`
+	// Target are the rights in the cluster that is managed, without those to the objects that ManagedResources hold: nobody but
+	// who writes these knows them. See ForObjects.
+	Target Rules `json:"target"`
+}
+
+// Rules are the rights in one cluster.
+type Rules struct {
+	// Cluster are those everywhere.
+	Cluster []rbacv1.PolicyRule `json:"cluster,omitempty"`
+	// Namespaced are those in single namespaces, by their names.
+	Namespaced map[string][]rbacv1.PolicyRule `json:"namespaced,omitempty"`
+}
+
+// ForObjects returns the verbs that a kind needs whose objects are in ManagedResources.
+func ForObjects() []string { return []string{"get", "list", "watch", "create", "patch", "delete"} }
+
+// row is a row of the table; its first lines tell what the fields mean.
+type row struct {
+	For        string      `json:"for"`
+	Cluster    string      `json:"cluster"`
+	When       []condition `json:"when,omitempty"`
+	Namespaces where       `json:"namespaces,omitzero"`
+	Rules      []rule      `json:"rules"`
+}
+
+type condition struct {
+	Path string   `json:"path"`
+	In   []string `json:"in,omitempty"`
+}
+
+type where struct {
+	From  []string `json:"from,omitempty"`
+	Names []string `json:"names,omitempty"`
+}
+
+type rule struct {
+	rbacv1.PolicyRule `json:",inline"`
+
+	ResourceNamesFrom string `json:"resourceNamesFrom,omitempty"`
+}
+
+// The clusters of rows.
+const (
+	clusterSource = "source"
+	clusterTarget = "target"
+)
+
+// For returns the rights that a configuration needs. It has to be one with defaults. The error says that it cannot be written as JSON.
+func For(config *configv1alpha1.ResourceManagerConfiguration) (Rights, error) {
+	encoded, err := json.Marshal(config)
+	if err != nil {
+		return Rights{}, fmt.Errorf("encode the configuration: %w", err)
+	}
+	tree := map[string]any{}
+	if err := json.Unmarshal(encoded, &tree); err != nil {
+		return Rights{}, fmt.Errorf("read the configuration: %w", err)
+	}
+	rows, err := rowsOf(table)
+	if err != nil {
+		return Rights{}, err
+	}
+	var rights Rights
+	for _, one := range rows {
+		if slices.ContainsFunc(one.When, func(c condition) bool { return !c.holds(tree) }) {
+			continue
+		}
+		rules := &rights.Source
+		if one.Cluster == clusterTarget {
+			rules = &rights.Target
+		}
+		rules.add(one.Namespaces.in(tree), one.rules(tree))
+	}
+	return rights, nil
+}
+
+func rowsOf(table []byte) ([]row, error) {
+	var rows []row
+	if err := yaml.UnmarshalStrict(table, &rows); err != nil {
+		return nil, fmt.Errorf("read the table of rights: %w", err)
+	}
+	return rows, nil
+}
+
+// add adds rules in namespaces, or everywhere without any.
+func (r *Rules) add(namespaces []string, rules []rbacv1.PolicyRule) {
+	if len(namespaces) == 0 {
+		r.Cluster = append(r.Cluster, rules...)
+	}
+	for _, namespace := range namespaces {
+		if r.Namespaced == nil {
+			r.Namespaced = map[string][]rbacv1.PolicyRule{}
+		}
+		r.Namespaced[namespace] = append(r.Namespaced[namespace], rules...)
+	}
+}
+
+// holds tells whether a field is set to something, and to one of the values if there are any.
+func (c condition) holds(tree map[string]any) bool {
+	switch value := at(tree, c.Path).(type) {
+	case nil:
+		return false
+	case bool:
+		return value
+	case string:
+		return value != "" && (len(c.In) == 0 || slices.Contains(c.In, value))
+	case map[string]any:
+		return len(value) > 0
+	default:
+		return true
+	}
+}
+
+// in returns the namespaces; none means all.
+func (w where) in(tree map[string]any) []string {
+	for _, path := range w.From {
+		if names := namesAt(tree, path); len(names) > 0 {
+			return names
+		}
+	}
+	return w.Names
+}
+
+func (r row) rules(tree map[string]any) []rbacv1.PolicyRule {
+	rules := make([]rbacv1.PolicyRule, 0, len(r.Rules))
+	for _, one := range r.Rules {
+		complete := *one.DeepCopy()
+		if one.ResourceNamesFrom != "" {
+			complete.ResourceNames = namesAt(tree, one.ResourceNamesFrom)
+		}
+		rules = append(rules, complete)
+	}
+	return rules
+}
+
+// at returns the value of a field; nil if there is none.
+func at(tree map[string]any, path string) any {
+	var value any = tree
+	for key := range strings.SplitSeq(path, ".") {
+		fields, is := value.(map[string]any)
+		if !is {
+			return nil
+		}
+		value = fields[key]
+	}
+	return value
+}
+
+// namesAt returns the names in a field that has one, or a list of them.
+func namesAt(tree map[string]any, path string) []string {
+	var names []string
+	switch value := at(tree, path).(type) {
+	case string:
+		if value != "" {
+			names = append(names, value)
+		}
+	case []any:
+		for _, one := range value {
+			if name, is := one.(string); is {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
