@@ -2,6 +2,8 @@
 package state
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +39,12 @@ const (
 	Ready Word = "Ready"
 )
 
+// Words are all words, the gravest first.
+var Words = []Word{Failed, Unhealthy, Deleting, Pending, Waiting, Applying, Progressing, Unknown, Suspended, Ready}
+
+// Rank is the place of a word among all: the graver, the less.
+func (w Word) Rank() int { return slices.Index(Words, w) }
+
 // State is how a ManagedResource is.
 type State struct {
 	Word Word
@@ -44,6 +52,15 @@ type State struct {
 	Since time.Time
 	// Reason and Message are those of the condition that decides; empty if none does.
 	Reason, Message string
+}
+
+// Headline returns the first line of what is wrong; nothing if nothing is.
+func (s State) Headline() string {
+	if s.Word == Ready {
+		return ""
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(s.Message), "\n")
+	return screen.OneLine(first)
 }
 
 // Of returns how a ManagedResource is.

@@ -73,6 +73,29 @@ func TestOf(t *testing.T) {
 	}
 }
 
+func TestHeadline(t *testing.T) {
+	for _, test := range []struct {
+		state State
+		want  string
+	}{
+		{State{Word: Failed, Message: " first\tline\x1b[2J\nsecond"}, "first line[2J"},
+		{State{Word: Ready, Message: "All resources are applied."}, ""},
+		{State{Word: Unknown}, ""},
+	} {
+		if got := test.state.Headline(); got != test.want {
+			t.Errorf("%+v: %q, want %q", test.state, got, test.want)
+		}
+	}
+}
+
+func TestRank(t *testing.T) {
+	for i, word := range Words {
+		if word.Rank() != i || word.IsWell() != (i >= Suspended.Rank()) {
+			t.Errorf("%s has rank %d; those that are well are to be the last", word, word.Rank())
+		}
+	}
+}
+
 func TestIsWell(t *testing.T) {
 	for _, word := range []Word{Ready, Suspended} {
 		if !word.IsWell() {

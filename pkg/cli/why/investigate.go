@@ -59,13 +59,12 @@ func withDependencies(ctx context.Context, c *console.Console, told []resourcesv
 	return told, nil
 }
 
-// investigate finds out what is wrong with ManagedResources.
-func investigate(ctx context.Context, c *console.Console, told []resourcesv1alpha1.ManagedResource) ([]finding, error) {
-	objects, err := snapshot.Inventories(ctx, c, told, false, false)
-	if err != nil {
-		return nil, err
-	}
-	i := &investigation{console: c, now: c.Clock.Now(), events: map[string][]corev1.Event{}}
+// investigate finds out what is wrong with ManagedResources, of which the objects were read; all of them with what is below them, or
+// none.
+func investigate(ctx context.Context, c *console.Console, told []resourcesv1alpha1.ManagedResource, objects [][]*snapshot.Object, below bool,
+) ([]finding, error) {
+	i := &investigation{console: c, now: c.Clock.Now(), events: map[string][]corev1.Event{}, below: below}
+	var err error
 	if i.target, err = c.Target(); err != nil {
 		return nil, err
 	}
@@ -87,6 +86,8 @@ type investigation struct {
 	source  *console.Source
 	target  *console.Target
 	now     time.Time
+	// below says that what is below objects was read.
+	below bool
 	// events are those of the target cluster, by namespace.
 	events    map[string][]corev1.Event
 	forbidden bool
@@ -110,8 +111,9 @@ func (i *investigation) find(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	if len(bad) > mostObjects {
 		bad, found.More = bad[:mostObjects], len(bad)-mostObjects
 	}
-	reader := snapshot.NewReader(i.target, []resourcesv1alpha1.ManagedResource{*mr}, func(int) {})
-	reader.Below(ctx, bad, false)
+	if !i.below {
+		snapshot.NewReader(i.target, []resourcesv1alpha1.ManagedResource{*mr}, func(int) {}).Below(ctx, bad, false)
+	}
 	for _, object := range bad {
 		found.Objects = append(found.Objects, i.examine(ctx, object, takers[object]))
 	}

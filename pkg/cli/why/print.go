@@ -66,8 +66,8 @@ func (p *printer) age(when *time.Time) string {
 	return console.Age(*when, p.now)
 }
 
-func (f *finding) tell(c *console.Console, next bool) error {
-	p := &printer{Screen: c.Screen, now: c.Clock.Now()}
+func (f *finding) tell(to screen.Screen, now time.Time, next bool) error {
+	p := &printer{Screen: to, now: now}
 	if next {
 		p.line("", screen.Plain, "")
 	}

@@ -10,6 +10,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
@@ -77,7 +78,11 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 	if err != nil {
 		return err
 	}
-	findings, err := investigate(ctx, c, told)
+	objects, err := snapshot.Inventories(ctx, c, told, false, false)
+	if err != nil {
+		return err
+	}
+	findings, err := investigate(ctx, c, told, objects, false)
 	if err != nil {
 		return err
 	}
@@ -85,7 +90,41 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		return c.PrintValue(o.output.Format, findings)
 	}
 	for i := range findings {
-		if err := findings[i].tell(c, i > 0); err != nil {
+		if err := findings[i].tell(c.Screen, c.Clock.Now(), i > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Explanation is what is found of a ManagedResource at a moment.
+type Explanation struct {
+	// Objects are those of its inventory, with what is below them.
+	Objects  []*snapshot.Object
+	findings []finding
+}
+
+// Explain finds out all that there is to tell of a ManagedResource, and of those that it waits for.
+func Explain(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (*Explanation, error) {
+	told, err := withDependencies(ctx, c, []resourcesv1alpha1.ManagedResource{*mr})
+	if err != nil {
+		return nil, err
+	}
+	objects, err := snapshot.Inventories(ctx, c, told, true, false)
+	if err != nil {
+		return nil, err
+	}
+	findings, err := investigate(ctx, c, told, objects, true)
+	if err != nil {
+		return nil, err
+	}
+	return &Explanation{Objects: objects[0], findings: findings}, nil
+}
+
+// Print writes why it is as it is.
+func (e *Explanation) Print(to screen.Screen, now time.Time) error {
+	for i := range e.findings {
+		if err := e.findings[i].tell(to, now, i > 0); err != nil {
 			return err
 		}
 	}
