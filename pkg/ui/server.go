@@ -129,6 +129,11 @@ func Secure(next http.Handler) http.Handler {
 			http.Error(w, "this only reads", http.StatusMethodNotAllowed)
 			return
 		}
+		if r.ContentLength != 0 {
+			header.Set("Connection", "close") // nobody waits for the rest
+			http.Error(w, "a request has no body here", http.StatusBadRequest)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -22,9 +22,8 @@ import (
 )
 
 const (
-	// headerTimeout and bodyTimeout bound how long a request may take to arrive.
+	// headerTimeout bounds how long a request may take to arrive; none has a body.
 	headerTimeout = 10 * time.Second
-	bodyTimeout   = 30 * time.Second
 	idleTimeout   = 2 * time.Minute
 	// headerLimit is more than the page needs: cookies of all local servers come along.
 	headerLimit = 64 << 10
@@ -121,7 +120,7 @@ func (o *options) scope(ctx context.Context, c *console.Console, oneNamespace bo
 // serve serves until the context ends.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerLimit,
+		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerLimit,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // so that streams end with it
 	}
 	failed := make(chan error, 1)
