@@ -21,7 +21,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
   let reading = false, stale = false, readAt = 0, began = 0, view = null, gone = false, stopped = false;
 
   const head = h("div", { class: "head" }), notes = h("div", { class: "notes" }), progress = h("p", { class: "progress", role: "status" });
-  const panel = h("section", { class: `panel ${tab}`, role: "tabpanel", id: "panel", "aria-labelledby": `tab-${tab}` });
+  const panel = h("section", { class: `panel panel-${tab}`, role: "tabpanel", id: "panel", "aria-labelledby": `tab-${tab}` });
   const links = tabs.map(([id, title]) => h("button", {
     type: "button", role: "tab", id: `tab-${id}`, "aria-selected": id === tab, "aria-controls": id === tab ? "panel" : null, tabindex: id === tab ? 0 : -1,
     onclick: () => navigate(`${base}?tab=${id}`, true),

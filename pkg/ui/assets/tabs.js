@@ -81,7 +81,7 @@ export function showDiff(panel) {
           return h("section", { class: `card trouble edge-${tone}` },
             h("h3", {}, h("span", { class: `sign tone-${tone}`, "aria-hidden": "true" }, sign), " ", h("span", { class: "kind" }, change.kind), " ", titled(change), h("span", { class: "faint" }, ` ${words}`)),
             (change.error || (change.reason && change.verb !== "create")) && h("p", { class: change.error ? "text tone-bad" : "text faint" }, change.error || change.reason),
-            shown.length ? h("pre", { class: "diff", tabindex: 0, role: "region", "aria-label": `Difference of ${change.kind} ${change.name}` }, shown.map((line) => h("span", {
+            shown.length ? h("pre", { class: "lines", tabindex: 0, role: "region", "aria-label": `Difference of ${change.kind} ${change.name}` }, shown.map((line) => h("span", {
               class: line.startsWith("@ ") ? "at" : line[0] === "+" ? "plus" : line[0] === "-" ? "minus" : "same",
             }, line || " "))) : "",
             shown.length < lines.length && h("p", { class: "faint" }, `${lines.length - shown.length} more lines: kubectl mr diff shows all.`));
@@ -104,7 +104,7 @@ export function showHistory(panel) {
     paint(changes) {
       fill(panel, h("div", { class: "text-view" },
         h("p", { class: "faint" }, "What changed since this page is served, the latest first. It is kept in memory."),
-        changes.length ? h("ol", { class: "history" }, changes.map((change) => h("li", {}, h("time", { datetime: new Date(change.at * 1000).toISOString() }, clockTime(change.at)), h("div", {}, tell(change)))))
+        changes.length ? h("ol", { class: "changes" }, changes.map((change) => h("li", {}, h("time", { datetime: new Date(change.at * 1000).toISOString() }, clockTime(change.at)), h("div", {}, tell(change)))))
           : h("p", { class: "empty" }, "Nothing has changed yet.")));
     },
   };

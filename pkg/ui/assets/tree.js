@@ -26,7 +26,7 @@ export function showTree(panel, { parameters, path }) {
     attributes: (node) => ({
       "aria-level": node.level, "aria-expanded": node.parent ? !folded.has(node.key) : null, "aria-setsize": node.setsize, "aria-posinset": node.position,
     }),
-    render: (node) => [objectCell(node), badge(node.health, "healths"), node.sync ? badge(node.sync, "syncs") : h("span", { class: "faint", title: "Kubernetes made it" }, "owned"),
+    render: (node) => [objectCell(node), badge(node.health, "healths"), node.sync ? badge(node.sync, "syncs") : "",
       since(node.created), h("span", { title: textOf(node) }, textOf(node))],
     open: (node) => choose(node), chosen: (node) => { if (!facts.hidden) choose(node); },
     keys: (key, node, index) => onKey(key, node, index),
