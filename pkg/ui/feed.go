@@ -243,7 +243,8 @@ func (f *feed) remove(name types.NamespacedName) {
 	delete(f.records, name)
 	f.gone = append(f.gone, departure{name, f.sequence})
 	if len(f.gone) > mostGone {
-		f.forgotten, f.gone = f.gone[0].sequence, slices.Delete(f.gone, 0, 1)
+		f.forgotten = f.gone[0].sequence
+		f.gone = slices.Delete(f.gone, 0, 1)
 	}
 }
 
