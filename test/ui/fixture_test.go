@@ -196,7 +196,7 @@ func (w *world) run(t *testing.T, args ...string) *site {
 		default:
 		}
 		if s.address = printed.FindString(s.written.String()); s.address == "" {
-			return s.written.String()
+			return "it is not: " + s.written.String()
 		}
 		return ""
 	})

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -326,7 +327,9 @@ func TestBadRequests(t *testing.T) {
 	if _, _, body := s.get(t, resourcePath(namespace, "missing", "summary")); !strings.Contains(body, `"gone":true`) {
 		t.Errorf("one that does not exist: %s", body)
 	}
-	status, _, _ := s.send(t, http.MethodGet, "/api/about", func(r *http.Request) { r.Body, r.ContentLength = http.NoBody, 5 })
+	status, _, _ := s.send(t, http.MethodGet, "/api/about", func(r *http.Request) {
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader("hello")), 5
+	})
 	if status == http.StatusOK {
 		t.Error("a request with a body is answered")
 	}
@@ -338,17 +341,7 @@ func TestPermissions(t *testing.T) {
 	w := newWorld(t)
 	namespace := w.namespace(t)
 	w.deliver(t, namespace, "shop", state.Ready, shop)
-	user := "user-" + namespace
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "viewer"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{resourcesv1alpha1.GroupName}, Resources: []string{"managedresources"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
-	}}
-	kit.Must(t, w.client.Create(t.Context(), role))
-	kit.Must(t, w.client.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "viewer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "viewer"},
-		Subjects: []rbacv1.Subject{{Kind: "User", Name: user}},
-	}))
-	s := w.serve(t, "-n", namespace, "--as", user)
+	s := w.serve(t, "-n", namespace, "--as", w.viewer(t, namespace))
 	var objects struct {
 		Nodes []struct{ Kind, Health, Sync string }
 	}
@@ -368,4 +361,20 @@ func TestPermissions(t *testing.T) {
 	if status, _, body := s.get(t, resourcePath("default", "shop", "summary")); status != http.StatusForbidden || !strings.Contains(body, `"forbidden":true`) {
 		t.Errorf("another namespace: %d %s", status, body)
 	}
+}
+
+// viewer returns a user who may see ManagedResources and ConfigMaps of a namespace.
+func (w *world) viewer(t *testing.T, namespace string) string {
+	t.Helper()
+	user := "user-" + namespace
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "viewer"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{resourcesv1alpha1.GroupName}, Resources: []string{"managedresources"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
+	}}
+	kit.Must(t, w.client.Create(t.Context(), role))
+	kit.Must(t, w.client.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "viewer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "viewer"},
+		Subjects: []rbacv1.Subject{{Kind: "User", Name: user}},
+	}))
+	return user
 }
