@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	browserlog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -148,7 +149,19 @@ func (p *tab) says(texts ...string) {
 // press presses keys.
 func (p *tab) press(keys string) {
 	p.t.Helper()
-	kit.Must(p.t, chromedp.Do(p, chromedp.KeyEvent(keys)))
+	for _, key := range keys {
+		if key < ' ' || key > '~' {
+			kit.Must(p.t, chromedp.Do(p, chromedp.KeyEvent(string(key))))
+			continue
+		}
+		for _, event := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
+			kit.Must(p.t, chromedp.Do(p, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+				params := input.DispatchKeyEventParams{Type: event, Key: string(key), Text: string(key)}
+				_, err := cdp.Call(ctx, t, input.DispatchKeyEvent, params)
+				return err
+			})))
+		}
+	}
 }
 
 // goTo goes to a place on the page.

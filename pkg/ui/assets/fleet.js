@@ -64,8 +64,8 @@ function tile(group, by) {
   const words = stateWords().filter((word) => group.states.has(word)), worst = words[0] ?? "Unknown";
   const query = `${by === "class" ? "class" : "ns"}:${group.name}`;
   const sum = words.map((word) => `${group.states.get(word)} ${word}`).join(", ");
-  return h("li", { class: `tile edge-${stateOf(worst).tone}` }, h("a", { href: `#/?q=${encodeURIComponent(query)}`, "data-tile": group.name, "aria-label": `${group.name}: ${sum}` },
-    h("span", { class: "tile-name", title: group.name }, group.name), h("span", { class: "tile-state" }, badge(worst), words.length > 1 || group.count > 1 ? h("span", { class: "faint" }, ` ${group.states.get(worst)} of ${group.count}`) : ""),
+  return h("li", { class: `tile edge-${stateOf(worst).tone}` }, h("a", { href: `#/?q=${encodeURIComponent(query)}`, "data-tile": group.name, title: sum },
+    h("span", { class: "tile-name" }, group.name), " ", h("span", { class: "tile-state" }, badge(worst), words.length > 1 || group.count > 1 ? h("span", { class: "faint" }, ` ${group.states.get(worst)} of ${group.count}`) : ""),
     bar(group.states, group.count), h("span", { class: "faint tile-objects" }, `${group.objects} objects`)));
 }
 

@@ -97,7 +97,7 @@ export function showList(main, parameters, navigate) {
     fill(chips, stateWords().filter((word) => counts.has(word)).map((word) => {
       const term = `state:${word.toLowerCase()}`, on = filter.toLowerCase().split(/\s+/).includes(term);
       return h("button", {
-        type: "button", class: `chip tone-${stateOf(word).tone}`, "aria-pressed": on, "data-state": word, "aria-label": `${word}: ${counts.get(word)}`,
+        type: "button", class: `chip tone-${stateOf(word).tone}`, "aria-pressed": on, "data-state": word,
         title: on ? `Show others than ${word}, too` : `Show ${word} alone`,
         onclick: () => {
           const rest = filter.split(/\s+/).filter((each) => each && !each.toLowerCase().startsWith("state:"));
@@ -105,7 +105,7 @@ export function showList(main, parameters, navigate) {
           remember();
           update();
         },
-      }, mark(word), h("span", { class: "word" }, word), h("b", {}, counts.get(word)));
+      }, mark(word), h("span", { class: "word" }, word), " ", h("b", {}, counts.get(word)));
     }));
     if (focused) chips.querySelector(`[data-state="${focused}"]`)?.focus();
   }

@@ -106,7 +106,14 @@ export function showOne(main, namespace, name, parameters, navigate) {
     fill(progress, working ? `Reading${seconds >= 1 ? `, ${seconds} s` : ""}` : readAt && !gone ? `Read at ${clockTime(readAt / 1000)}` : "");
   }
 
+  // What is not well opens with why that is, once it is known.
+  let undecided = !parameters.get("tab") && !row;
   function look(changed) {
+    const is = store.rows.get(key);
+    if (undecided && is) {
+      undecided = false;
+      if (!stateOf(is.state).well) { navigate(`${base}?tab=why`, true); return; }
+    }
     paintHeadFromRow(changed);
     if (changed === null || changed.has(key)) stale = true;
   }
