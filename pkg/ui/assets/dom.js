@@ -13,7 +13,7 @@ export function h(tag, attributes, ...children) {
 }
 
 function append(element, children) {
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child === undefined || child === null || child === false || child === "") continue;
     element.append(child instanceof Node ? child : document.createTextNode(harmless(String(child))));
   }

@@ -18,7 +18,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
   const chosen = parameters.get("tab") ?? (row && !stateOf(row.state).well ? "why" : "tree");
   const [tab, , part, show] = tabs.find(([each]) => each === chosen) ?? tabs[0];
   const abort = new AbortController(), tags = new Map();
-  let reading = false, stale = false, readAt = 0, began = 0, view = null, gone = false, stopped = false;
+  let reading = false, stale = false, readAt = 0, began = 0, view = null, gone = false, seen = false, stopped = false;
 
   const head = h("div", { class: "head" }), notes = h("div", { class: "notes" }), progress = h("p", { class: "progress", role: "status" });
   const panel = h("section", { class: `panel panel-${tab}`, role: "tabpanel", id: "panel", "aria-labelledby": `tab-${tab}` });
@@ -40,11 +40,12 @@ export function showOne(main, namespace, name, parameters, navigate) {
 
   function paintHead(summary) {
     const is = summary ?? store.rows.get(key);
+    seen ||= Boolean(is);
     fill(head,
       h("a", { class: "back", href: back(), "aria-label": "Back to the list", title: "Back to the list (Esc)" }, icon("back")),
       h("div", { class: "title" },
         h("h1", {}, h("span", { class: "namespace" }, namespace, h("span", { class: "slash" }, "/")), name),
-        gone ? h("span", { class: "badge tone-faint" }, "Deleted") : is && h("span", { class: "is" }, badge(is.state), is.since ? h("span", { class: "faint" }, "since ", since(is.since)) : "")),
+        gone ? h("span", { class: "badge tone-faint" }, seen ? "Deleted" : "Not there") : is && h("span", { class: "is" }, badge(is.state), is.since ? h("span", { class: "faint" }, "since ", since(is.since)) : "")),
       is && h("p", { class: "facts" }, [
         `class ${is.class}`, `${is.objects} object${is.objects === 1 ? "" : "s"}`, is.created ? ["created ", since(is.created), " ago"] : null,
         summary?.secrets ? `Secret${summary.secrets.length === 1 ? "" : "s"} ${summary.secrets.slice(0, 3).join(", ")}${summary.secrets.length > 3 ? ` and ${summary.secrets.length - 3} more` : ""}` : null,
@@ -81,6 +82,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
 
   function fail(error) {
     gone = Boolean(error.gone);
+    panel.setAttribute("aria-busy", "false");
     if (gone) {
       paintHead();
       fill(notes, h("p", { class: "note bad", role: "alert" }, `There is no ManagedResource ${key} (any more).`,
@@ -90,7 +92,6 @@ export function showOne(main, namespace, name, parameters, navigate) {
     }
     const title = error.forbidden ? "You may not see this." : "This could not be read.";
     fill(notes, h("div", { class: "note bad", role: "alert" }, h("strong", {}, title), h("pre", {}, error.message)));
-    panel.setAttribute("aria-busy", "false");
   }
 
   // What was seen of it while this page was served is told of one that is gone, too.

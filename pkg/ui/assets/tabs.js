@@ -67,7 +67,7 @@ export function showDiff(panel) {
     paint(value) {
       const changes = (value.changes ?? []).filter((each) => each.verb !== "nothing"), same = (value.changes ?? []).length - changes.length;
       let left = mostLines;
-      fill(panel, h("div", { class: "text-view" },
+      fill(panel, h("div", { class: "text-view" }, h("h2", { class: "hidden" }, "Differences"),
         value.state === "Suspended" && h("p", { class: "note" }, "It is suspended: this is done once it is resumed."),
         (value.problems ?? []).map((problem) => h("p", { class: "note bad" }, problem)),
         value.blocked && h("p", { class: "note" }, `Nothing is applied for now: ${value.blocked}`),
@@ -93,7 +93,7 @@ export function showDiff(panel) {
 export function showEvents(panel) {
   return {
     paint(events) {
-      fill(panel, h("div", { class: "text-view" }, events.length ? h("section", { class: "card" }, h("h3", { class: "hidden" }, "Events"), eventTable(events))
+      fill(panel, h("div", { class: "text-view" }, events.length ? h("section", { class: "card" }, h("h2", { class: "hidden" }, "Events"), eventTable(events))
         : h("p", { class: "empty" }, "There are no Events; the API server keeps them for an hour by default.")));
     },
   };

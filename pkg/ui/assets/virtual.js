@@ -35,6 +35,11 @@ export class Virtual {
     this.active = Math.max(0, Math.min(at < 0 ? this.active : at, items.length - 1));
     this.element.setAttribute("aria-rowcount", items.length + 1);
     this.paint(true);
+    if (items.length > 0 && !this.shown) {
+      this.shown = true;
+      performance.clearMarks("shown");
+      performance.mark("shown"); // for measurements
+    }
   }
 
   rowHeight() {
