@@ -126,13 +126,8 @@ func summaryOf(mr *resourcesv1alpha1.ManagedResource) Summary {
 	return summary
 }
 
-// part is what is read of one ManagedResource at a time.
+// part is what is read of one ManagedResource beyond its summary; nil for nothing.
 type part func(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error)
-
-// partSummary is what the ManagedResource says.
-func partSummary(_ context.Context, _ *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
-	return summaryOf(mr), nil
-}
 
 // partObjects is the tree, and what is wrong.
 func partObjects(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
@@ -165,7 +160,9 @@ func partEvents(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.M
 
 // Answer is what is answered about a ManagedResource.
 type Answer struct {
-	Value json.RawMessage `json:"value"`
+	// Summary is what the ManagedResource says of itself, Value what was asked for beyond that.
+	Summary Summary         `json:"summary"`
+	Value   json.RawMessage `json:"value,omitempty"`
 	// Notes say what is left out, such as what may not be read.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -179,6 +176,9 @@ func (s *Server) read(ctx context.Context, name types.NamespacedName, part part)
 	var said notes
 	listening := *s.options.Console
 	listening.Err = screen.Screen{Writer: &said}
+	if part == nil {
+		return &Answer{Summary: summaryOf(mr)}, nil
+	}
 	value, err := part(ctx, &listening, mr)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (s *Server) read(ctx context.Context, name types.NamespacedName, part part)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Value: encoded, Notes: said.lines()}, nil
+	return &Answer{Summary: summaryOf(mr), Value: encoded, Notes: said.lines()}, nil
 }
 
 // notes collects what is written by several at once.

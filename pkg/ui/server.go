@@ -101,7 +101,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/about", s.serveAbout)
 	mux.HandleFunc("GET /api/changes", s.serveChanges)
 	mux.HandleFunc("GET /api/activity", s.serveActivity)
-	for name, part := range map[string]part{"summary": partSummary, "objects": partObjects, "diff": partDiff, "events": partEvents} {
+	for name, part := range map[string]part{"summary": nil, "objects": partObjects, "diff": partDiff, "events": partEvents} {
 		mux.HandleFunc("GET /api/resources/{namespace}/{name}/"+name, s.servePart(part))
 	}
 	mux.HandleFunc("GET /api/resources/{namespace}/{name}/history", s.serveHistory)

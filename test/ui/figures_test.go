@@ -87,9 +87,11 @@ func (w *world) fill(t *testing.T, namespace string) {
 	var group errgroup.Group
 	group.SetLimit(16)
 	large := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "large"}}
+	large.Spec.SecretRefs = []resourcesv1alpha1.LocalObjectReference{{Name: large.Name}}
 	for i := range manyResources {
 		group.Go(func() error {
 			mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("set-%d", i)}}
+			mr.Spec.SecretRefs = []resourcesv1alpha1.LocalObjectReference{{Name: mr.Name}}
 			if err := w.client.Create(t.Context(), mr); err != nil {
 				return err
 			}

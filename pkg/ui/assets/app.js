@@ -102,7 +102,7 @@ async function start() {
     setTimeout(start, 2000);
     return;
   }
-  follow();
   show();
 }
+follow(); // while it is found out what words mean
 start();

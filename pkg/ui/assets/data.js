@@ -9,7 +9,7 @@ export const store = {
 };
 
 const listeners = new Set();
-/** watch calls a function with the names of rows that changed, null for all, until the function that it returns is called. */
+/** watch calls a function with the names of rows that changed, none if only the connection did, null for all, until the function that it returns is called. */
 export function watch(listener) { listeners.add(listener); return () => listeners.delete(listener); }
 
 export const keyOf = (row) => `${row.namespace}/${row.name}`;
@@ -62,12 +62,12 @@ async function again(reason) {
 function take(news) {
   setNow(news.now);
   store.cut = null;
-  store.loaded = news.loaded;
   store.read = news.read ?? 0;
   store.lost = news.lost ?? null;
   store.lostSince = news.lostSince ?? 0;
-  const changed = new Set();
+  const changed = new Set(), first = !store.loaded;
   if (news.reset) store.rows = new Map();
+  store.loaded = news.loaded;
   for (const row of news.rows ?? []) {
     row.text = `${row.namespace}/${row.name} ${row.state} ${row.class} ${row.message ?? ""}`.toLowerCase();
     store.rows.set(keyOf(row), row);
@@ -78,7 +78,7 @@ function take(news) {
     store.rows.delete(key);
     changed.add(key);
   }
-  tell(news.reset ? null : changed);
+  tell(news.reset || first ? null : changed);
 }
 
 function tell(changed) { for (const listener of [...listeners]) listener(changed); }

@@ -26,6 +26,11 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** say puts a text into an element unless it is there already, so that screen readers say only what is new. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 /** harmless leaves out characters that change how others are shown: controls, and those that turn the direction of text. */
 export function harmless(text) {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");

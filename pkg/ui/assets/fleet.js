@@ -56,7 +56,7 @@ export function showFleet(main, parameters, navigate) {
 
   update();
   readDrift();
-  const stop = watch(update), timer = setInterval(() => { if (!document.hidden && !store.cut) readDrift(); }, 15000);
+  const stop = watch((changed) => { if (changed === null || changed.size > 0) update(); }), timer = setInterval(() => { if (!document.hidden && !store.cut) readDrift(); }, 15000);
   return { title: "Fleet", escape: () => navigate("/"), leave: () => { stopped = true; stop(); clearInterval(timer); } };
 }
 

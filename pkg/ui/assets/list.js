@@ -1,5 +1,5 @@
 // The list of ManagedResources: what needs attention first.
-import { fill, h } from "./dom.js";
+import { fill, h, say } from "./dom.js";
 import { keyOf, store, watch } from "./data.js";
 import { Virtual } from "./virtual.js";
 import { about, badge, mark, since, stateOf, stateWords } from "./words.js";
@@ -53,7 +53,7 @@ export function showList(main, parameters, navigate) {
     [["attention", "Needs attention"], ["changed", "Last change"], ["created", "Newest"], ["objects", "Most objects"], ["name", "Name"]]
       .map(([value, title]) => h("option", { value, selected: value === order }, title)));
   const chips = h("div", { class: "chips", role: "group", "aria-label": "States" });
-  const count = h("p", { class: "count", role: "status" });
+  const count = h("p", { class: "count", role: "status", title: "ManagedResources" });
   const empty = h("div", { class: "empty", hidden: true });
   const table = new Virtual({
     role: "grid", label: "ManagedResources", keyOf,
@@ -86,7 +86,7 @@ export function showList(main, parameters, navigate) {
     table.element.classList.toggle("one-class", rows.every((row) => row.class === rows[0].class));
     table.set(shown);
     paintChips(rows);
-    fill(count, shown.length === rows.length ? `${rows.length}` : `${shown.length} of ${rows.length}`, h("span", { class: "hidden" }, " ManagedResources"));
+    say(count, shown.length === rows.length ? `${rows.length}` : `${shown.length} of ${rows.length}`);
     paintEmpty(rows.length, shown.length);
   }
 
@@ -120,7 +120,7 @@ export function showList(main, parameters, navigate) {
   }
 
   update();
-  const stop = watch(update);
+  const stop = watch((changed) => { if (changed === null || changed.size > 0) update(); });
   const ages = setInterval(() => table.paint(true), 10000);
   if (parameters.get("focus") !== "filter") table.element.focus({ preventScroll: true });
   return {

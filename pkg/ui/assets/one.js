@@ -1,5 +1,5 @@
 // One ManagedResource: its head, and one of its tabs.
-import { fill, h, icon } from "./dom.js";
+import { fill, h, icon, say } from "./dom.js";
 import { get, keyOf, pathOf, store, unchanged, watch } from "./data.js";
 import { showDiff, showEvents, showHistory, showWhy } from "./tabs.js";
 import { showTree } from "./tree.js";
@@ -20,7 +20,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
   const abort = new AbortController(), tags = new Map();
   let reading = false, stale = false, readAt = 0, began = 0, view = null, gone = false, seen = false, stopped = false;
 
-  const head = h("div", { class: "head" }), notes = h("div", { class: "notes" }), progress = h("p", { class: "progress", role: "status" });
+  const head = h("div", { class: "head" }), notes = h("div", { class: "notes" }), progress = h("p", { class: "progress" });
   const panel = h("section", { class: `panel panel-${tab}`, role: "tabpanel", id: "panel", "aria-labelledby": `tab-${tab}` });
   const links = tabs.map(([id, title]) => h("button", {
     type: "button", role: "tab", id: `tab-${id}`, "aria-selected": id === tab, "aria-controls": id === tab ? "panel" : null, tabindex: id === tab ? 0 : -1,
@@ -59,11 +59,12 @@ export function showOne(main, namespace, name, parameters, navigate) {
     if (reading || stopped) return;
     [reading, stale, began] = [true, false, Date.now()];
     try {
-      const [summary, answer] = await Promise.all([get(pathOf(namespace, name, "summary"), { signal: abort.signal, tags }),
-        get(pathOf(namespace, name, part), { signal: abort.signal, tags })]);
+      const read = (each) => get(pathOf(namespace, name, each), { signal: abort.signal, tags });
+      const [answer, own] = await Promise.all([read(part), part === "history" ? read("summary") : unchanged]);
       if (stopped) return;
       gone = false;
-      if (summary !== unchanged) paintHead(summary.value);
+      const summary = answer.summary ?? own.summary;
+      if (summary) paintHead(summary);
       if (answer !== unchanged) paint(answer.value ?? answer, answer.notes);
     } catch (error) {
       if (!stopped) fail(error);
@@ -104,7 +105,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
     const seconds = Math.floor((Date.now() - began) / 1000);
     const working = reading && Date.now() - began > 400;
     progress.classList.toggle("working", working);
-    fill(progress, working ? `Reading${seconds >= 1 ? `, ${seconds} s` : ""}` : readAt && !gone ? `Read at ${clockTime(readAt / 1000)}` : "");
+    say(progress, working ? `Reading${seconds >= 1 ? `, ${seconds} s` : ""}` : readAt && !gone ? `Read at ${clockTime(readAt / 1000)}` : "");
   }
 
   // What is not well opens with why that is, once it is known.

@@ -1,5 +1,5 @@
 // What a ManagedResource owns, down to Pods.
-import { fill, h, icon } from "./dom.js";
+import { fill, h, icon, say } from "./dom.js";
 import { Virtual } from "./virtual.js";
 import { badge, healthOf, since } from "./words.js";
 
@@ -59,6 +59,9 @@ export function showTree(panel, { parameters, path }) {
     chosen = nameOf(node);
     history.replaceState(history.state, "", `#${path(`&object=${encodeURIComponent(chosen)}`)}`);
     facts.hidden = false;
+    const told = JSON.stringify([node.key, node.health, node.sync, node.detail, node.why]);
+    if (facts.dataset.told === told) return;
+    facts.dataset.told = told;
     fill(facts, h("div", { class: "facts-head" }, h("h2", {}, h("span", { class: "kind" }, node.kind), " ", node.namespace ? `${node.namespace}/` : "", node.name),
       h("button", { type: "button", class: "plain", "aria-label": "Close", onclick: () => close() }, "×")),
       h("p", { class: "facts" }, badge(node.health, "healths"), node.sync ? badge(node.sync, "syncs") : "", h("span", {}, node.api), node.created ? h("span", {}, "created ", since(node.created), " ago") : ""),
@@ -94,7 +97,7 @@ export function showTree(panel, { parameters, path }) {
     }
     table.set(shown);
     const ill = nodes.filter((node) => !node.well).length;
-    fill(count, `${shown.length === nodes.length ? nodes.length : `${shown.length} of ${nodes.length}`} objects${ill ? `, ${ill} not well` : ""}`);
+    say(count, `${shown.length === nodes.length ? nodes.length : `${shown.length} of ${nodes.length}`} objects${ill ? `, ${ill} not well` : ""}`);
     empty.hidden = shown.length > 0;
     table.element.hidden = shown.length === 0;
     fill(empty, nodes.length ? (unwell && !filter ? "All is well." : "No object matches the filter.") : "It has no objects.");
