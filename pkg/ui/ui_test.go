@@ -146,7 +146,7 @@ func TestFeedTellsWhatChanged(t *testing.T) {
 	ask(2, "4 +b2 -a")
 	ask(3, "4 -a")
 	take(f.Add(newRecord("a", "9")))
-	ask(3, "5 +a9") // it is there again
+	ask(3, "5 +a9")                                                              // it is there again
 	if news, _ := f.since(99, error.Error); !news.Reset || len(news.Rows) != 2 { // of a server that is gone
 		t.Errorf("%+v", news)
 	}

@@ -73,10 +73,10 @@ func (s *site) open(t *testing.T, place string) *tab {
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(kit.Patience))...)
 	ctx, end := chromedp.NewContext(allocator)
 	t.Cleanup(func() { end(); free() })
-	return s.openIn(t, ctx, place)
+	return s.openIn(ctx, t, place)
 }
 
-func (s *site) openIn(t *testing.T, ctx context.Context, place string) *tab {
+func (s *site) openIn(ctx context.Context, t *testing.T, place string) *tab {
 	t.Helper()
 	page := &tab{Context: ctx, t: t, site: s}
 	kit.Must(t, chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900)))

@@ -59,14 +59,14 @@ func (s *site) measure(t *testing.T, p *tab, name, hash, ready string) {
 	for range 3 {
 		kit.Must(t, chromedp.Do(p, chromedp.Navigate("about:blank"), chromedp.Navigate(s.base+"/"+hash)))
 		p.await(name, ready)
-		p.t.Logf("%s: %s", name, value[string](p, fmt.Sprintf(`(() => {
+		p.t.Logf("%s: %s", name, value[string](p, `(() => {
 			const paint = performance.getEntriesByName("first-contentful-paint")[0]?.startTime, all = performance.getEntriesByType("resource");
 			const ms = (n) => n === undefined ? "?" : Math.round(n) + " ms", kb = (n) => Math.round(n / 1024) + " KiB";
 			const read = all.filter(e => e.name.includes("/api/resources/")).map(e => e.name.split("/").pop() + " asked at " + ms(e.startTime) + ", answered at " + ms(e.responseEnd) + ", " + kb(e.encodedBodySize) + " (" + kb(e.decodedBodySize) + " plain)");
 			const shown = performance.getEntriesByName("shown").at(-1)?.startTime;
 			return ["first paint " + ms(paint), "shown at " + ms(shown), "page and scripts " + kb(all.filter(e => e.name.includes("/assets/")).reduce((sum, e) => sum + e.encodedBodySize, 0)),
 				"rows in the page " + document.querySelectorAll(".rows .row").length, "memory of the page " + kb(performance.memory.usedJSHeapSize), ...read].join("; ");
-		})()`)))
+		})()`))
 	}
 	begin := time.Now()
 	p.await("the end is shown", fmt.Sprintf(`(() => { const grid = document.querySelector(".virtual"); grid.scrollTop = grid.scrollHeight; return %s; })()`, ready))
@@ -78,7 +78,7 @@ func heap() int64 {
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc) //nolint:gosec // it is less than an exabyte
+	return int64(stats.HeapAlloc)
 }
 
 // fill creates ManagedResources, and one with many objects.

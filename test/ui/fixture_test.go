@@ -63,7 +63,7 @@ func newWorld(t *testing.T) *world {
 		config := cp.Config()
 		config.QPS = -1
 		theWorld.world = &world{kubeconfig: filepath.Join(cp.Dir(), "kubeconfig")}
-		theWorld.world.client, theWorld.err = client.New(config, client.Options{Scheme: console.Scheme()})
+		theWorld.client, theWorld.err = client.New(config, client.Options{Scheme: console.Scheme()})
 		if theWorld.err == nil {
 			_, theWorld.err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
 		}

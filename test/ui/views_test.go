@@ -152,7 +152,7 @@ func TestFleetInBrowser(t *testing.T) {
 	mr := w.deliver(t, second, "shop", state.Failed, settings("shop"))
 	p := w.serve(t).open(t, "#/fleet")
 	tile := func(namespace string) string {
-		return fmt.Sprintf(`document.querySelector('[data-tile="%s"]')`, namespace)
+		return "document.querySelector('[data-tile=" + namespace + "]')"
 	}
 	p.await("tiles by state", tile(first)+`?.innerText.includes("Ready") && `+tile(second)+`?.innerText.includes("Failed")`)
 	p.look("fleet")
@@ -219,7 +219,7 @@ func TestTwoTabs(t *testing.T) {
 	first := s.open(t, "#/")
 	ctx, end := chromedp.NewContext(first)
 	t.Cleanup(end)
-	second := s.openIn(t, ctx, "#/mr/"+namespace+"/shop?tab=history")
+	second := s.openIn(ctx, t, "#/mr/"+namespace+"/shop?tab=history")
 	w.write(t, mr, state.Failed, "no")
 	first.await("the first one is told", rows+`.startsWith("Failed")`)
 	second.says("Failed")

@@ -147,7 +147,7 @@ func (o *options) openBrowser(ctx context.Context, c *console.Console, url strin
 	case "windows":
 		program, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
 	}
-	if err := exec.CommandContext(ctx, program, args...).Start(); err != nil { //nolint:gosec // the address is our own
+	if err := exec.CommandContext(ctx, program, args...).Start(); err != nil {
 		c.Warn("The browser cannot be opened (%v): open the address yourself.", err)
 	}
 }

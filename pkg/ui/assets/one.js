@@ -52,7 +52,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
         summary?.keepsObjects ? "keeps its objects" : null,
       ].filter(Boolean).map((fact) => h("span", {}, fact)),
       (summary?.dependsOn ?? []).map((each) => h("span", {}, "waits for ", h("a", { href: `#/mr/${each}` }, each)))),
-      is?.message && h("p", { class: `message tone-${stateOf(is.state).tone}` }, summary?.text || is.message));
+      is?.message && h("p", { class: `message tone-${stateOf(is.state).tone}` }, tab === "why" ? is.message : summary?.text || is.message));
   }
 
   async function refresh() {
