@@ -1,8 +1,12 @@
 package ui
 
 import (
+	"bufio"
+	"compress/gzip"
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -35,13 +39,10 @@ func TestFigures(t *testing.T) {
 	w.fill(t, namespace)
 	before := heap()
 	s := w.serve(t, "-n", namespace)
-	kit.Eventually(t, "all are read", func() string {
-		if told := s.follow(t, "")(); len(told.Rows) <= manyResources {
-			return fmt.Sprint(len(told.Rows))
-		}
-		return ""
-	})
+	until(t, s.follow(t, ""), func(told news) bool { return len(told.Rows) > manyResources })
 	t.Logf("memory of the server with %d ManagedResources: %.1f MiB", manyResources, float64(heap()-before)/(1<<20))
+	plain, zipped := s.sizeOfAll(t)
+	t.Logf("rows of %d ManagedResources: %d KiB, compressed to %d KiB", manyResources, plain>>10, zipped>>10)
 	p := s.open(t, "#/")
 	for _, place := range []struct {
 		name, hash, ready string
@@ -71,6 +72,38 @@ func (s *site) measure(t *testing.T, p *tab, name, hash, ready string) {
 	begin := time.Now()
 	p.await("the end is shown", fmt.Sprintf(`(() => { const grid = document.querySelector(".virtual"); grid.scrollTop = grid.scrollHeight; return %s; })()`, ready))
 	t.Logf("%s: from the first to the last row in %d ms", name, time.Since(begin).Milliseconds())
+}
+
+// sizeOfAll returns how large the first event is that a page is sent, and how many bytes that takes.
+func (s *site) sizeOfAll(t *testing.T) (plain, zipped int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.base+"/api/changes", http.NoBody)
+	kit.Must(t, err)
+	request.Header.Set("Accept-Encoding", "gzip")
+	response, err := s.http.Do(request)
+	kit.Must(t, err)
+	defer func() { _ = response.Body.Close() }()
+	counted := &counter{Reader: response.Body}
+	unzipped, err := gzip.NewReader(counted)
+	kit.Must(t, err)
+	lines := bufio.NewScanner(unzipped)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "data: ") {
+	}
+	return len(lines.Text()), counted.read
+}
+
+// counter counts what is read.
+type counter struct {
+	io.Reader
+	read int
+}
+
+// Read reads.
+func (c *counter) Read(into []byte) (int, error) {
+	count, err := c.Reader.Read(into)
+	c.read += count
+	return count, err
 }
 
 // heap returns how much memory is in use by the process that runs the tests and serves the page.
