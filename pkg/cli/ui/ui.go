@@ -147,7 +147,10 @@ func (o *options) openBrowser(ctx context.Context, c *console.Console, url strin
 	case "windows":
 		program, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
 	}
-	if err := exec.CommandContext(ctx, program, args...).Start(); err != nil {
+	command := exec.CommandContext(ctx, program, args...)
+	if err := command.Start(); err != nil {
 		c.Warn("The browser cannot be opened (%v): open the address yourself.", err)
+		return
 	}
+	go func() { _ = command.Wait() }() // what became of it shows in the browser
 }
