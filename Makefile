@@ -55,6 +55,14 @@ test: controlplane ## Run all tests, with a real control plane.
 test-unit: ## Run the tests that need no control plane.
 	$(GO) test -short -timeout 5m ./...
 
+.PHONY: test-ui
+test-ui: controlplane ## Look at the page in a real Chromium: pictures in bin/ui, axe-core if npm can fetch it (UI names tests, UIFLAGS, see docs/ui.md).
+	@axe=; if command -v npm >/dev/null; then directory=$$(mktemp -d); trap 'rm -rf "$$directory"' EXIT; \
+		if npm install --silent --no-audit --no-fund --no-save --prefix "$$directory" axe-core@4.14.1 >/dev/null 2>&1; \
+		then axe="-ui.axe $$directory/node_modules/axe-core/axe.min.js"; fi; fi; \
+	[ -n "$$axe" ] || echo "npm cannot fetch axe-core: accessibility is not checked."; \
+	$(GO) test ./test/ui -count 1 -timeout 30m -parallel 3 -run '$(or $(UI),.)' -ui.browser -ui.shots '$(CURDIR)/bin/ui' $$axe $(UIFLAGS)
+
 .PHONY: faults
 faults: controlplane ## Let every request go wrong in every way, and check that nothing is lost (FAULTS, FAULTS_RESUME, see docs/faults.md).
 	@$(if $(FAULTS)$(filter true,$(FAULTS_RESUME)),,rm -f bin/faults.passed)

@@ -15,6 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/owner"
 	"github.com/trellis-k8s/trellis/pkg/cli/top"
 	"github.com/trellis-k8s/trellis/pkg/cli/tree"
+	"github.com/trellis-k8s/trellis/pkg/cli/ui"
 	"github.com/trellis-k8s/trellis/pkg/cli/why"
 )
 
@@ -62,7 +63,7 @@ cluster or a permission.`,
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	add(root, groupLook, get.NewCommand(c), why.NewCommand(c), tree.NewCommand(c), top.NewCommand(c), events.NewCommand(c),
-		owner.NewCommand(c))
+		owner.NewCommand(c), ui.NewCommand(c))
 	add(root, groupAct, act.NewReconcileCommand(c), act.NewSuspendCommand(c), act.NewResumeCommand(c), act.NewWaitCommand(c))
 	add(root, groupDeliver, diff.NewCommand(c), create.NewCreateCommand(c), create.NewEncodeCommand(c), decode.NewCommand(c),
 		migrate.NewCommand(c))

@@ -17,7 +17,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
-	"github.com/trellis-k8s/trellis/pkg/warnings"
 )
 
 type options struct {
@@ -58,21 +57,18 @@ func (o *options) run(ctx context.Context, c *console.Console, name string) erro
 	if err != nil {
 		return err
 	}
-	found, err := o.read(ctx, c, mr)
+	found, err := About(ctx, c, mr)
 	if err != nil {
 		return err
 	}
 	now := c.Clock.Now()
 	shown := make([]snapshot.Event, 0, len(found))
 	for _, event := range found {
-		old := o.since > 0 && now.Sub(warnings.LastSeen(event)) > o.since
+		old := o.since > 0 && now.Sub(event.Last) > o.since
 		if !old && (!o.warnings || event.Type == corev1.EventTypeWarning) {
-			shown = append(shown, snapshot.Describe(event))
+			shown = append(shown, event)
 		}
 	}
-	slices.SortStableFunc(shown, func(a, b snapshot.Event) int {
-		return cmp.Or(a.Last.Compare(b.Last), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Message, b.Message))
-	})
 	if !o.output.IsText() {
 		return c.PrintValue(o.output.Format, shown)
 	}
@@ -83,8 +79,23 @@ func (o *options) run(ctx context.Context, c *console.Console, name string) erro
 	return c.Screen.Print(o.table(shown, now))
 }
 
-// read returns the Events about a ManagedResource and all below it.
-func (o *options) read(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) ([]corev1.Event, error) {
+// About returns the Events about a ManagedResource and all below it, the latest last. What may not be read is told on standard error.
+func About(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) ([]snapshot.Event, error) {
+	found, err := read(ctx, c, mr)
+	if err != nil {
+		return nil, err
+	}
+	described := make([]snapshot.Event, 0, len(found))
+	for _, event := range found {
+		described = append(described, snapshot.Describe(event))
+	}
+	slices.SortStableFunc(described, func(a, b snapshot.Event) int {
+		return cmp.Or(a.Last.Compare(b.Last), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Message, b.Message))
+	})
+	return described, nil
+}
+
+func read(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) ([]corev1.Event, error) {
 	objects, err := snapshot.Inventories(ctx, c, []resourcesv1alpha1.ManagedResource{*mr}, true, true)
 	if err != nil {
 		return nil, err

@@ -25,14 +25,19 @@ type Taker struct {
 	Fields []string `json:"fields"`
 }
 
-// Takers returns who changed an object that is not as it was applied any more, by the digest in the inventory; none if it is.
-func Takers(o *Object, entry resourcesv1alpha1.ObjectReference) []Taker {
+// Changed tells whether an object is not as it was applied any more, by the digest in the inventory. It is not if that has none.
+func Changed(o *Object, entry resourcesv1alpha1.ObjectReference) bool {
 	_, owned, applied := strings.Cut(entry.Digest, ".")
 	if o.Presence != live.Present || !applied {
-		return nil
+		return false
 	}
 	observation := live.Observe(&metav1.PartialObjectMetadata{ObjectMeta: o.Meta}, fieldowner.DefaultPolicy())
-	if observation.OwnedDigest == owned && observation.Displaceable == nil {
+	return observation.OwnedDigest != owned || observation.Displaceable != nil
+}
+
+// Takers returns who changed an object that is not as it was applied any more; none if it is.
+func Takers(o *Object, entry resourcesv1alpha1.ObjectReference) []Taker {
+	if !Changed(o, entry) {
 		return nil
 	}
 	var since time.Time

@@ -86,8 +86,7 @@ func warnOfWrongCluster(c *console.Console, target *console.Target, objects []*O
 
 // Gravest returns objects with the worst first, otherwise in their order.
 func Gravest(objects []*Object) []*Object {
-	order := []Health{Missing, Unhealthy, Unseen, Deleting, Progressing, Unchecked, Healthy, Present}
 	return slices.SortedStableFunc(slices.Values(objects), func(a, b *Object) int {
-		return cmp.Compare(slices.Index(order, a.Health()), slices.Index(order, b.Health()))
+		return cmp.Compare(slices.Index(Healths, a.Health()), slices.Index(Healths, b.Health()))
 	})
 }

@@ -50,6 +50,9 @@ const (
 	Present     Health = "Present"
 )
 
+// Healths are all words, the gravest first.
+var Healths = []Health{Missing, Unhealthy, Unseen, Deleting, Progressing, Unchecked, Healthy, Present}
+
 // Health returns how an object is.
 func (o *Object) Health() Health {
 	switch {

@@ -1,0 +1,31 @@
+package diff
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+)
+
+// JSON finds out what applying a ManagedResource as it is would change, and returns what "-o json" writes of one. What is not taken
+// into account is told on the console's standard error.
+func JSON(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (json.RawMessage, error) {
+	forecaster, err := NewForecaster(c, Settings{}, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	found, err := compare(ctx, forecaster, mr)
+	if err != nil {
+		return nil, fmt.Errorf("compare ManagedResource %s: %w", state.NameOf(mr), err)
+	}
+	if unasked := forecaster.cluster.Unasked(); len(unasked) > 0 {
+		slices.Sort(unasked)
+		c.Warn("Shown without the API server's defaults and webhooks, as you may not patch them: %s.", strings.Join(unasked, ", "))
+	}
+	return json.Marshal(found)
+}

@@ -1,0 +1,156 @@
+// Package ui is the command that shows ManagedResources on a page in the browser.
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/ui"
+)
+
+const (
+	// headerTimeout bounds how long a request may take to arrive; none has a body.
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	// headerLimit is more than the page needs: cookies of all local servers come along.
+	headerLimit = 64 << 10
+	// farewell is how long is waited for answers under way at the end.
+	farewell = time.Second
+)
+
+type options struct {
+	selector, class string
+	port            uint16
+	open            bool
+}
+
+// NewCommand returns the command.
+func NewCommand(c *console.Console) *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:   "ui",
+		Short: "Show ManagedResources on a page in the browser, live",
+		Long: `Serves a page that shows ManagedResources live: what needs attention first, what one owns down to Pods, why it is not ready, what
+applying would change, Events, and what changed while the page was served. It reads with the rights of your kubeconfig and never
+writes.
+
+The page is served on 127.0.0.1 alone, until Ctrl-C. The address that is printed opens it in one browser, once; then another one is
+printed.`,
+		Example: `  # all namespaces, or the one of the kubeconfig if that is all you may read
+  kubectl mr ui --open
+
+  # one namespace, on a port that stays the same
+  kubectl mr ui -n garden --port 8443`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return o.run(command.Context(), c, command.Flags().Changed("namespace"))
+		},
+	}
+	flags := command.Flags()
+	flags.StringVarP(&o.selector, "selector", "l", "", "Those with these labels, such as app=shop")
+	flags.StringVar(&o.class, "class", "", `Those of this class of resource-managers; "resources" is that of those without one`)
+	flags.Uint16Var(&o.port, "port", 0, "The port on 127.0.0.1; any that is free by default")
+	flags.BoolVar(&o.open, "open", false, "Open the page in the browser")
+	return command
+}
+
+func (o *options) run(ctx context.Context, c *console.Console, oneNamespace bool) error {
+	options, err := o.scope(ctx, c, oneNamespace)
+	if err != nil {
+		return err
+	}
+	server, err := ui.New(options)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(o.port))))
+	if err != nil {
+		return fmt.Errorf("serve the page: %w", err)
+	}
+	address, is := listener.Addr().(*net.TCPAddr)
+	if !is {
+		return fmt.Errorf("serve the page on %s", listener.Addr())
+	}
+	var admitted *session
+	admitted = newSession(address.Port, func() { fmt.Fprintf(c.Screen, "For another browser: %s\n", admitted.url()) })
+	fmt.Fprintf(c.Screen, "ManagedResources in %s: %s\nCtrl-C ends it.\n", options.Scope, admitted.url())
+	if o.open {
+		o.openBrowser(ctx, c, admitted.url())
+	}
+	go server.Run(ctx)
+	return serve(ctx, listener, admitted.guard(server.Handler()))
+}
+
+// scope returns what is shown: all namespaces, unless one is named or they may not be listed.
+func (o *options) scope(ctx context.Context, c *console.Console, oneNamespace bool) (ui.Options, error) {
+	shown := ui.Options{Console: c, Choice: console.Choice{AllNamespaces: true, Selector: o.selector, Class: o.class}, Scope: "all namespaces"}
+	source, err := c.Source()
+	if err != nil {
+		return shown, err
+	}
+	namespace, err := c.Namespace()
+	if err != nil {
+		return shown, err
+	}
+	if !oneNamespace {
+		err := source.List(ctx, &resourcesv1alpha1.ManagedResourceList{}, client.Limit(1))
+		if err == nil || !apierrors.IsForbidden(err) {
+			return shown, err
+		}
+		c.Warn("You may not list ManagedResources in all namespaces, so that namespace %s is shown alone.", namespace)
+	}
+	shown.Namespace, shown.Scope = namespace, "namespace "+namespace
+	return shown, source.List(ctx, &resourcesv1alpha1.ManagedResourceList{}, client.Limit(1), client.InNamespace(namespace))
+}
+
+// serve serves until the context ends.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerLimit,
+		BaseContext: func(net.Listener) context.Context { return ctx }, // so that streams end with it
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve the page: %w", err)
+	case <-ctx.Done():
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	if err := server.Shutdown(ending); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("end the page: %w", err)
+	}
+	return nil
+}
+
+// openBrowser has the page opened. Whoever cannot be helped opens it by hand.
+func (o *options) openBrowser(ctx context.Context, c *console.Console, url string) {
+	program, args := "xdg-open", []string{url}
+	switch runtime.GOOS {
+	case "darwin":
+		program = "open"
+	case "windows":
+		program, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	}
+	command := exec.CommandContext(ctx, program, args...)
+	if err := command.Start(); err != nil {
+		c.Warn("The browser cannot be opened (%v): open the address yourself.", err)
+		return
+	}
+	go func() { _ = command.Wait() }() // what became of it shows in the browser
+}

@@ -1,0 +1,94 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/warnings"
+)
+
+const (
+	// activityAge is how far back drift and fights are told, which is as long as an API server keeps Events.
+	activityAge = time.Hour
+	// activityFresh is how long what was read is shown to others.
+	activityFresh = 5 * time.Second
+	// mostActivities bounds what is read and sent.
+	mostActivities = 500
+)
+
+// activityReasons are those of the resource-manager's Events that tell of drift and of fights (docs/observability.md).
+var activityReasons = []string{"Contested", "Corrected"}
+
+// Activity is something that somebody changed and the resource-manager put back.
+type Activity struct {
+	Last      int64  `json:"last"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Reason is Corrected, or Contested if it happens again and again.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	Count   int32  `json:"count"`
+}
+
+// Activities are the drift and the fights of the last hour, the latest first.
+type Activities struct {
+	Items []Activity `json:"items"`
+	// Unseen says that Events may not be read.
+	Unseen bool `json:"unseen,omitempty"`
+}
+
+// readActivities reads what Events tell, or returns what was just read.
+func (s *Server) readActivities(ctx context.Context) (*Activities, error) {
+	s.activity.Lock()
+	defer s.activity.Unlock()
+	now := s.options.Console.Clock.Now()
+	if s.activity.last != nil && now.Sub(s.activity.at) < activityFresh {
+		return s.activity.last, nil
+	}
+	found := &Activities{Items: []Activity{}}
+	for _, reason := range activityReasons {
+		list := &corev1.EventList{}
+		err := s.source.List(ctx, list, client.InNamespace(s.options.Namespace), client.Limit(mostActivities),
+			client.MatchingFields{"involvedObject.kind": "ManagedResource", "reason": reason})
+		if apierrors.IsForbidden(err) {
+			found.Unseen = true
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		found.Items = append(found.Items, activitiesOf(list.Items, now)...)
+	}
+	slices.SortFunc(found.Items, func(a, b Activity) int {
+		return cmp.Or(cmp.Compare(b.Last, a.Last), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Message, b.Message))
+	})
+	found.Items = found.Items[:min(len(found.Items), mostActivities)]
+	s.activity.last, s.activity.at = found, now
+	return found, nil
+}
+
+// activitiesOf returns what Events of the last hour tell.
+func activitiesOf(events []corev1.Event, now time.Time) []Activity {
+	var activities []Activity
+	for _, event := range events {
+		last := warnings.LastSeen(event)
+		if now.Sub(last) > activityAge {
+			continue
+		}
+		count := max(event.Count, 1)
+		if event.Series != nil {
+			count = max(count, event.Series.Count)
+		}
+		activities = append(activities, Activity{
+			Last: seconds(last), Namespace: event.InvolvedObject.Namespace, Name: event.InvolvedObject.Name, Reason: event.Reason,
+			Message: shorten(event.Message), Count: count,
+		})
+	}
+	return activities
+}

@@ -1,0 +1,146 @@
+// One ManagedResource: its head, and one of its tabs.
+import { fill, h, icon, say } from "./dom.js";
+import { get, keyOf, pathOf, store, unchanged, watch } from "./data.js";
+import { showDiff, showEvents, showHistory, showWhy } from "./tabs.js";
+import { showTree } from "./tree.js";
+import { badge, clockTime, since, stateOf } from "./words.js";
+
+const tabs = [
+  ["tree", "Tree", "objects", showTree], ["why", "Why", "objects", showWhy], ["diff", "Diff", "diff", showDiff],
+  ["events", "Events", "events", showEvents], ["history", "History", "history", showHistory],
+];
+// How soon what is shown is read again that may change without the ManagedResource, in milliseconds.
+const againUnwell = 5000, againWell = 30000, least = 1000;
+
+export function showOne(main, namespace, name, parameters, navigate) {
+  const key = `${namespace}/${name}`, base = `/mr/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  const row = store.rows.get(key);
+  const chosen = parameters.get("tab") ?? (row && !stateOf(row.state).well ? "why" : "tree");
+  const [tab, , part, show] = tabs.find(([each]) => each === chosen) ?? tabs[0];
+  const abort = new AbortController(), tags = new Map();
+  let reading = false, stale = false, readAt = 0, began = 0, view = null, gone = false, seen = false, stopped = false;
+
+  const head = h("div", { class: "head" }), notes = h("div", { class: "notes" }), progress = h("p", { class: "progress" });
+  const panel = h("section", { class: `panel panel-${tab}`, role: "tabpanel", id: "panel", "aria-labelledby": `tab-${tab}` });
+  const links = tabs.map(([id, title]) => h("button", {
+    type: "button", role: "tab", id: `tab-${id}`, "aria-selected": id === tab, "aria-controls": id === tab ? "panel" : null, tabindex: id === tab ? 0 : -1,
+    onclick: () => navigate(`${base}?tab=${id}`, true),
+    onkeydown: (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const [next] = tabs[(tabs.findIndex(([each]) => each === tab) + step + tabs.length) % tabs.length];
+      navigate(`${base}?tab=${next}`, true);
+      document.getElementById(`tab-${next}`)?.focus();
+      event.preventDefault();
+    },
+  }, title));
+  const again = h("button", { type: "button", class: "plain again", title: "Read again (r)", onclick: () => refresh() }, "Read again");
+  fill(main, h("div", { class: "one" }, head,
+    h("div", { class: "tabs" }, h("div", { role: "tablist", "aria-label": "Parts" }, links), progress, again), notes, panel));
+
+  function paintHead(summary) {
+    const is = summary ?? store.rows.get(key);
+    seen ||= Boolean(is);
+    fill(head,
+      h("a", { class: "back", href: back(), "aria-label": "Back to the list", title: "Back to the list (Esc)" }, icon("back")),
+      h("div", { class: "title" },
+        h("h1", {}, h("span", { class: "namespace" }, namespace, h("span", { class: "slash" }, "/")), name),
+        gone ? h("span", { class: "badge tone-faint" }, seen ? "Deleted" : "Not there") : is && h("span", { class: "is" }, badge(is.state), is.since ? h("span", { class: "faint" }, "since ", since(is.since)) : "")),
+      is && h("p", { class: "facts" }, [
+        `class ${is.class}`, `${is.objects} object${is.objects === 1 ? "" : "s"}`, is.created ? ["created ", since(is.created), " ago"] : null,
+        summary?.secrets ? `Secret${summary.secrets.length === 1 ? "" : "s"} ${summary.secrets.slice(0, 3).join(", ")}${summary.secrets.length > 3 ? ` and ${summary.secrets.length - 3} more` : ""}` : null,
+        summary?.keepsObjects ? "keeps its objects" : null,
+      ].filter(Boolean).map((fact) => h("span", {}, fact)),
+      (summary?.dependsOn ?? []).map((each) => h("span", {}, "waits for ", h("a", { href: `#/mr/${each}` }, each)))),
+      is?.message && h("p", { class: `message tone-${stateOf(is.state).tone}` }, tab === "why" ? is.message : summary?.text || is.message));
+  }
+
+  async function refresh() {
+    if (reading || stopped) return;
+    [reading, stale, began] = [true, false, Date.now()];
+    try {
+      const read = (each) => get(pathOf(namespace, name, each), { signal: abort.signal, tags });
+      const [answer, own] = await Promise.all([read(part), part === "history" ? read("summary") : unchanged]);
+      if (stopped) return;
+      gone = false;
+      const summary = answer.summary ?? own.summary;
+      if (summary) paintHead(summary);
+      if (answer !== unchanged) paint(answer.value ?? answer, answer.notes);
+    } catch (error) {
+      if (!stopped) fail(error);
+    } finally {
+      [reading, readAt] = [false, Date.now()];
+      paintProgress();
+    }
+  }
+
+  function paint(value, said) {
+    view ??= show(panel, { namespace, name, base, parameters, navigate, path: (query) => `${base}?tab=${tab}${query}` });
+    view.paint(value);
+    panel.setAttribute("aria-busy", "false");
+    fill(notes, (said ?? []).map((note) => h("p", { class: "note" }, note)));
+  }
+
+  function fail(error) {
+    gone = Boolean(error.gone);
+    panel.setAttribute("aria-busy", "false");
+    if (gone) {
+      paintHead();
+      fill(notes, h("p", { class: "note bad", role: "alert" }, `There is no ManagedResource ${key} (any more).`,
+        view ? " What is shown below is what it was." : "", " ", h("a", { href: back() }, "Back to the list")));
+      if (!view && part !== "history") showPast();
+      return;
+    }
+    const title = error.forbidden ? "You may not see this." : "This could not be read.";
+    fill(notes, h("div", { class: "note bad", role: "alert" }, h("strong", {}, title), h("pre", {}, error.message)));
+  }
+
+  // What was seen of it while this page was served is told of one that is gone, too.
+  async function showPast() {
+    const past = await get(pathOf(namespace, name, "history"), { signal: abort.signal }).catch(() => []);
+    if (!stopped && past.length > 0) showHistory(panel, {}).paint(past);
+  }
+
+  function paintProgress() {
+    const seconds = Math.floor((Date.now() - began) / 1000);
+    const working = reading && Date.now() - began > 400;
+    progress.classList.toggle("working", working);
+    say(progress, working ? `Reading${seconds >= 1 ? `, ${seconds} s` : ""}` : readAt && !gone ? `Read at ${clockTime(readAt / 1000)}` : "");
+  }
+
+  // What is not well opens with why that is, once it is known.
+  let undecided = !parameters.get("tab") && !row;
+  function look(changed) {
+    const is = store.rows.get(key);
+    if (undecided && is) {
+      undecided = false;
+      if (!stateOf(is.state).well) { navigate(`${base}?tab=why`, true); return; }
+    }
+    paintHeadFromRow(changed);
+    if (changed === null || changed.has(key)) stale = true;
+  }
+  function paintHeadFromRow(changed) {
+    if (changed === null || changed.has(key)) { if (!store.rows.has(key) && store.loaded && !gone) refresh(); else if (!gone) paintHead(); }
+  }
+
+  const tick = setInterval(() => {
+    if (document.hidden) return;
+    paintProgress();
+    if (reading || store.cut) return;
+    const passed = Date.now() - readAt, is = store.rows.get(key), well = !is || stateOf(is.state).well;
+    const due = part === "diff" ? false : passed > (well ? againWell : againUnwell); // a diff asks more of the cluster: on demand alone
+    if ((stale && passed > least) || (due && !gone)) refresh();
+  }, 250);
+  const stop = watch(look);
+  panel.setAttribute("aria-busy", "true");
+  paintHead();
+  refresh();
+  return {
+    title: key, search: () => view?.search?.(), escape: () => { if (!view?.escape?.()) location.hash = back(); },
+    refresh: () => { tags.clear(); refresh(); },
+    tab: (number) => tabs[number] && navigate(`${base}?tab=${tabs[number][0]}`, true),
+    leave: () => { stopped = true; stop(); clearInterval(tick); abort.abort(); view?.leave?.(); },
+  };
+}
+
+function back() { return sessionStorage.getItem("list") ?? "#/"; }

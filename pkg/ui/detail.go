@@ -1,0 +1,217 @@
+package ui
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/diff"
+	"github.com/trellis-k8s/trellis/pkg/cli/events"
+	"github.com/trellis-k8s/trellis/pkg/cli/screen"
+	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+	"github.com/trellis-k8s/trellis/pkg/cli/why"
+	"github.com/trellis-k8s/trellis/pkg/live"
+)
+
+const (
+	// mostNodes is how many nodes of a tree are sent.
+	mostNodes = 50_000
+	// mostEvents is how many Events are sent, the latest.
+	mostEvents = 1000
+)
+
+// Sync says whether an object is as it was applied.
+type Sync string
+
+// The words.
+const (
+	// Synced means that it is as it was applied.
+	Synced Sync = "Synced"
+	// Drifted means that somebody changed it since.
+	Drifted Sync = "Changed"
+	// NotApplied means that it was not applied yet, or could not be.
+	NotApplied Sync = "Not applied"
+	// NotSeen means that it cannot be told.
+	NotSeen Sync = "Unseen"
+)
+
+// syncOf returns whether an object of an inventory is as it was applied.
+func syncOf(object *snapshot.Object, entry resourcesv1alpha1.ObjectReference) Sync {
+	switch {
+	case object.Presence == live.Unknown:
+		return NotSeen
+	case object.Presence != live.Present || entry.Digest == "":
+		return NotApplied
+	case snapshot.Changed(object, entry):
+		return Drifted
+	}
+	return Synced
+}
+
+// Node is an object in a tree. Trees are sent as lists: what an object owns follows it, one level deeper.
+type Node struct {
+	Level     int             `json:"level"`
+	API       string          `json:"api"`
+	Kind      string          `json:"kind"`
+	Namespace string          `json:"namespace,omitempty"`
+	Name      string          `json:"name"`
+	Health    snapshot.Health `json:"health"`
+	// Sync is empty for what is in no inventory.
+	Sync    Sync   `json:"sync,omitempty"`
+	Created int64  `json:"created,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	Why     string `json:"why,omitempty"`
+}
+
+// nodesOf returns the tree of a ManagedResource, of which the objects of the inventory were read. It tells how many are left out.
+func nodesOf(objects []*snapshot.Object, entries []resourcesv1alpha1.ObjectReference) (nodes []Node, more int) {
+	var add func(object *snapshot.Object, level int, sync Sync)
+	add = func(object *snapshot.Object, level int, sync Sync) {
+		if len(nodes) >= mostNodes {
+			more++
+		} else {
+			nodes = append(nodes, Node{
+				Level: level, API: object.GroupVersion().String(), Kind: object.Kind, Namespace: object.Namespace, Name: object.Name,
+				Health: object.Health(), Sync: sync, Created: seconds(object.Created()), Detail: shorten(object.Detail), Why: shorten(object.Why()),
+			})
+		}
+		for _, child := range object.Children {
+			add(child, level+1, "")
+		}
+	}
+	nodes = make([]Node, 0, len(objects))
+	for i, object := range objects {
+		add(object, 1, syncOf(object, entries[i]))
+	}
+	return nodes, more
+}
+
+// Summary is what a ManagedResource says of itself.
+type Summary struct {
+	Row
+	Reason       string      `json:"reason,omitempty"`
+	Text         string      `json:"text,omitempty"`
+	Conditions   []Condition `json:"conditions"`
+	Secrets      []string    `json:"secrets,omitempty"`
+	DependsOn    []string    `json:"dependsOn,omitempty"`
+	Generation   int64       `json:"generation"`
+	Observed     int64       `json:"observed"`
+	KeepsObjects bool        `json:"keepsObjects,omitempty"`
+}
+
+func summaryOf(mr *resourcesv1alpha1.ManagedResource) Summary {
+	is := state.Of(mr)
+	summary := Summary{
+		Row: rowOf(mr), Reason: is.Reason, Text: is.Message, Conditions: conditionsOf(mr), Generation: mr.Generation,
+		Observed: mr.Status.ObservedGeneration, KeepsObjects: mr.Spec.KeepObjects != nil && *mr.Spec.KeepObjects,
+	}
+	for _, reference := range mr.Spec.SecretRefs {
+		summary.Secrets = append(summary.Secrets, reference.Name)
+	}
+	for _, dependency := range mr.Spec.DependsOn {
+		name := types.NamespacedName{Namespace: dependency.Namespace, Name: dependency.Name}
+		if name.Namespace == "" {
+			name.Namespace = mr.Namespace
+		}
+		summary.DependsOn = append(summary.DependsOn, name.String())
+	}
+	return summary
+}
+
+// part is what is read of one ManagedResource beyond its summary; nil for nothing.
+type part func(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error)
+
+// partObjects is the tree, and what is wrong.
+func partObjects(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
+	explanation, err := why.Explain(ctx, c, mr)
+	if err != nil {
+		return nil, err
+	}
+	nodes, more := nodesOf(explanation.Objects, mr.Status.Resources)
+	return struct {
+		Nodes    []Node           `json:"nodes"`
+		More     int              `json:"more,omitempty"`
+		Findings *why.Explanation `json:"findings"`
+	}{nodes, more, explanation}, nil
+}
+
+// partDiff is what applying would change.
+func partDiff(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
+	return diff.JSON(ctx, c, mr)
+}
+
+// partEvents are the latest Events, the latest first.
+func partEvents(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
+	found, err := events.About(ctx, c, mr)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(found)
+	return found[:min(len(found), mostEvents)], nil
+}
+
+// Answer is what is answered about a ManagedResource.
+type Answer struct {
+	// Summary is what the ManagedResource says of itself, Value what was asked for beyond that.
+	Summary Summary         `json:"summary"`
+	Value   json.RawMessage `json:"value,omitempty"`
+	// Notes say what is left out, such as what may not be read.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// read reads a part of a ManagedResource with what may not be seen.
+func (s *Server) read(ctx context.Context, name types.NamespacedName, part part) (*Answer, error) {
+	mr, err := s.source.GetManagedResource(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var said notes
+	listening := *s.options.Console
+	listening.Err = screen.Screen{Writer: &said}
+	if part == nil {
+		return &Answer{Summary: summaryOf(mr)}, nil
+	}
+	value, err := part(ctx, &listening, mr)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return &Answer{Summary: summaryOf(mr), Value: encoded, Notes: said.lines()}, nil
+}
+
+// notes collects what is written by several at once.
+type notes struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write appends a text.
+func (n *notes) Write(text []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.Write(text)
+}
+
+// lines returns what was written, without what says that something goes on.
+func (n *notes) lines() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var lines []string
+	for line := range strings.Lines(n.text.String()) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasSuffix(line, "…") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

@@ -1,0 +1,143 @@
+package ui
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// mostChanges is how many changes are remembered, of all ManagedResources together.
+	mostChanges = 5000
+	// mostNamed is how many objects are named in a change.
+	mostNamed = 20
+)
+
+// What may have changed.
+const (
+	changedState     = "state"
+	changedCondition = "condition"
+	changedSpec      = "spec"
+	changedObjects   = "objects"
+	changedCreated   = "created"
+	changedDeleted   = "deleted"
+)
+
+// Change is what was seen to change about a ManagedResource.
+type Change struct {
+	At        int64  `json:"at"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// What is state, condition, spec, objects, created or deleted.
+	What string `json:"what"`
+	// Condition is the type of a condition that changed, From and To its status, or the state.
+	Condition string `json:"condition,omitempty"`
+	From      string `json:"from,omitempty"`
+	To        string `json:"to,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	Message   string `json:"message,omitempty"`
+	// Applied and Gone are objects that a reconcile applied anew, and that left the inventory; so many of each.
+	Applied      []string `json:"applied,omitempty"`
+	Gone         []string `json:"gone,omitempty"`
+	AppliedCount int      `json:"appliedCount,omitempty"`
+	GoneCount    int      `json:"goneCount,omitempty"`
+}
+
+// differences returns what changed from one version of a ManagedResource to the next. Either may be nil.
+func differences(before, after *record, now time.Time) []Change {
+	at := func(r *record, what string) Change {
+		return Change{At: seconds(now), Namespace: r.Namespace, Name: r.Name, What: what}
+	}
+	switch {
+	case after == nil:
+		return []Change{at(before, changedDeleted)}
+	case before == nil || before.UID != after.UID:
+		return []Change{at(after, changedCreated)}
+	}
+	var changes []Change
+	if before.generation != after.generation {
+		changes = append(changes, at(after, changedSpec))
+	}
+	if change := at(after, changedObjects); compareObjects(before, after, &change) {
+		changes = append(changes, change)
+	}
+	for _, condition := range after.conditions {
+		former := conditionOf(before.conditions, condition.Type)
+		if former != nil && former.Status == condition.Status && former.Reason == condition.Reason && former.Message == condition.Message {
+			continue
+		}
+		change := at(after, changedCondition)
+		change.Condition, change.To, change.Reason, change.Message = condition.Type, condition.Status, condition.Reason, condition.Message
+		if former != nil {
+			change.From = former.Status
+		}
+		changes = append(changes, change)
+	}
+	if before.row.State != after.row.State {
+		change := at(after, changedState)
+		change.From, change.To, change.Message = string(before.row.State), string(after.row.State), after.row.Message
+		changes = append(changes, change)
+	}
+	return changes
+}
+
+// compareObjects tells whether objects were applied or left the inventory. An entry without a digest is about to be applied.
+func compareObjects(before, after *record, change *Change) bool {
+	for _, title := range slices.Sorted(maps.Keys(after.objects)) {
+		if digest := after.objects[title]; digest != "" && before.objects[title] != digest {
+			change.AppliedCount++
+			if len(change.Applied) < mostNamed {
+				change.Applied = append(change.Applied, title)
+			}
+		}
+	}
+	for _, title := range slices.Sorted(maps.Keys(before.objects)) {
+		if _, there := after.objects[title]; !there {
+			change.GoneCount++
+			if len(change.Gone) < mostNamed {
+				change.Gone = append(change.Gone, title)
+			}
+		}
+	}
+	return change.AppliedCount+change.GoneCount > 0
+}
+
+// history remembers the latest changes.
+type history struct {
+	changes []Change
+	// next is the place of the oldest one, once there are as many as are remembered.
+	next int
+}
+
+func (h *history) add(changes []Change) {
+	for _, change := range changes {
+		if len(h.changes) < mostChanges {
+			h.changes = append(h.changes, change)
+			continue
+		}
+		h.changes[h.next] = change
+		h.next = (h.next + 1) % mostChanges
+	}
+}
+
+// of returns the changes of a ManagedResource, the latest first.
+func (h *history) of(name types.NamespacedName) []Change {
+	found := []Change{}
+	for i := range h.changes {
+		change := h.changes[(h.next+len(h.changes)-1-i)%len(h.changes)]
+		if change.Namespace == name.Namespace && change.Name == name.Name {
+			found = append(found, change)
+		}
+	}
+	return found
+}
+
+// seconds returns a time in seconds since 1970; 0 if it is not known.
+func seconds(when time.Time) int64 {
+	if when.IsZero() {
+		return 0
+	}
+	return when.Unix()
+}

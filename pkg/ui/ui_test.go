@@ -1,0 +1,267 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func newRecord(name, version string, change ...func(*record)) *record {
+	r := &record{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, UID: types.UID(name), ResourceVersion: version},
+		row:        Row{Namespace: "garden", Name: name, State: state.Ready, Version: version}, generation: 1,
+		conditions: []Condition{{Type: "ResourcesApplied", Status: "True", Reason: "ApplySucceeded"}},
+		objects:    map[string]string{"ConfigMap shop/a": "1.1", "ConfigMap shop/b": "2.2"},
+	}
+	for _, each := range change {
+		each(r)
+	}
+	return r
+}
+
+func TestDifferences(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after *record
+		want          []string
+	}{
+		"new":     {nil, newRecord("a", "1"), []string{"created"}},
+		"gone":    {newRecord("a", "1"), nil, []string{"deleted"}},
+		"anew":    {newRecord("a", "1"), newRecord("a", "2", func(r *record) { r.UID = "other" }), []string{"created"}},
+		"nothing": {newRecord("a", "1"), newRecord("a", "2"), nil},
+		"spec":    {newRecord("a", "1"), newRecord("a", "2", func(r *record) { r.generation = 2 }), []string{"spec"}},
+		"state and condition": {newRecord("a", "1"), newRecord("a", "2", func(r *record) {
+			r.row.State = state.Failed
+			r.conditions = []Condition{{Type: "ResourcesApplied", Status: "False", Reason: "ApplyFailed"}}
+		}), []string{"condition ResourcesApplied True→False", "state Ready→Failed"}},
+		"a condition more": {newRecord("a", "1", func(r *record) { r.conditions = nil }), newRecord("a", "2"), []string{"condition ResourcesApplied →True"}},
+		"objects": {newRecord("a", "1"), newRecord("a", "2", func(r *record) {
+			r.objects = map[string]string{"ConfigMap shop/a": "1.3", "ConfigMap shop/c": "", "ConfigMap shop/d": "4.4"}
+		}), []string{"objects +2 [ConfigMap shop/a ConfigMap shop/d] -1 [ConfigMap shop/b]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, change := range differences(test.before, test.after, start) {
+				text := change.What
+				switch change.What {
+				case changedState:
+					text += fmt.Sprintf(" %s→%s", change.From, change.To)
+				case changedCondition:
+					text += fmt.Sprintf(" %s %s→%s", change.Condition, change.From, change.To)
+				case changedObjects:
+					text += fmt.Sprintf(" +%d %v -%d %v", change.AppliedCount, change.Applied, change.GoneCount, change.Gone)
+				}
+				if change.At != start.Unix() || change.Name != "a" {
+					t.Errorf("%+v", change)
+				}
+				got = append(got, text)
+			}
+			if !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestManyObjectsAreCounted(t *testing.T) {
+	after := newRecord("a", "2", func(r *record) {
+		for i := range 100 {
+			r.objects[fmt.Sprintf("ConfigMap shop/%d", i)] = "1.1"
+		}
+	})
+	changes := differences(newRecord("a", "1"), after, start)
+	if len(changes) != 1 || changes[0].AppliedCount != 100 || len(changes[0].Applied) != mostNamed {
+		t.Errorf("%+v", changes)
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	var h history
+	for i := range mostChanges + 10 {
+		h.add([]Change{{At: int64(i), Namespace: "garden", Name: []string{"a", "b"}[i%2]}})
+	}
+	found := h.of(types.NamespacedName{Namespace: "garden", Name: "a"})
+	if len(h.changes) != mostChanges || len(found) != mostChanges/2 || found[0].At != mostChanges+8 || found[len(found)-1].At != 10 {
+		t.Errorf("%d changes, %d of them about a, from %d to %d", len(h.changes), len(found), found[0].At, found[len(found)-1].At)
+	}
+}
+
+func newTestFeed() *feed {
+	return newFeed(nil, console.Choice{}, nil, testingclock.NewFakePassiveClock(start))
+}
+
+// describe says what a page is told.
+func describe(news News) string {
+	text := fmt.Sprintf("%d", news.Sequence)
+	if news.Reset {
+		text += " reset"
+	}
+	for _, row := range news.Rows {
+		text += " +" + row.Name + row.Version
+	}
+	for _, name := range news.Gone {
+		text += " -" + name.Name
+	}
+	return text + " " + news.Lost
+}
+
+func TestFeedTellsWhatChanged(t *testing.T) {
+	f := newTestFeed()
+	ask := func(since uint64, want string) {
+		t.Helper()
+		news, _ := f.since(since, error.Error)
+		if got := strings.TrimSpace(describe(news)); got != want {
+			t.Errorf("since %d: %q, want %q", since, got, want)
+		}
+	}
+	take := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(0, "0 reset")
+	take(f.Replace([]any{newRecord("a", "1")}, ""))
+	ask(0, "1 reset +a1")
+	take(f.Add(newRecord("b", "1")))
+	ask(1, "2 +b1")
+	ask(2, "2")
+	take(f.Update(newRecord("b", "2")))
+	take(f.Delete(newRecord("a", "1")))
+	ask(2, "4 +b2 -a")
+	ask(3, "4 -a")
+	take(f.Add(newRecord("a", "9")))
+	ask(3, "5 +a9")                                                              // it is there again
+	if news, _ := f.since(99, error.Error); !news.Reset || len(news.Rows) != 2 { // of a server that is gone
+		t.Errorf("%+v", news)
+	}
+	take(f.Replace([]any{newRecord("a", "9")}, "")) // after a watch that broke off: b is gone, a as it was
+	ask(5, "6 -b")
+	f.noteError(t.Context(), errors.New("refused"))
+	ask(6, "7 refused")
+	if changes := f.historyOf(types.NamespacedName{Namespace: "garden", Name: "b"}); len(changes) != 2 || changes[0].What != changedDeleted || changes[1].What != changedCreated {
+		t.Errorf("history of b: %+v", changes)
+	}
+	if err := f.Add("text"); err == nil {
+		t.Error("what is no record is taken in")
+	}
+}
+
+func TestFeedWakesWhoWaits(t *testing.T) {
+	f := newTestFeed()
+	_, changed := f.since(0, error.Error)
+	select {
+	case <-changed:
+		t.Error("nothing has changed")
+	default:
+	}
+	if err := f.Add(newRecord("a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-changed:
+	default:
+		t.Error("nobody is woken")
+	}
+}
+
+func TestFeedForgetsDepartures(t *testing.T) {
+	f := newTestFeed()
+	for i := range mostGone + 1 {
+		name := fmt.Sprintf("a%d", i)
+		if err := errors.Join(f.Add(newRecord(name, "1")), f.Delete(newRecord(name, "1"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if news, _ := f.since(1, error.Error); !news.Reset {
+		t.Error("a page that is too far behind is not given all anew")
+	}
+	if news, _ := f.since(2, error.Error); news.Reset || len(news.Gone) != mostGone {
+		t.Errorf("a page that is behind is told of %d, want %d", len(news.Gone), mostGone)
+	}
+}
+
+func TestActivitiesOf(t *testing.T) {
+	event := func(age time.Duration, count int32, series *corev1.EventSeries) corev1.Event {
+		return corev1.Event{
+			InvolvedObject: corev1.ObjectReference{Namespace: "garden", Name: "shop"}, Reason: "Corrected", Message: "text", Count: count, Series: series,
+			LastTimestamp: metav1.NewTime(start.Add(-age)),
+		}
+	}
+	got := activitiesOf([]corev1.Event{event(2*time.Hour, 1, nil), event(time.Minute, 0, nil), event(time.Hour, 1, &corev1.EventSeries{Count: 4})}, start)
+	if len(got) != 2 || got[0].Count != 1 || got[0].Last != start.Add(-time.Minute).Unix() || got[1].Count != 4 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestNotesLeaveOutProgress(t *testing.T) {
+	var n notes
+	fmt.Fprintf(&n, "Reading objects (3) …\n\nNot shown: Pods.\n")
+	if got := n.lines(); !reflect.DeepEqual(got, []string{"Not shown: Pods."}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestTextsAreBounded(t *testing.T) {
+	if got := shorten(strings.Repeat("ä", longest)); len(got) > longest+3 || !strings.HasSuffix(got, "ä…") {
+		t.Errorf("%d bytes, ends with %q", len(got), got[len(got)-5:])
+	}
+	mr := &resourcesv1alpha1.ManagedResource{}
+	mr.Status.Conditions = []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesApplied, Message: strings.Repeat("x", 1<<20)}}
+	if got := recordOf(mr); len(got.conditions[0].Message) > longest+3 {
+		t.Errorf("%d bytes of a message are kept", len(got.conditions[0].Message))
+	}
+}
+
+func TestAssets(t *testing.T) {
+	found, err := loadAssets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(found[pagePath].plain)
+	if strings.Contains(page, placeholder) || strings.Contains(page, "://") || strings.Contains(page, "<style") || strings.Contains(page, " style=") || strings.Contains(page, " onclick") {
+		t.Error("the page has something that its policy forbids, or loads from elsewhere")
+	}
+	for name, asset := range found {
+		if !asset.forever {
+			continue
+		}
+		text := string(asset.plain)
+		for _, forbidden := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"} {
+			if strings.Contains(text, forbidden) {
+				t.Errorf("%s uses %s", name, forbidden)
+			}
+		}
+		if strings.HasSuffix(name, ".js") && !strings.Contains(page, name) {
+			t.Errorf("the page does not load %s before it is asked for", name)
+		}
+		if asset.kind == "" {
+			t.Errorf("%s has no media type", name)
+		}
+	}
+}
+
+func TestTakesGzip(t *testing.T) {
+	for accepted, want := range map[string]bool{"": false, "gzip": true, "br, gzip;q=0.5": true, "gzip;q=0": false, "gzip; q=0": false, "identity": false, "xgzip": false} {
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r.Header.Set("Accept-Encoding", accepted)
+		if got := takesGzip(r); got != want {
+			t.Errorf("%q: %t", accepted, got)
+		}
+	}
+}

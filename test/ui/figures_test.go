@@ -1,0 +1,168 @@
+package ui
+
+import (
+	"bufio"
+	"compress/gzip"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+var figures = flag.Bool("ui.figures", false, "measure a list of 3,000 and a tree of 10,000 objects (minutes; make test-ui UI=TestFigures UIFLAGS=-ui.figures)")
+
+const (
+	manyResources = 3000
+	manyObjects   = 10_000
+)
+
+// TestFigures measures how long the page takes to show much, how much is sent, and how much memory that takes.
+func TestFigures(t *testing.T) {
+	if !*figures {
+		t.Skip("takes minutes: make test-ui UI=TestFigures UIFLAGS=-ui.figures")
+	}
+	needBrowser(t)
+	w := newWorld(t)
+	namespace := w.namespace(t)
+	w.fill(t, namespace)
+	before := heap()
+	s := w.serve(t, "-n", namespace)
+	until(t, s.follow(t, ""), func(told news) bool { return len(told.Rows) > manyResources })
+	t.Logf("memory of the server with %d ManagedResources: %.1f MiB", manyResources, float64(heap()-before)/(1<<20))
+	plain, zipped := s.sizeOfAll(t)
+	t.Logf("rows of %d ManagedResources: %d KiB, compressed to %d KiB", manyResources, plain>>10, zipped>>10)
+	p := s.open(t, "#/")
+	for _, place := range []struct {
+		name, hash, ready string
+	}{
+		{"list of 3,000", "#/", `document.querySelector("[role=grid]")?.ariaRowCount === "3002" && document.querySelectorAll(".rows .row").length > 10`},
+		{"tree of 10,000", "#/mr/" + namespace + "/large?tab=tree", `document.querySelector("[role=treegrid]")?.ariaRowCount === "10001" && document.querySelectorAll(".rows .row").length > 10`},
+	} {
+		s.measure(t, p, place.name, place.hash, place.ready)
+	}
+}
+
+// measure loads the page anew at a place, three times, and tells what the browser measured.
+func (s *site) measure(t *testing.T, p *tab, name, hash, ready string) {
+	t.Helper()
+	for range 3 {
+		kit.Must(t, chromedp.Do(p, chromedp.Navigate("about:blank"), chromedp.Navigate(s.base+"/"+hash)))
+		p.await(name, ready)
+		p.t.Logf("%s: %s", name, value[string](p, `(() => {
+			const paint = performance.getEntriesByName("first-contentful-paint")[0]?.startTime, all = performance.getEntriesByType("resource");
+			const ms = (n) => n === undefined ? "?" : Math.round(n) + " ms", kb = (n) => Math.round(n / 1024) + " KiB";
+			const read = all.filter(e => e.name.includes("/api/resources/")).map(e => e.name.split("/").pop() + " asked at " + ms(e.startTime) + ", answered at " + ms(e.responseEnd) + ", " + kb(e.encodedBodySize) + " (" + kb(e.decodedBodySize) + " plain)");
+			const shown = performance.getEntriesByName("shown").at(-1)?.startTime;
+			return ["first paint " + ms(paint), "shown at " + ms(shown), "page and scripts " + kb(all.filter(e => e.name.includes("/assets/")).reduce((sum, e) => sum + e.encodedBodySize, 0)),
+				"rows in the page " + document.querySelectorAll(".rows .row").length, "memory of the page " + kb(performance.memory.usedJSHeapSize), ...read].join("; ");
+		})()`))
+	}
+	begin := time.Now()
+	p.await("the end is shown", fmt.Sprintf(`(() => { const grid = document.querySelector(".virtual"); grid.scrollTop = grid.scrollHeight; return %s; })()`, ready))
+	t.Logf("%s: from the first to the last row in %d ms", name, time.Since(begin).Milliseconds())
+}
+
+// sizeOfAll returns how large the first event is that a page is sent, and how many bytes that takes.
+func (s *site) sizeOfAll(t *testing.T) (plain, zipped int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.base+"/api/changes", http.NoBody)
+	kit.Must(t, err)
+	request.Header.Set("Accept-Encoding", "gzip")
+	response, err := s.http.Do(request)
+	kit.Must(t, err)
+	defer func() { _ = response.Body.Close() }()
+	counted := &counter{Reader: response.Body}
+	unzipped, err := gzip.NewReader(counted)
+	kit.Must(t, err)
+	lines := bufio.NewScanner(unzipped)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "data: ") {
+	}
+	return len(lines.Text()), counted.read
+}
+
+// counter counts what is read.
+type counter struct {
+	io.Reader
+	read int
+}
+
+// Read reads.
+func (c *counter) Read(into []byte) (int, error) {
+	count, err := c.Reader.Read(into)
+	c.read += count
+	return count, err
+}
+
+// heap returns how much memory is in use by the process that runs the tests and serves the page.
+func heap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// fill creates ManagedResources, and one with many objects.
+func (w *world) fill(t *testing.T, namespace string) {
+	t.Helper()
+	var group errgroup.Group
+	group.SetLimit(16)
+	large := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "large"}}
+	large.Spec.SecretRefs = []resourcesv1alpha1.LocalObjectReference{{Name: large.Name}}
+	for i := range manyResources {
+		group.Go(func() error {
+			mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("set-%d", i)}}
+			mr.Spec.SecretRefs = []resourcesv1alpha1.LocalObjectReference{{Name: mr.Name}}
+			if err := w.client.Create(t.Context(), mr); err != nil {
+				return err
+			}
+			status := resourcesv1alpha1.ConditionTrue
+			if i%100 == 0 {
+				status = resourcesv1alpha1.ConditionFalse
+			}
+			fillStatus(mr, status)
+			for n := range 10 {
+				mr.Status.Resources = append(mr.Status.Resources, resourcesv1alpha1.ObjectReference{
+					APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: fmt.Sprintf("set-%d-%d", i, n), Digest: "12345678901.12345678901",
+				})
+			}
+			return w.client.Status().Update(t.Context(), mr)
+		})
+	}
+	for i := range manyObjects {
+		name := fmt.Sprintf("object-%d", i)
+		large.Status.Resources = append(large.Status.Resources, resourcesv1alpha1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: name, Digest: "1.1"})
+		group.Go(func() error {
+			return w.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{resourcesv1alpha1.LabelManagedBy: "gardener"}}})
+		})
+	}
+	kit.Must(t, group.Wait())
+	resources := large.Status.Resources
+	kit.Must(t, w.client.Create(t.Context(), large))
+	fillStatus(large, resourcesv1alpha1.ConditionTrue)
+	large.Status.Resources = resources
+	kit.Must(t, w.client.Status().Update(t.Context(), large))
+}
+
+func fillStatus(mr *resourcesv1alpha1.ManagedResource, applied resourcesv1alpha1.ConditionStatus) {
+	now := metav1.NewTime(time.Now())
+	for i, status := range []resourcesv1alpha1.ConditionStatus{applied, "True", "False"} {
+		mr.Status.Conditions = append(mr.Status.Conditions, resourcesv1alpha1.Condition{
+			Type: resourcesv1alpha1.ConditionTypes()[i], Status: status, Reason: "Reason", Message: strings.Repeat("All resources are as they should be. ", 2),
+			LastTransitionTime: now, LastUpdateTime: now,
+		})
+	}
+	mr.Status.ObservedGeneration = mr.Generation
+}
