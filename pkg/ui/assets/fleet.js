@@ -66,7 +66,7 @@ function tile(group, by) {
   const sum = words.map((word) => `${group.states.get(word)} ${word}`).join(", ");
   return h("li", { class: `tile edge-${stateOf(worst).tone}` }, h("a", { href: `#/?q=${encodeURIComponent(query)}`, "data-tile": group.name, title: sum },
     h("span", { class: "tile-name" }, group.name), " ", h("span", { class: "tile-state" }, badge(worst), words.length > 1 || group.count > 1 ? h("span", { class: "faint" }, ` ${group.states.get(worst)} of ${group.count}`) : ""),
-    bar(group.states, group.count), h("span", { class: "faint tile-objects" }, `${group.objects} objects`)));
+    bar(group.states, group.count), h("span", { class: "faint tile-objects" }, `${group.objects} object${group.objects === 1 ? "" : "s"}`)));
 }
 
 function bar(states, count) {
