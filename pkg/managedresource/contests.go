@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// contestTolerance is how often an object is put back at once before its changes count as a contest.
+	// contestTolerance is how often an object is put back at once, within contestMemory, before its changes count as a contest.
 	contestTolerance = 5
-	// contestMemory is how long an object has to stay as it is until its former changes are forgotten.
+	// contestMemory is also how long an object has to stay as it is until a contest is forgotten.
 	contestMemory = 10 * time.Minute
 	// contestDelay is the first delay between two corrections of a contested object. It doubles with every correction, up to
 	// contestMaxDelay, which is shorter than contestMemory, so that a contest that goes on is not forgotten.
@@ -24,6 +24,8 @@ const (
 type contest struct {
 	corrections int
 	last        time.Time
+	// recent are the times of the corrections as long as they are no contest.
+	recent []time.Time
 	// managers are the field managers that changed the object, sorted.
 	managers []string
 }
@@ -83,7 +85,15 @@ func (c *contests) corrected(key object.Key, manager string, now time.Time) (ope
 	known := c.of(key, now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known.corrections++
+	if known.open() {
+		known.corrections++
+	} else {
+		known.recent = append(slices.DeleteFunc(slices.Clone(known.recent), func(at time.Time) bool { return now.Sub(at) > contestMemory }), now)
+		known.corrections = len(known.recent)
+	}
+	if known.open() {
+		known.recent = nil
+	}
 	known.last = now
 	if manager != "" && !slices.Contains(known.managers, manager) {
 		known.managers = slices.Sorted(slices.Values(append(slices.Clone(known.managers), manager)))

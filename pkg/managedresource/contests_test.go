@@ -39,6 +39,23 @@ func TestContestsSlowDown(t *testing.T) {
 	}
 }
 
+// TestRareCorrectionsAreNoContest: five within ten minutes are tolerated, however long that goes on; a sixth one is not.
+func TestRareCorrectionsAreNoContest(t *testing.T) {
+	contests, key := newContests(), object.Key{Kind: "ConfigMap", Name: "x"}
+	now := time.Unix(1e9, 0)
+	for i := range 100 {
+		if now = now.Add(contestMemory/contestTolerance + time.Second); contests.corrected(key, "other", now) || contests.of(key, now).open() {
+			t.Fatalf("correction %d opens a contest", i+1)
+		}
+	}
+	if got := len(contests.of(key, now).recent); got > contestTolerance {
+		t.Errorf("%d corrections are remembered", got)
+	}
+	if !contests.corrected(key, "other", now.Add(time.Second)) || contests.of(key, now.Add(time.Second)).recent != nil {
+		t.Error("a sixth correction within ten minutes opens no contest")
+	}
+}
+
 // TestContestsAreForgotten: neither earlier nor later than contestMemory after the last correction.
 func TestContestsAreForgotten(t *testing.T) {
 	contests, key := newContests(), object.Key{Kind: "ConfigMap", Name: "x"}
