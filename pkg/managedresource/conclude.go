@@ -176,12 +176,16 @@ func (p *pass) result(ctx context.Context, tally tally, verdict verdict) (reconc
 	return reconcile.Result{RequeueAfter: min(p.untilDue(tally.contested), p.Options.SyncPeriod)}, nil
 }
 
-// untilDue says how soon the first one of the changes that wait is due.
+// untilDue says how soon the first one of the changes that wait is due. That a contest is over is told then, too.
 func (p *pass) untilDue(changes []change) time.Duration {
 	soonest := p.Options.SyncPeriod
 	for _, change := range changes {
-		if !change.due.IsZero() {
-			soonest = min(soonest, max(change.due.Sub(p.Clock.Now()), 0)+dueMargin)
+		due := change.due
+		if due.IsZero() && change.contest.open() {
+			due = change.contest.ends()
+		}
+		if !due.IsZero() {
+			soonest = min(soonest, max(due.Sub(p.Clock.Now()), 0)+dueMargin)
 		}
 	}
 	return soonest

@@ -45,6 +45,9 @@ func (c contest) resumes() time.Time {
 	return c.last.Add(delay)
 }
 
+// ends is when the contest is forgotten if nobody changes the object until then.
+func (c contest) ends() time.Time { return c.last.Add(contestMemory + time.Nanosecond) }
+
 // describe says who contests an object, for people. It does not change while the contest goes on between the same parties.
 func (c contest) describe(ref object.Ref) string {
 	by := "somebody"

@@ -65,9 +65,12 @@ func TestLiveContestSlowsDown(t *testing.T) {
 	}
 
 	f.clock.Step(10 * time.Minute)
-	mr, _, err = f.reconcile("set")
+	mr, result, err := f.reconcile("set")
 	must(t, err)
 	f.wantContested(mr, `"rival"`)
+	if result.RequeueAfter != margin+time.Nanosecond {
+		t.Errorf("that the contest is over is told after %s", result.RequeueAfter)
+	}
 	f.clock.Step(time.Nanosecond)
 	if mr = f.reconcileOK("set"); applied(mr).Message != "All resources are applied." || mr.Status.AppliedInputs == "" {
 		t.Errorf("after the contest: %q, inputs %q", applied(mr).Message, mr.Status.AppliedInputs)
