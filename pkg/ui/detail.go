@@ -1,12 +1,9 @@
 package ui
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,7 +11,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/diff"
 	"github.com/trellis-k8s/trellis/pkg/cli/events"
-	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/cli/why"
@@ -173,13 +169,11 @@ func (s *Server) read(ctx context.Context, name types.NamespacedName, part part)
 	if err != nil {
 		return nil, err
 	}
-	var said notes
-	listening := *s.options.Console
-	listening.Err = screen.Screen{Writer: &said}
 	if part == nil {
 		return &Answer{Summary: summaryOf(mr)}, nil
 	}
-	value, err := part(ctx, &listening, mr)
+	listening, said := s.options.Console.Listening()
+	value, err := part(ctx, listening, mr)
 	if err != nil {
 		return nil, err
 	}
@@ -187,31 +181,5 @@ func (s *Server) read(ctx context.Context, name types.NamespacedName, part part)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Summary: summaryOf(mr), Value: encoded, Notes: said.lines()}, nil
-}
-
-// notes collects what is written by several at once.
-type notes struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write appends a text.
-func (n *notes) Write(text []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.text.Write(text)
-}
-
-// lines returns what was written, without what says that something goes on.
-func (n *notes) lines() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var lines []string
-	for line := range strings.Lines(n.text.String()) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasSuffix(line, "…") {
-			lines = append(lines, line)
-		}
-	}
-	return lines
+	return &Answer{Summary: summaryOf(mr), Value: encoded, Notes: said.Lines()}, nil
 }

@@ -4,11 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/feed"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
@@ -40,14 +39,13 @@ func rowOf(mr *resourcesv1alpha1.ManagedResource) Row {
 // record is what is kept of a ManagedResource: the row, and what tells what a later version changes. Of many, what they are made of
 // would take too much memory. It is never changed.
 type record struct {
-	metav1.TypeMeta
-	metav1.ObjectMeta
+	feed.Meta
 	row        Row
 	generation int64
 	conditions []Condition
 	// objects are the entries of the inventory, with their digests.
 	objects map[string]string
-	// sequence is when the record was taken in, among all of the feed.
+	// sequence is when the record was taken in, among all of the store.
 	sequence uint64
 }
 
@@ -62,8 +60,7 @@ type Condition struct {
 
 func recordOf(mr *resourcesv1alpha1.ManagedResource) *record {
 	r := &record{
-		ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name, UID: mr.UID, ResourceVersion: mr.ResourceVersion},
-		row:        rowOf(mr), generation: mr.Generation, conditions: conditionsOf(mr),
+		Meta: feed.MetaOf(mr), row: rowOf(mr), generation: mr.Generation, conditions: conditionsOf(mr),
 		objects: make(map[string]string, len(mr.Status.Resources)),
 	}
 	for _, entry := range mr.Status.Resources {
@@ -94,22 +91,8 @@ func conditionsOf(mr *resourcesv1alpha1.ManagedResource) []Condition {
 	return conditions
 }
 
-func (r *record) name() types.NamespacedName {
-	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
-}
-
 // DeepCopyObject makes it an object for client-go. A record is never changed, so it is its own copy.
 func (r *record) DeepCopyObject() runtime.Object { return r }
-
-// recordList is a list of records for client-go.
-type recordList struct {
-	metav1.TypeMeta
-	metav1.ListMeta
-	Items []*record
-}
-
-// DeepCopyObject makes it an object for client-go.
-func (l *recordList) DeepCopyObject() runtime.Object { return l }
 
 // longest is how many bytes of a text are kept.
 const longest = 1024

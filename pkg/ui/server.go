@@ -19,8 +19,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/feed"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
@@ -51,8 +53,10 @@ type Options struct {
 type Server struct {
 	options Options
 	source  *console.Source
-	feed    *feed
-	assets  assets
+	// selected are the options by which ManagedResources are listed.
+	selected []client.ListOption
+	store    *store
+	assets   assets
 	// epoch tells this server from a former one.
 	epoch   string
 	reads   chan struct{}
@@ -84,13 +88,18 @@ func New(options Options) (*Server, error) {
 		return nil, err
 	}
 	return &Server{
-		options: options, source: source, feed: newFeed(source, options.Choice, selected, options.Console.Clock), assets: files,
+		options: options, source: source, selected: selected, store: newStore(options.Console.Clock), assets: files,
 		epoch: rand.Text(), reads: make(chan struct{}, mostReads), streams: make(chan struct{}, mostStreams),
 	}, nil
 }
 
 // Run follows ManagedResources until the context ends.
-func (s *Server) Run(ctx context.Context) { s.feed.run(ctx) }
+func (s *Server) Run(ctx context.Context) {
+	follow := feed.Feed[*record]{
+		Name: "ui", Source: s.source, Choice: s.options.Choice, Options: s.selected, Summarize: recordOf, Sink: s.store,
+	}
+	follow.Run(ctx)
+}
 
 // Handler serves everything. What is below /api/ is only for those who may see what the console may read: the caller has to check
 // that. The rest is the same for everybody.
@@ -225,7 +234,7 @@ func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
-	s.answer(w, r, s.feed.historyOf(name))
+	s.answer(w, r, s.store.historyOf(name))
 }
 
 // Refusal says why there is no answer.

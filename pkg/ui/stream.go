@@ -47,7 +47,7 @@ func (s *Server) serveChanges(w http.ResponseWriter, r *http.Request) {
 	stream := newStream(w, r)
 	clock := s.options.Console.Clock
 	for {
-		news, changed := s.feed.since(sequence, s.explain)
+		news, changed := s.store.since(sequence, s.explain)
 		sequence = news.Sequence
 		if err := stream.send(fmt.Sprintf("%s.%d", s.epoch, sequence), news); err != nil {
 			return

@@ -16,7 +16,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/feed"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
@@ -24,8 +24,8 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func newRecord(name, version string, change ...func(*record)) *record {
 	r := &record{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, UID: types.UID(name), ResourceVersion: version},
-		row:        Row{Namespace: "garden", Name: name, State: state.Ready, Version: version}, generation: 1,
+		Meta: feed.Meta{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, UID: types.UID(name), ResourceVersion: version}},
+		row:  Row{Namespace: "garden", Name: name, State: state.Ready, Version: version}, generation: 1,
 		conditions: []Condition{{Type: "ResourcesApplied", Status: "True", Reason: "ApplySucceeded"}},
 		objects:    map[string]string{"ConfigMap shop/a": "1.1", "ConfigMap shop/b": "2.2"},
 	}
@@ -101,8 +101,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-func newTestFeed() *feed {
-	return newFeed(nil, console.Choice{}, nil, testingclock.NewFakePassiveClock(start))
+func newTestStore() *store {
+	return newStore(testingclock.NewFakePassiveClock(start))
 }
 
 // describe says what a page is told.
@@ -121,7 +121,7 @@ func describe(news News) string {
 }
 
 func TestFeedTellsWhatChanged(t *testing.T) {
-	f := newTestFeed()
+	f := newTestStore()
 	ask := func(since uint64, want string) {
 		t.Helper()
 		news, _ := f.since(since, error.Error)
@@ -152,7 +152,7 @@ func TestFeedTellsWhatChanged(t *testing.T) {
 	}
 	take(f.Replace([]any{newRecord("a", "9")}, "")) // after a watch that broke off: b is gone, a as it was
 	ask(5, "6 -b")
-	f.noteError(t.Context(), errors.New("refused"))
+	f.Failed(errors.New("refused"))
 	ask(6, "7 refused")
 	if changes := f.historyOf(types.NamespacedName{Namespace: "garden", Name: "b"}); len(changes) != 2 || changes[0].What != changedDeleted || changes[1].What != changedCreated {
 		t.Errorf("history of b: %+v", changes)
@@ -163,7 +163,7 @@ func TestFeedTellsWhatChanged(t *testing.T) {
 }
 
 func TestFeedWakesWhoWaits(t *testing.T) {
-	f := newTestFeed()
+	f := newTestStore()
 	_, changed := f.since(0, error.Error)
 	select {
 	case <-changed:
@@ -181,7 +181,7 @@ func TestFeedWakesWhoWaits(t *testing.T) {
 }
 
 func TestFeedForgetsDepartures(t *testing.T) {
-	f := newTestFeed()
+	f := newTestStore()
 	for i := range mostGone + 1 {
 		name := fmt.Sprintf("a%d", i)
 		if err := errors.Join(f.Add(newRecord(name, "1")), f.Delete(newRecord(name, "1"))); err != nil {
@@ -206,14 +206,6 @@ func TestActivitiesOf(t *testing.T) {
 	got := activitiesOf([]corev1.Event{event(2*time.Hour, 1, nil), event(time.Minute, 0, nil), event(time.Hour, 1, &corev1.EventSeries{Count: 4})}, start)
 	if len(got) != 2 || got[0].Count != 1 || got[0].Last != start.Add(-time.Minute).Unix() || got[1].Count != 4 {
 		t.Errorf("%+v", got)
-	}
-}
-
-func TestNotesLeaveOutProgress(t *testing.T) {
-	var n notes
-	fmt.Fprintf(&n, "Reading objects (3) …\n\nNot shown: Pods.\n")
-	if got := n.lines(); !reflect.DeepEqual(got, []string{"Not shown: Pods."}) {
-		t.Errorf("%q", got)
 	}
 }
 

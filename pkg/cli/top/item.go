@@ -5,18 +5,16 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/feed"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// item is what is kept of a ManagedResource: of many, what they are made of would take too much memory.
+// item is what is kept of a ManagedResource.
 type item struct {
-	metav1.TypeMeta
-	metav1.ObjectMeta
+	feed.Meta
 	is    state.State
 	class string
 	// message is the first line of what is wrong.
@@ -33,28 +31,13 @@ func newItem(mr *resourcesv1alpha1.ManagedResource) *item {
 	class, message := state.ClassOf(mr), is.Headline()
 	is.Message = ""
 	return &item{
-		ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name, UID: mr.UID, ResourceVersion: mr.ResourceVersion},
-		is:         is, class: class, message: message, objects: len(mr.Status.Resources),
+		Meta: feed.MetaOf(mr), is: is, class: class, message: message, objects: len(mr.Status.Resources),
 		text: strings.ToLower(strings.Join([]string{mr.Namespace + "/" + mr.Name, string(is.Word), class, message}, " ")),
 	}
 }
 
-func (i *item) name() types.NamespacedName {
-	return types.NamespacedName{Namespace: i.Namespace, Name: i.Name}
-}
-
 // DeepCopyObject makes it an object for client-go. An item is never changed, so it is its own copy.
 func (i *item) DeepCopyObject() runtime.Object { return i }
-
-// itemList is a list of items for client-go.
-type itemList struct {
-	metav1.TypeMeta
-	metav1.ListMeta
-	Items []*item
-}
-
-// DeepCopyObject makes it an object for client-go.
-func (l *itemList) DeepCopyObject() runtime.Object { return l }
 
 // order is how items are sorted.
 type order int

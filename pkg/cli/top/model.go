@@ -167,7 +167,7 @@ func (m *model) sort() {
 		m.choose(0)
 		return
 	}
-	at := slices.IndexFunc(m.shown, func(is *item) bool { return is.name() == m.chosen })
+	at := slices.IndexFunc(m.shown, func(is *item) bool { return is.FullName() == m.chosen })
 	if at < 0 {
 		at = m.cursor
 	}
@@ -178,7 +178,7 @@ func (m *model) sort() {
 func (m *model) choose(at int) {
 	m.cursor = max(min(at, len(m.shown)-1), 0)
 	if len(m.shown) > 0 {
-		m.chosen = m.shown[m.cursor].name()
+		m.chosen = m.shown[m.cursor].FullName()
 	}
 	m.offset = scrollTo(m.offset, m.cursor, len(m.shown), m.rows())
 }

@@ -32,7 +32,7 @@ func of(namespace, name string, word state.Word, minutes int, message string) *i
 func all(items ...*item) changes {
 	result := changes{replaced: true, items: map[types.NamespacedName]*item{}}
 	for _, is := range items {
-		result.items[is.name()] = is
+		result.items[is.FullName()] = is
 	}
 	return result
 }
@@ -128,13 +128,13 @@ func TestMove(t *testing.T) {
 func TestChosenStays(t *testing.T) {
 	worse := of("aaa", "worse", state.Failed, 0, "")
 	m := shop()
-	m.take(changes{items: map[types.NamespacedName]*item{worse.name(): worse}})
+	m.take(changes{items: map[types.NamespacedName]*item{worse.FullName(): worse}})
 	if m.chosen.Name != "worse" {
 		t.Errorf("%s is on top, though worse is worse", m.chosen.Name)
 	}
 	m = shop()
 	m.pressAll("Down Down")
-	m.take(changes{items: map[types.NamespacedName]*item{worse.name(): worse}})
+	m.take(changes{items: map[types.NamespacedName]*item{worse.FullName(): worse}})
 	if m.chosen.Name != "etcd" || m.cursor != 3 {
 		t.Errorf("%s is chosen at %d, and etcd was", m.chosen.Name, m.cursor)
 	}
@@ -268,7 +268,7 @@ func TestReadAgain(t *testing.T) {
 		at := slices.IndexFunc(m.shown, func(is *item) bool { return is.Name == test.at })
 		m.page = &page{readAt: start0, stale: test.stale}
 		if at >= 0 {
-			m.page.name = m.shown[at].name()
+			m.page.name = m.shown[at].FullName()
 		}
 		if _, got := m.wantsRead(); got != test.want {
 			t.Errorf("%s: %t", name, got)

@@ -26,7 +26,9 @@ const (
 type program struct {
 	console  *console.Console
 	terminal tcell.Screen
-	feed     *feed
+	// follow fills the mailbox until the context ends.
+	follow   func(context.Context)
+	mailbox  *mailbox
 	model    *model
 	messages chan func(*model)
 	// others are the goroutines that read, follow and ask.
@@ -35,9 +37,9 @@ type program struct {
 	endRead context.CancelFunc
 }
 
-func newProgram(c *console.Console, terminal tcell.Screen, f *feed) *program {
+func newProgram(c *console.Console, terminal tcell.Screen, follow func(context.Context), box *mailbox) *program {
 	return &program{
-		console: c, terminal: terminal, feed: f, model: &model{now: c.Clock.Now()}, messages: make(chan func(*model), 16), endRead: func() {},
+		console: c, terminal: terminal, follow: follow, mailbox: box, model: &model{now: c.Clock.Now()}, messages: make(chan func(*model), 16), endRead: func() {},
 	}
 }
 
@@ -53,7 +55,7 @@ func (p *program) run(ctx context.Context) error {
 	p.console = diverted
 	_, _ = p.console.Target() // once and for all; what is wrong with it is said where it is needed
 	p.goOn(ctx, func() func(*model) {
-		p.feed.run(ctx)
+		p.follow(ctx)
 		return nil
 	})
 	events := make(chan tcell.Event)
@@ -64,7 +66,7 @@ func (p *program) run(ctx context.Context) error {
 	ticker := p.console.Clock.NewTicker(tick)
 	defer ticker.Stop()
 	p.model.resize(p.terminal.Size())
-	news := p.feed.news
+	news := p.mailbox.news
 	var rested <-chan time.Time
 	for {
 		p.readOpened(ctx)
@@ -77,7 +79,7 @@ func (p *program) run(ctx context.Context) error {
 				return err
 			}
 		case <-news:
-			changes, err := p.feed.take()
+			changes, err := p.mailbox.take()
 			if err != nil {
 				return err
 			}
@@ -85,7 +87,7 @@ func (p *program) run(ctx context.Context) error {
 			p.model.take(changes)
 			news, rested = nil, p.console.Clock.After(drawEvery)
 		case <-rested:
-			news, rested = p.feed.news, nil
+			news, rested = p.mailbox.news, nil
 		case <-ticker.C():
 		case message := <-p.messages:
 			p.model.now = p.console.Clock.Now()

@@ -1,11 +1,8 @@
 package top
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -35,14 +32,12 @@ func read(ctx context.Context, c *console.Console, name types.NamespacedName) (*
 	if err != nil {
 		return nil, err
 	}
-	var said notes
-	listening := *c
-	listening.Err = screen.Screen{Writer: &said}
-	explanation, err := why.Explain(ctx, &listening, mr)
+	listening, said := c.Listening()
+	explanation, err := why.Explain(ctx, listening, mr)
 	if err != nil {
 		return nil, err
 	}
-	return &found{mr: mr, explanation: explanation, notes: said.lines()}, nil
+	return &found{mr: mr, explanation: explanation, notes: said.Lines()}, nil
 }
 
 // Print writes what was found.
@@ -59,30 +54,4 @@ func (f *found) Print(to screen.Screen, now time.Time) error {
 		return err
 	}
 	return tree.Print(to, f.mr, f.explanation.Objects, now)
-}
-
-// notes collects what is written by several at once.
-type notes struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write appends a text.
-func (n *notes) Write(text []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.text.Write(text)
-}
-
-// lines returns what was written, without what says that something goes on.
-func (n *notes) lines() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var lines []string
-	for line := range strings.Lines(n.text.String()) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasSuffix(line, "…") {
-			lines = append(lines, line)
-		}
-	}
-	return lines
 }

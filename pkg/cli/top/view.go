@@ -189,7 +189,7 @@ func (m *model) table(items []*item) screen.Table {
 			row = append(row, screen.Cell{Text: is.class})
 		}
 		before := "  "
-		if is.name() == m.chosen {
+		if is.FullName() == m.chosen {
 			before = marker
 		}
 		row[0].Text = before + row[0].Text

@@ -155,7 +155,7 @@ func BenchmarkChange(b *testing.B) {
 	m.resize(200, 60)
 	m.take(all(items...))
 	for b.Loop() {
-		m.take(changes{items: map[types.NamespacedName]*item{items[0].name(): items[0]}})
+		m.take(changes{items: map[types.NamespacedName]*item{items[0].FullName(): items[0]}})
 		m.view()
 	}
 }

@@ -1,0 +1,203 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+// mostGone is how many ManagedResources that are gone are remembered, for pages that are behind. A page that is further behind gets
+// all anew.
+const mostGone = 1000
+
+// store keeps records of ManagedResources for all pages, and what has changed lately.
+type store struct {
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	records map[types.NamespacedName]*record
+	// sequence counts changes.
+	sequence uint64
+	gone     []departure
+	// forgotten is the sequence of the last departure that is not remembered any more.
+	forgotten uint64
+	history   history
+	// loaded says that all were read once, read how many have been until then.
+	loaded bool
+	read   int
+	// lost is why the cluster cannot be reached, and since when; nil if it can be.
+	lost      error
+	lostSince time.Time
+	// changed is closed with the next change.
+	changed chan struct{}
+}
+
+type departure struct {
+	name     types.NamespacedName
+	sequence uint64
+}
+
+func newStore(clock clock.PassiveClock) *store {
+	return &store{clock: clock, records: map[types.NamespacedName]*record{}, changed: make(chan struct{})}
+}
+
+// News is what a page that has seen some of the changes has to be told.
+type News struct {
+	// Sequence is what the page is to ask from the next time.
+	Sequence uint64 `json:"sequence"`
+	// Reset says that rows are all that there are.
+	Reset bool                   `json:"reset,omitempty"`
+	Rows  []Row                  `json:"rows,omitempty"`
+	Gone  []types.NamespacedName `json:"gone,omitempty"`
+	// Loaded says that all were read once, Read how many have been until then.
+	Loaded bool `json:"loaded"`
+	Read   int  `json:"read,omitempty"`
+	// Lost says why the cluster cannot be reached, LostSince since when.
+	Lost      string `json:"lost,omitempty"`
+	LostSince int64  `json:"lostSince,omitempty"`
+	Now       int64  `json:"now"`
+}
+
+// since returns what changed after a sequence, 0 for all, and what is closed when there is more.
+func (s *store) since(sequence uint64, explain func(error) string) (News, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := News{
+		Sequence: s.sequence, Reset: sequence == 0 || sequence < s.forgotten || sequence > s.sequence, Loaded: s.loaded, Now: seconds(s.clock.Now()),
+	}
+	if !s.loaded {
+		news.Read = s.read
+	}
+	if s.lost != nil {
+		news.Lost, news.LostSince = explain(s.lost), seconds(s.lostSince)
+	}
+	for _, record := range s.records {
+		if news.Reset || record.sequence > sequence {
+			news.Rows = append(news.Rows, record.row)
+		}
+	}
+	if !news.Reset {
+		for _, departure := range s.gone {
+			if departure.sequence > sequence && s.records[departure.name] == nil {
+				news.Gone = append(news.Gone, departure.name)
+			}
+		}
+	}
+	return news, s.changed
+}
+
+// historyOf returns what changed about a ManagedResource, the latest first.
+func (s *store) historyOf(name types.NamespacedName) []Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.history.of(name)
+}
+
+// change notes something, and wakes whoever waits.
+func (s *store) change(note func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sequence++
+	note()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Began takes in that the cluster answers.
+func (s *store) Began() {
+	s.change(func() { s.lost, s.read = nil, 0 })
+}
+
+// Read takes in that so many more were read.
+func (s *store) Read(count int) {
+	s.change(func() { s.read += count })
+}
+
+// Failed takes in that the cluster did not answer as it should.
+func (s *store) Failed(err error) {
+	s.change(func() {
+		if s.lost == nil {
+			s.lostSince = s.clock.Now()
+		}
+		s.lost = err
+	})
+}
+
+// Add takes in a record; it is one of the methods by which client-go tells what there is.
+func (s *store) Add(object any) error { return s.take(object) }
+
+// Update takes in a record that has changed.
+func (s *store) Update(object any) error { return s.take(object) }
+
+func (s *store) take(object any) error {
+	taken, is := object.(*record)
+	if !is {
+		return fmt.Errorf("a %T was watched instead of a ManagedResource", object)
+	}
+	s.change(func() { s.put(taken) })
+	return nil
+}
+
+// put takes in a record with the present sequence.
+func (s *store) put(taken *record) {
+	before := s.records[taken.FullName()]
+	if before != nil && before.ResourceVersion == taken.ResourceVersion {
+		return
+	}
+	if s.loaded {
+		s.history.add(differences(before, taken, s.clock.Now()))
+	}
+	taken.sequence = s.sequence
+	s.records[taken.FullName()] = taken
+}
+
+// Delete takes in that a record is gone.
+func (s *store) Delete(object any) error {
+	taken, is := object.(*record)
+	if !is {
+		return fmt.Errorf("a %T was watched instead of a ManagedResource", object)
+	}
+	s.change(func() { s.remove(taken.FullName()) })
+	return nil
+}
+
+func (s *store) remove(name types.NamespacedName) {
+	before := s.records[name]
+	if before == nil {
+		return
+	}
+	s.history.add(differences(before, nil, s.clock.Now()))
+	delete(s.records, name)
+	s.gone = append(s.gone, departure{name, s.sequence})
+	if len(s.gone) > mostGone {
+		s.forgotten = s.gone[0].sequence
+		s.gone = slices.Delete(s.gone, 0, 1)
+	}
+}
+
+// Replace takes in all that there are.
+func (s *store) Replace(objects []any, _ string) error {
+	s.change(func() {
+		there := make(map[types.NamespacedName]bool, len(objects))
+		for _, object := range objects {
+			if taken, is := object.(*record); is {
+				there[taken.FullName()] = true
+				s.put(taken)
+			}
+		}
+		for name := range s.records {
+			if !there[name] {
+				s.remove(name)
+			}
+		}
+		s.loaded = true
+	})
+	return nil
+}
+
+// Resync does nothing: nobody asks for it.
+func (s *store) Resync() error { return nil }
