@@ -6,11 +6,16 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"html"
 	"io/fs"
+	"maps"
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -30,27 +35,59 @@ type asset struct {
 // can be kept forever.
 type assets map[string]*asset
 
-// placeholder stands for that directory in the page.
-const placeholder = "ASSETS"
+const (
+	// placeholder stands for that directory in the page, wordsPlaceholder for what words mean.
+	placeholder      = "ASSETS"
+	wordsPlaceholder = "WORDS"
+	// pagePath is where the page is.
+	pagePath = "/"
+	// script is the one that browsers load.
+	script = "app.js"
+)
 
-// pagePath is where the page is.
-const pagePath = "/"
+// modules are the parts of the script, each after those that it imports. They are sent as one: a browser has to know all of them before
+// it begins, and each file takes it some milliseconds. So no two of them may declare the same name at their top level.
+var modules = []string{
+	"dom.js", "words.js", "data.js", "virtual.js", "list.js", "tree.js", "tabs.js", "one.js", "fleet.js", script,
+}
+
+var (
+	importLine = regexp.MustCompile(`(?m)^import .* from "\./.*";\n`)
+	exportWord = regexp.MustCompile(`(?m)^export `)
+)
+
+// bundle puts the modules together, and takes them out of the files.
+func bundle(content map[string][]byte) []byte {
+	var whole bytes.Buffer
+	for _, name := range modules {
+		whole.Write(exportWord.ReplaceAll(importLine.ReplaceAll(content[name], nil), nil))
+		delete(content, name)
+	}
+	return whole.Bytes()
+}
 
 func loadAssets() (assets, error) {
 	found := assets{}
 	content := map[string][]byte{}
-	digest := sha256.New()
 	err := fs.WalkDir(files, "assets", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		read, err := files.ReadFile(name)
 		content[path.Base(name)] = read
-		fmt.Fprintf(digest, "%s %d\n%s", name, len(read), read)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the assets: %w", err)
+	}
+	content[script] = bundle(content)
+	digest := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		fmt.Fprintf(digest, "%s %d\n%s", name, len(content[name]), content[name])
+	}
+	meaning, err := json.Marshal(meaningOfWords())
+	if err != nil {
+		return nil, fmt.Errorf("encode what words mean: %w", err)
 	}
 	directory := "/assets/" + hex.EncodeToString(digest.Sum(nil))[:16]
 	for name, read := range content {
@@ -58,6 +95,7 @@ func loadAssets() (assets, error) {
 		if name == "index.html" {
 			at, forever = pagePath, false
 			read = bytes.ReplaceAll(read, []byte(placeholder), []byte(directory))
+			read = bytes.ReplaceAll(read, []byte(wordsPlaceholder), []byte(html.EscapeString(string(meaning))))
 		}
 		zipped, err := zip(read)
 		if err != nil {

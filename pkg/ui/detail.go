@@ -2,7 +2,6 @@ package ui
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -54,12 +53,13 @@ func syncOf(object *snapshot.Object, entry resourcesv1alpha1.ObjectReference) Sy
 
 // Node is an object in a tree. Trees are sent as lists: what an object owns follows it, one level deeper.
 type Node struct {
-	Level     int             `json:"level"`
-	API       string          `json:"api"`
-	Kind      string          `json:"kind"`
-	Namespace string          `json:"namespace,omitempty"`
-	Name      string          `json:"name"`
-	Health    snapshot.Health `json:"health"`
+	Level     int    `json:"level"`
+	API       string `json:"api"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Health is empty as long as it is not known.
+	Health snapshot.Health `json:"health,omitempty"`
 	// Sync is empty for what is in no inventory.
 	Sync    Sync   `json:"sync,omitempty"`
 	Created int64  `json:"created,omitempty"`
@@ -125,18 +125,19 @@ func summaryOf(mr *resourcesv1alpha1.ManagedResource) Summary {
 // part is what is read of one ManagedResource beyond its summary; nil for nothing.
 type part func(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error)
 
-// partObjects is the tree, and what is wrong.
+// partObjects is the tree.
 func partObjects(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
-	explanation, err := why.Explain(ctx, c, mr)
+	objects, err := snapshot.Inventories(ctx, c, []resourcesv1alpha1.ManagedResource{*mr}, true, false)
 	if err != nil {
 		return nil, err
 	}
-	nodes, more := nodesOf(explanation.Objects, mr.Status.Resources)
-	return struct {
-		Nodes    []Node           `json:"nodes"`
-		More     int              `json:"more,omitempty"`
-		Findings *why.Explanation `json:"findings"`
-	}{nodes, more, explanation}, nil
+	nodes, more := nodesOf(objects[0], mr.Status.Resources)
+	return Inventory{Nodes: nodes, More: more}, nil
+}
+
+// partWhy is what is wrong.
+func partWhy(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
+	return why.Explain(ctx, c, mr, false)
 }
 
 // partDiff is what applying would change.
@@ -157,15 +158,16 @@ func partEvents(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.M
 // Answer is what is answered about a ManagedResource.
 type Answer struct {
 	// Summary is what the ManagedResource says of itself, Value what was asked for beyond that.
-	Summary Summary         `json:"summary"`
-	Value   json.RawMessage `json:"value,omitempty"`
+	Summary Summary `json:"summary"`
+	Value   any     `json:"value,omitempty"`
 	// Notes say what is left out, such as what may not be read.
 	Notes []string `json:"notes,omitempty"`
 }
 
 // read reads a part of a ManagedResource with what may not be seen.
 func (s *Server) read(ctx context.Context, name types.NamespacedName, part part) (*Answer, error) {
-	mr, err := s.source.GetManagedResource(ctx, name)
+	_, known := s.store.inventoryOf(name)
+	mr, err := s.source.GetManagedResourceSince(ctx, name, known)
 	if err != nil {
 		return nil, err
 	}
@@ -177,9 +179,5 @@ func (s *Server) read(ctx context.Context, name types.NamespacedName, part part)
 	if err != nil {
 		return nil, err
 	}
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	return &Answer{Summary: summaryOf(mr), Value: encoded, Notes: said.Lines()}, nil
+	return &Answer{Summary: summaryOf(mr), Value: value, Notes: said.Lines()}, nil
 }

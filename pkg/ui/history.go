@@ -85,16 +85,20 @@ func differences(before, after *record, now time.Time) []Change {
 
 // compareObjects tells whether objects were applied or left the inventory. An entry without a digest is about to be applied.
 func compareObjects(before, after *record, change *Change) bool {
-	for _, title := range slices.Sorted(maps.Keys(after.objects)) {
-		if digest := after.objects[title]; digest != "" && before.objects[title] != digest {
+	if slices.Equal(before.entries, after.entries) {
+		return false
+	}
+	former, present := digestsOf(before.entries), digestsOf(after.entries)
+	for _, title := range slices.Sorted(maps.Keys(present)) {
+		if digest := present[title]; digest != "" && former[title] != digest {
 			change.AppliedCount++
 			if len(change.Applied) < mostNamed {
 				change.Applied = append(change.Applied, title)
 			}
 		}
 	}
-	for _, title := range slices.Sorted(maps.Keys(before.objects)) {
-		if _, there := after.objects[title]; !there {
+	for _, title := range slices.Sorted(maps.Keys(former)) {
+		if _, there := present[title]; !there {
 			change.GoneCount++
 			if len(change.Gone) < mostNamed {
 				change.Gone = append(change.Gone, title)
@@ -102,6 +106,15 @@ func compareObjects(before, after *record, change *Change) bool {
 		}
 	}
 	return change.AppliedCount+change.GoneCount > 0
+}
+
+// digestsOf returns the digests of objects by their titles.
+func digestsOf(entries []entry) map[string]string {
+	digests := make(map[string]string, len(entries))
+	for _, each := range entries {
+		digests[each.title()] = each.digest
+	}
+	return digests
 }
 
 // history remembers the latest changes.

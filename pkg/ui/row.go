@@ -43,8 +43,7 @@ type record struct {
 	row        Row
 	generation int64
 	conditions []Condition
-	// objects are the entries of the inventory, with their digests.
-	objects map[string]string
+	entries    []entry
 	// sequence is when the record was taken in, among all of the store.
 	sequence uint64
 }
@@ -59,22 +58,9 @@ type Condition struct {
 }
 
 func recordOf(mr *resourcesv1alpha1.ManagedResource) *record {
-	r := &record{
-		Meta: feed.MetaOf(mr), row: rowOf(mr), generation: mr.Generation, conditions: conditionsOf(mr),
-		objects: make(map[string]string, len(mr.Status.Resources)),
+	return &record{
+		Meta: feed.MetaOf(mr), row: rowOf(mr), generation: mr.Generation, conditions: conditionsOf(mr), entries: entriesOf(mr),
 	}
-	for _, entry := range mr.Status.Resources {
-		r.objects[titleOf(entry)] = entry.Digest
-	}
-	return r
-}
-
-// titleOf names an object for people.
-func titleOf(entry resourcesv1alpha1.ObjectReference) string {
-	if entry.Namespace == "" {
-		return entry.Kind + " " + entry.Name
-	}
-	return entry.Kind + " " + entry.Namespace + "/" + entry.Name
 }
 
 func conditionsOf(mr *resourcesv1alpha1.ManagedResource) []Condition {

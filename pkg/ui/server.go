@@ -110,10 +110,11 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/about", s.serveAbout)
 	mux.HandleFunc("GET /api/changes", s.serveChanges)
 	mux.HandleFunc("GET /api/activity", s.serveActivity)
-	for name, part := range map[string]part{"summary": nil, "objects": partObjects, "diff": partDiff, "events": partEvents} {
+	for name, part := range map[string]part{"summary": nil, "objects": partObjects, "why": partWhy, "diff": partDiff, "events": partEvents} {
 		mux.HandleFunc("GET /api/resources/{namespace}/{name}/"+name, s.servePart(part))
 	}
 	mux.HandleFunc("GET /api/resources/{namespace}/{name}/history", s.serveHistory)
+	mux.HandleFunc("GET /api/resources/{namespace}/{name}/inventory", s.serveInventory)
 	return Secure(mux)
 }
 
@@ -155,15 +156,32 @@ type Word struct {
 	Well bool   `json:"well"`
 }
 
+// Meaning is what words mean, which is the same for everybody.
+type Meaning struct {
+	// States are the words for ManagedResources, the gravest first; Healths those for objects, and Syncs.
+	States  []Word `json:"states"`
+	Healths []Word `json:"healths"`
+	Syncs   []Word `json:"syncs"`
+}
+
+func meaningOfWords() Meaning {
+	meaning := Meaning{Syncs: []Word{
+		{string(NotApplied), "bad", false}, {string(Drifted), "busy", false}, {string(NotSeen), "faint", false}, {string(Synced), "good", true},
+	}}
+	for _, word := range state.Words {
+		meaning.States = append(meaning.States, Word{string(word), toneOf(word.Style()), word.IsWell()})
+	}
+	for _, word := range snapshot.Healths {
+		meaning.Healths = append(meaning.Healths, Word{string(word), toneOf(word.Style()), word.IsWell()})
+	}
+	return meaning
+}
+
 // About is what a page shows besides ManagedResources.
 type About struct {
 	Version string `json:"version"`
 	Host    string `json:"host"`
 	Scope   string `json:"scope"`
-	// States are the words for ManagedResources, the gravest first; Healths those for objects, and Syncs.
-	States  []Word `json:"states"`
-	Healths []Word `json:"healths"`
-	Syncs   []Word `json:"syncs"`
 }
 
 func (s *Server) serveAbout(w http.ResponseWriter, r *http.Request) {
@@ -171,16 +189,7 @@ func (s *Server) serveAbout(w http.ResponseWriter, r *http.Request) {
 	if parsed, err := url.Parse(host); err == nil && parsed.Host != "" {
 		host = parsed.Host
 	}
-	about := About{Version: s.options.Console.Version, Host: host, Scope: s.options.Scope, Syncs: []Word{
-		{string(NotApplied), "bad", false}, {string(Drifted), "busy", false}, {string(NotSeen), "faint", false}, {string(Synced), "good", true},
-	}}
-	for _, word := range state.Words {
-		about.States = append(about.States, Word{string(word), toneOf(word.Style()), word.IsWell()})
-	}
-	for _, word := range snapshot.Healths {
-		about.Healths = append(about.Healths, Word{string(word), toneOf(word.Style()), word.IsWell()})
-	}
-	s.answer(w, r, about)
+	s.answer(w, r, About{Version: s.options.Console.Version, Host: host, Scope: s.options.Scope})
 }
 
 func (s *Server) serveActivity(w http.ResponseWriter, r *http.Request) {
@@ -235,6 +244,17 @@ func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.answer(w, r, s.store.historyOf(name))
+}
+
+// serveInventory answers at once with what is known of a tree already, for pages that wait for the rest.
+func (s *Server) serveInventory(w http.ResponseWriter, r *http.Request) {
+	name, err := nameIn(r)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	entries, _ := s.store.inventoryOf(name)
+	s.answer(w, r, inventoryOf(entries))
 }
 
 // Refusal says why there is no answer.

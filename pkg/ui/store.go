@@ -97,6 +97,16 @@ func (s *store) historyOf(name types.NamespacedName) []Change {
 	return s.history.of(name)
 }
 
+// inventoryOf returns the inventory of a ManagedResource, and the version in which it is known; nothing if it is not known.
+func (s *store) inventoryOf(name types.NamespacedName) (entries []entry, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.records[name]; known != nil {
+		return known.entries, known.ResourceVersion
+	}
+	return nil, ""
+}
+
 // change notes something, and wakes whoever waits.
 func (s *store) change(note func()) {
 	s.mu.Lock()

@@ -3,9 +3,13 @@ package ui
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,12 +26,23 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
+// entriesFor returns entries of ConfigMaps with names and digests.
+func entriesFor(texts ...string) []entry {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	for i := 0; i < len(texts); i += 2 {
+		mr.Status.Resources = append(mr.Status.Resources, resourcesv1alpha1.ObjectReference{
+			APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: texts[i], Digest: texts[i+1],
+		})
+	}
+	return entriesOf(mr)
+}
+
 func newRecord(name, version string, change ...func(*record)) *record {
 	r := &record{
 		Meta: feed.Meta{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, UID: types.UID(name), ResourceVersion: version}},
 		row:  Row{Namespace: "garden", Name: name, State: state.Ready, Version: version}, generation: 1,
 		conditions: []Condition{{Type: "ResourcesApplied", Status: "True", Reason: "ApplySucceeded"}},
-		objects:    map[string]string{"ConfigMap shop/a": "1.1", "ConfigMap shop/b": "2.2"},
+		entries:    entriesFor("a", "1.1", "b", "2.2"),
 	}
 	for _, each := range change {
 		each(r)
@@ -51,7 +66,7 @@ func TestDifferences(t *testing.T) {
 		}), []string{"condition ResourcesApplied True→False", "state Ready→Failed"}},
 		"a condition more": {newRecord("a", "1", func(r *record) { r.conditions = nil }), newRecord("a", "2"), []string{"condition ResourcesApplied →True"}},
 		"objects": {newRecord("a", "1"), newRecord("a", "2", func(r *record) {
-			r.objects = map[string]string{"ConfigMap shop/a": "1.3", "ConfigMap shop/c": "", "ConfigMap shop/d": "4.4"}
+			r.entries = entriesFor("a", "1.3", "c", "", "d", "4.4")
 		}), []string{"objects +2 [ConfigMap shop/a ConfigMap shop/d] -1 [ConfigMap shop/b]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +96,7 @@ func TestDifferences(t *testing.T) {
 func TestManyObjectsAreCounted(t *testing.T) {
 	after := newRecord("a", "2", func(r *record) {
 		for i := range 100 {
-			r.objects[fmt.Sprintf("ConfigMap shop/%d", i)] = "1.1"
+			r.entries = append(r.entries, entriesFor(strconv.Itoa(i), "1.1")...)
 		}
 	})
 	changes := differences(newRecord("a", "1"), after, start)
@@ -239,12 +254,47 @@ func TestAssets(t *testing.T) {
 				t.Errorf("%s uses %s", name, forbidden)
 			}
 		}
-		if strings.HasSuffix(name, ".js") && !strings.Contains(page, name) {
-			t.Errorf("the page does not load %s before it is asked for", name)
+		if !strings.Contains(page, name) {
+			t.Errorf("the page does not load %s", name)
 		}
 		if asset.kind == "" {
 			t.Errorf("%s has no media type", name)
 		}
+	}
+}
+
+// TestBundle checks that the modules can be sent as one script: each is in it, after those that it imports, and no two of them declare
+// the same name.
+func TestBundle(t *testing.T) {
+	names, err := fs.Glob(files, "assets/*.js")
+	if err != nil || len(names) != len(modules) {
+		t.Fatalf("the script is made of %q, there are %q (%v)", modules, names, err)
+	}
+	content, declared := map[string][]byte{}, map[string]string{}
+	for i, name := range modules {
+		if content[name], err = files.ReadFile("assets/" + name); err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(`(?m)^import .* from "\./(.*)";$`).FindAllSubmatch(content[name], -1) {
+			if at := slices.Index(modules, string(found[1])); at < 0 || at >= i {
+				t.Errorf("%s imports %s, which comes later", name, found[1])
+			}
+		}
+		for _, found := range regexp.MustCompile(`(?m)^(?:export )?(?:(?:async )?function|class|const|let) (\w+)(.*)$`).FindAllSubmatch(content[name], -1) {
+			names := []string{string(found[1])}
+			for _, each := range regexp.MustCompile(`, (\w+) = `).FindAllSubmatch(found[2], -1) { // const a = 1, b = 2
+				names = append(names, string(each[1]))
+			}
+			for _, each := range names {
+				if other, taken := declared[each]; taken && other != name {
+					t.Errorf("%s and %s both declare %s", other, name, each)
+				}
+				declared[each] = name
+			}
+		}
+	}
+	if whole := string(bundle(content)); strings.Contains(whole, "\nimport ") || strings.Contains(whole, "\nexport ") || len(content) > 0 {
+		t.Error("something is left of modules")
 	}
 }
 

@@ -238,12 +238,6 @@ spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {l
 			Level                            int
 			Kind, Name, Health, Sync, Detail string
 		}
-		Findings []struct {
-			Objects []struct {
-				Kind, Name string
-				ChangedBy  []struct{ Manager string }
-			}
-		}
 	}
 	s.read(t, resourcePath(namespace, "shop", "objects"), &objects)
 	var shown []string
@@ -254,8 +248,16 @@ spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {l
 	if got := strings.Join(shown, ", "); got != want {
 		t.Errorf("the tree is\n%s, want\n%s", got, want)
 	}
-	if len(objects.Findings) != 1 || !strings.Contains(fmt.Sprint(objects.Findings), "kubectl-edit") {
-		t.Errorf("findings: %+v", objects.Findings)
+	var findings []struct {
+		Objects []struct {
+			Kind, Name string
+			Below      []struct{ Kind, Name string }
+			ChangedBy  []struct{ Manager string }
+		}
+	}
+	s.read(t, resourcePath(namespace, "shop", "why"), &findings)
+	if text := fmt.Sprint(findings); len(findings) != 1 || !strings.Contains(text, "kubectl-edit") || !strings.Contains(text, "{Pod web-1}") {
+		t.Errorf("findings: %+v", findings)
 	}
 
 	var diff struct {
@@ -268,7 +270,7 @@ spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {l
 			t.Errorf("%q is not in the differences:\n%s", wanted, text)
 		}
 	}
-	for _, part := range []string{"summary", "objects", "diff", "events", "history"} {
+	for _, part := range []string{"summary", "inventory", "objects", "why", "diff", "events", "history"} {
 		_, _, body := s.get(t, resourcePath(namespace, "shop", part))
 		for _, secret := range []string{"hunter2", "swordfish", "aHVudGVy", "c3dvcmRm"} {
 			if strings.Contains(body, secret) {

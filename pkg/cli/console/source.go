@@ -152,6 +152,17 @@ func (s *Source) GetManagedResource(ctx context.Context, name types.NamespacedNa
 	return mr, err
 }
 
+// GetManagedResourceSince reads a ManagedResource that is known in a version already, in that one or a later one. The API server has that
+// in memory, and need not read and decode it anew, which takes most of the time for a large one.
+func (s *Source) GetManagedResourceSince(ctx context.Context, name types.NamespacedName, version string) (*resourcesv1alpha1.ManagedResource, error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	err := s.Get(ctx, name, mr, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: version}})
+	if version != "" && (apierrors.IsTimeout(err) || apierrors.IsResourceExpired(err)) { // this API server is behind the one that told of the version
+		return s.GetManagedResource(ctx, name)
+	}
+	return mr, err
+}
+
 // May tells whether the user may do something with a ManagedResource.
 func (s *Source) May(ctx context.Context, verb string, name types.NamespacedName) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{

@@ -31,8 +31,10 @@ const (
 	listFrom = 8
 	// everywhereFrom is from how many namespaces on a kind is listed in all of them at once.
 	everywhereFrom = 8
-	// pageSize is how many objects are read at once.
-	pageSize = 500
+	// pageSize is how many whole objects are read at once, metadataPageSize of how many the metadata, which is small: of many objects,
+	// each page costs a round trip during which nothing is decoded.
+	pageSize         = 500
+	metadataPageSize = 2000
 )
 
 // Reader reads objects, and notes what it may not see. It is made for one command.
@@ -196,7 +198,10 @@ func (r *Reader) list(ctx context.Context, at place, label string) ([]*Object, e
 		return nil, err
 	}
 	reading := collection.In(at.namespace)
-	options := metav1.ListOptions{LabelSelector: label, Limit: pageSize}
+	options := metav1.ListOptions{LabelSelector: label, Limit: metadataPageSize}
+	if whole {
+		options.Limit = pageSize
+	}
 	var objects []*Object
 	for {
 		list, err := reading.List(ctx, options)

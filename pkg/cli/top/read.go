@@ -33,7 +33,7 @@ func read(ctx context.Context, c *console.Console, name types.NamespacedName) (*
 		return nil, err
 	}
 	listening, said := c.Listening()
-	explanation, err := why.Explain(ctx, listening, mr)
+	explanation, err := why.Explain(ctx, listening, mr, true)
 	if err != nil {
 		return nil, err
 	}

@@ -74,15 +74,7 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		c.Warn("All is well: every ManagedResource is ready or suspended (%d).", len(items))
 		return nil
 	}
-	told, err = withDependencies(ctx, c, told)
-	if err != nil {
-		return err
-	}
-	objects, err := snapshot.Inventories(ctx, c, told, false, false)
-	if err != nil {
-		return err
-	}
-	findings, err := investigate(ctx, c, told, objects, false)
+	_, findings, err := find(ctx, c, told, false)
 	if err != nil {
 		return err
 	}
@@ -99,26 +91,33 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 
 // Explanation is what is found of a ManagedResource at a moment.
 type Explanation struct {
-	// Objects are those of its inventory, with what is below them.
+	// Objects are those of its inventory, with what was read of what is below them.
 	Objects  []*snapshot.Object
 	findings []finding
 }
 
-// Explain finds out all that there is to tell of a ManagedResource, and of those that it waits for.
-func Explain(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (*Explanation, error) {
-	told, err := withDependencies(ctx, c, []resourcesv1alpha1.ManagedResource{*mr})
-	if err != nil {
-		return nil, err
-	}
-	objects, err := snapshot.Inventories(ctx, c, told, true, false)
-	if err != nil {
-		return nil, err
-	}
-	findings, err := investigate(ctx, c, told, objects, true)
+// Explain finds out all that there is to tell of a ManagedResource, and of those that it waits for. What is below its objects is read
+// of all of them, or of those with trouble alone, which is all that Print tells of.
+func Explain(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource, below bool) (*Explanation, error) {
+	objects, findings, err := find(ctx, c, []resourcesv1alpha1.ManagedResource{*mr}, below)
 	if err != nil {
 		return nil, err
 	}
 	return &Explanation{Objects: objects[0], findings: findings}, nil
+}
+
+// find reads the objects of ManagedResources, and of those that they wait for, and finds out what is wrong with them.
+func find(ctx context.Context, c *console.Console, told []resourcesv1alpha1.ManagedResource, below bool) ([][]*snapshot.Object, []finding, error) {
+	told, err := withDependencies(ctx, c, told)
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, err := snapshot.Inventories(ctx, c, told, below, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	findings, err := investigate(ctx, c, told, objects, below)
+	return objects, findings, err
 }
 
 // Print writes why it is as it is.

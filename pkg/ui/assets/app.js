@@ -4,10 +4,10 @@ import { follow, get, store, watch } from "./data.js";
 import { showFleet } from "./fleet.js";
 import { showList } from "./list.js";
 import { showOne } from "./one.js";
-import { clockTime, learn } from "./words.js";
+import { clockTime } from "./words.js";
 
-const main = document.getElementById("main"), banner = document.getElementById("banner"), help = document.getElementById("help");
-let view = null;
+const main = document.getElementById("main"), banner = document.getElementById("banner"), help = document.getElementById("help"), where = document.getElementById("where");
+let view = null, refused = false;
 
 // The address that opened the page is good for once and need not be kept.
 if (new URLSearchParams(location.search).has("token")) history.replaceState(null, "", location.pathname + location.hash);
@@ -17,6 +17,7 @@ function navigate(path, replace) {
 }
 
 function show() {
+  if (refused) return;
   const [path, query] = (location.hash.slice(1) || "/").split("?");
   const parameters = new URLSearchParams(query ?? "");
   const steps = path.split("/").filter(Boolean).map((step) => { try { return decodeURIComponent(step); } catch { return step; } });
@@ -83,26 +84,30 @@ document.addEventListener("keydown", (event) => {
 document.getElementById("help-button").addEventListener("click", showHelp);
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 window.addEventListener("hashchange", show);
-watch(() => { paintStatus(); if (location.hash === "" || location.hash.startsWith("#/?") || location.hash === "#/") rememberList(); });
+watch(() => {
+  if (refused && !store.cut) { refused = false; show(); showWhere(); } // it was let in by another tab
+  paintStatus(); if (location.hash === "" || location.hash.startsWith("#/?") || location.hash === "#/") rememberList();
+});
 setInterval(paintStatus, 1000);
 
-async function start() {
+async function showWhere() {
   try {
-    const facts = await get("about");
-    learn(facts);
-    fill(document.getElementById("where"), facts.host, h("span", { class: "scope" }, ` · ${facts.scope}`));
-    document.getElementById("where").title = `kubectl mr ${facts.version}`;
+    const { host, scope, version } = await get("about");
+    store.scope = scope;
+    fill(where, host, h("span", { class: "scope" }, ` · ${scope}`));
+    where.title = `kubectl mr ${version}`;
   } catch (error) {
-    if (error.status === 401) {
-      fill(main, h("div", { class: "empty" }, h("h1", {}, "This browser was not let in"), h("p", {}, "Open the address that kubectl mr ui printed last. Each one opens the page once.")));
-      document.getElementById("live-text").textContent = "Not live";
-      return;
-    }
-    fill(main, h("div", { class: "empty" }, h("p", {}, "The server of this page does not answer. Does kubectl mr ui still run?"), h("p", { class: "faint" }, error.message)));
-    setTimeout(start, 2000);
-    return;
+    if (error.status === 401) refuse(); else setTimeout(showWhere, 2000);
   }
-  show();
 }
-follow(); // while it is found out what words mean
-start();
+
+function refuse() {
+  refused = true;
+  view?.leave?.();
+  view = {};
+  fill(main, h("div", { class: "empty" }, h("h1", {}, "This browser was not let in"), h("p", {}, "Open the address that kubectl mr ui printed last. Each one opens the page once.")));
+}
+
+follow();
+show();
+showWhere();

@@ -3,6 +3,7 @@ import { setNow } from "./words.js";
 
 export const store = {
   rows: new Map(), // by "namespace/name"
+  scope: "this cluster", // which of them are listed
   loaded: false, read: 0,
   lost: null, lostSince: 0, // the cluster does not answer
   cut: null, cutSince: 0, // the server of this page does not answer

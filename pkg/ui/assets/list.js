@@ -2,7 +2,7 @@
 import { fill, h, say } from "./dom.js";
 import { keyOf, store, watch } from "./data.js";
 import { Virtual } from "./virtual.js";
-import { about, badge, mark, since, stateOf, stateWords } from "./words.js";
+import { badge, mark, since, stateOf, stateWords } from "./words.js";
 
 const orders = {
   attention: (a, b) => stateOf(a.state).rank - stateOf(b.state).rank,
@@ -116,7 +116,7 @@ export function showList(main, parameters, navigate) {
     if (shown > 0) return;
     if (!store.loaded) fill(empty, h("p", {}, store.read ? `Reading ManagedResources: ${store.read} so far` : "Reading ManagedResources"), h("div", { class: "working" }));
     else if (all > 0) fill(empty, h("p", {}, `None of ${all} ManagedResources matches the filter.`), h("p", { class: "faint" }, "Esc clears it."));
-    else fill(empty, h("p", {}, `There are no ManagedResources in ${about?.scope ?? "this cluster"}.`));
+    else fill(empty, h("p", {}, `There are no ManagedResources in ${store.scope}.`));
   }
 
   update();

@@ -6,7 +6,7 @@ import { showTree } from "./tree.js";
 import { badge, clockTime, since, stateOf } from "./words.js";
 
 const tabs = [
-  ["tree", "Tree", "objects", showTree], ["why", "Why", "objects", showWhy], ["diff", "Diff", "diff", showDiff],
+  ["tree", "Tree", "objects", showTree], ["why", "Why", "why", showWhy], ["diff", "Diff", "diff", showDiff],
   ["events", "Events", "events", showEvents], ["history", "History", "history", showHistory],
 ];
 // How soon what is shown is read again that may change without the ManagedResource, in milliseconds.
@@ -58,8 +58,9 @@ export function showOne(main, namespace, name, parameters, navigate) {
   async function refresh() {
     if (reading || stopped) return;
     [reading, stale, began] = [true, false, Date.now()];
+    const read = (each) => get(pathOf(namespace, name, each), { signal: abort.signal, tags });
+    if (part === "objects" && !view) read("inventory").then((known) => { if (reading && !view && !stopped && known.nodes.length) paint(known, [], true); }).catch(() => {});
     try {
-      const read = (each) => get(pathOf(namespace, name, each), { signal: abort.signal, tags });
       const [answer, own] = await Promise.all([read(part), part === "history" ? read("summary") : unchanged]);
       if (stopped) return;
       gone = false;
@@ -74,15 +75,17 @@ export function showOne(main, namespace, name, parameters, navigate) {
     }
   }
 
-  function paint(value, said) {
+  // What is painted may be only what is known so far.
+  function paint(value, said, partial = false) {
     view ??= show(panel, { namespace, name, base, parameters, navigate, path: (query) => `${base}?tab=${tab}${query}` });
-    view.paint(value);
-    panel.setAttribute("aria-busy", "false");
+    view.paint(value, partial);
+    panel.setAttribute("aria-busy", partial);
     fill(notes, (said ?? []).map((note) => h("p", { class: "note" }, note)));
   }
 
   function fail(error) {
     gone = Boolean(error.gone);
+    view?.fail?.();
     panel.setAttribute("aria-busy", "false");
     if (gone) {
       paintHead();

@@ -8,7 +8,7 @@ const titled = (object) => `${object.namespace ? `${object.namespace}/` : ""}${o
 export function showWhy(panel, { namespace, name, base }) {
   return {
     paint(value) {
-      fill(panel, h("div", { class: "text-view" }, value.findings.map((finding) => explain(finding, finding.namespace === namespace && finding.name === name, base))));
+      fill(panel, h("div", { class: "text-view" }, value.map((finding) => explain(finding, finding.namespace === namespace && finding.name === name, base))));
     },
   };
 }
@@ -104,13 +104,13 @@ export function showHistory(panel) {
     paint(changes) {
       fill(panel, h("div", { class: "text-view" },
         h("p", { class: "faint" }, "What changed since this page is served, the latest first. It is kept in memory."),
-        changes.length ? h("ol", { class: "changes" }, changes.map((change) => h("li", {}, h("time", { datetime: new Date(change.at * 1000).toISOString() }, clockTime(change.at)), h("div", {}, tell(change)))))
+        changes.length ? h("ol", { class: "changes" }, changes.map((change) => h("li", {}, h("time", { datetime: new Date(change.at * 1000).toISOString() }, clockTime(change.at)), h("div", {}, storyOf(change)))))
           : h("p", { class: "empty" }, "Nothing has changed yet.")));
     },
   };
 }
 
-function tell(change) {
+function storyOf(change) {
   switch (change.what) {
     case "state": return [h("p", {}, badge(change.from), h("span", { class: "arrow", "aria-label": "to" }, " → "), badge(change.to)), change.message && h("p", { class: "text" }, change.message)];
     case "condition": return [h("p", {}, h("strong", {}, change.condition), change.from !== change.to ? [` ${change.from ?? ""} → `, h("b", {}, change.to)] : ` stays ${change.to}`, change.reason ? ` (${change.reason})` : ""), change.message && h("p", { class: "text faint" }, change.message)];

@@ -6,7 +6,7 @@ import { badge, healthOf, since } from "./words.js";
 const nameOf = (node) => `${node.kind}/${node.namespace ?? ""}/${node.name}`;
 
 export function showTree(panel, { parameters, path }) {
-  let nodes = [], filter = "", unwell = false, chosen = parameters.get("object");
+  let nodes = [], more = 0, unknown = "", filter = "", unwell = false, chosen = parameters.get("object");
   const folded = new Set();
   const input = h("input", {
     type: "search", placeholder: "Filter objects", "aria-label": "Filter objects", autocomplete: "off", spellcheck: "false",
@@ -26,7 +26,7 @@ export function showTree(panel, { parameters, path }) {
     attributes: (node) => ({
       "aria-level": node.level, "aria-expanded": node.parent ? !folded.has(node.key) : null, "aria-setsize": node.setsize, "aria-posinset": node.position,
     }),
-    render: (node) => [objectCell(node), badge(node.health, "healths"), node.sync ? badge(node.sync, "syncs") : "",
+    render: (node) => [objectCell(node), healthOfNode(node), node.sync ? badge(node.sync, "syncs") : "",
       since(node.created), h("span", { title: textOf(node) }, textOf(node))],
     open: (node) => choose(node), chosen: (node) => { if (!facts.hidden) choose(node); },
     keys: (key, node, index) => onKey(key, node, index),
@@ -64,7 +64,7 @@ export function showTree(panel, { parameters, path }) {
     facts.dataset.told = told;
     fill(facts, h("div", { class: "facts-head" }, h("h2", {}, h("span", { class: "kind" }, node.kind), " ", node.namespace ? `${node.namespace}/` : "", node.name),
       h("button", { type: "button", class: "plain", "aria-label": "Close", onclick: () => close() }, "×")),
-      h("p", { class: "facts" }, badge(node.health, "healths"), node.sync ? badge(node.sync, "syncs") : "", h("span", {}, node.api), node.created ? h("span", {}, "created ", since(node.created), " ago") : ""),
+      h("p", { class: "facts" }, healthOfNode(node), node.sync ? badge(node.sync, "syncs") : "", h("span", {}, node.api), node.created ? h("span", {}, "created ", since(node.created), " ago") : ""),
       node.why && h("p", { class: "text" }, node.why), node.detail && node.detail !== node.why && h("p", { class: "text" }, node.detail),
       h("p", { class: "command" }, h("code", {}, `kubectl get ${resourceOf(node)} ${node.name}${node.namespace ? ` -n ${node.namespace}` : ""} -o yaml`)));
   }
@@ -80,7 +80,7 @@ export function showTree(panel, { parameters, path }) {
   function clear() { input.value = filter = ""; update(); table.element.focus(); }
 
   function update() {
-    const matches = (node) => (!unwell || !node.well) && (!filter || node.text.includes(filter));
+    const matches = (node) => (!unwell || (!unknown && !node.well)) && (!filter || node.text.includes(filter));
     let shown;
     if (filter || unwell) { // what matches, with what it is below
       const keep = new Array(nodes.length).fill(false);
@@ -97,15 +97,16 @@ export function showTree(panel, { parameters, path }) {
     }
     table.set(shown);
     const ill = nodes.filter((node) => !node.well).length;
-    say(count, `${shown.length === nodes.length ? nodes.length : `${shown.length} of ${nodes.length}`} objects${ill ? `, ${ill} not well` : ""}`);
+    say(count, `${shown.length === nodes.length ? nodes.length : `${shown.length} of ${nodes.length}`} objects${more ? `, ${more} more are left out` : ""}${unknown ? `, ${unknown}` : ill ? `, ${ill} not well` : ""}`);
     empty.hidden = shown.length > 0;
     table.element.hidden = shown.length === 0;
-    fill(empty, nodes.length ? (unwell && !filter ? "All is well." : "No object matches the filter.") : "It has no objects.");
+    fill(empty, nodes.length ? (unwell && unknown ? "How they are is not known yet." : unwell && !filter ? "All is well." : "No object matches the filter.") : "It has no objects.");
   }
 
   return {
-    paint(value) {
-      nodes = link(value.nodes);
+    paint(value, partial) {
+      [nodes, more, unknown] = [link(value.nodes), value.more ?? 0, partial ? "reading how they are" : ""];
+      if (!partial && !performance.getEntriesByName("known").length) performance.mark("known"); // for measurements
       update();
       if (chosen) {
         const node = nodes.find((each) => nameOf(each) === chosen);
@@ -113,12 +114,15 @@ export function showTree(panel, { parameters, path }) {
       }
       if (document.activeElement === document.body || document.activeElement?.id === "main") table.element.focus({ preventScroll: true });
     },
+    // What is shown may be only what was known before it was read.
+    fail() { if (unknown) { unknown = "how they are could not be read"; update(); } },
     search: () => { input.focus(); input.select(); },
     escape: () => { if (close()) return true; if (filter) { clear(); return true; } return false; },
     leave: () => table.destroy(),
   };
 }
 
+const healthOfNode = (node) => (node.health ? badge(node.health, "healths") : h("span", { class: "faint" }, "…"));
 const textOf = (node) => (node.why && !(node.detail ?? "").includes(":") ? node.why : node.detail ?? "");
 
 /** link finds out what is below what, and gives each node a key. */
@@ -129,7 +133,7 @@ function link(list) {
     const above = path.length ? path.at(-1) : -1;
     node.above = above;
     node.key = `${above >= 0 ? list[above].key : ""}>${nameOf(node)}`;
-    node.text = `${node.kind} ${node.namespace ?? ""}/${node.name} ${node.health} ${node.sync ?? ""} ${textOf(node)}`.toLowerCase();
+    node.text = `${node.kind} ${node.namespace ?? ""}/${node.name} ${node.health ?? ""} ${node.sync ?? ""} ${textOf(node)}`.toLowerCase();
     node.well = healthOf(node.health).well && (!node.sync || node.sync === "Synced");
     node.parent = list[at + 1]?.level > node.level;
     (sets[above + 1] ??= []).push(node);

@@ -1,15 +1,9 @@
 // What words mean comes from the server, which has it from the command line; here is how they look.
 import { h, icon } from "./dom.js";
 
-const words = { states: new Map(), healths: new Map(), syncs: new Map() };
-export let about = null;
-
-export function learn(facts) {
-  about = facts;
-  for (const kind of ["states", "healths", "syncs"]) {
-    words[kind] = new Map(facts[kind].map((each, rank) => [each.word, { ...each, rank }]));
-  }
-}
+const meaning = JSON.parse(document.querySelector("meta[name=words]").content);
+const mapOf = (list) => new Map(list.map((each, rank) => [each.word, { ...each, rank }]));
+const words = { states: mapOf(meaning.states), healths: mapOf(meaning.healths), syncs: mapOf(meaning.syncs) };
 
 const unknown = { tone: "plain", well: false, rank: 99 };
 export const stateOf = (word) => words.states.get(word) ?? unknown;
