@@ -3,9 +3,13 @@ package ui
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"time"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 const (
@@ -32,12 +36,14 @@ type Change struct {
 	Name      string `json:"name"`
 	// What is state, condition, spec, objects, created or deleted.
 	What string `json:"what"`
-	// Condition is the type of a condition that changed, From and To its status, or the state.
+	// Condition is the type of a condition that changed, From and To its status, or the state, or the generation.
 	Condition string `json:"condition,omitempty"`
 	From      string `json:"from,omitempty"`
 	To        string `json:"to,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Message   string `json:"message,omitempty"`
+	// Manager is the field manager that changed the spec; empty if that cannot be told.
+	Manager string `json:"manager,omitempty"`
 	// Applied and Gone are objects that a reconcile applied anew, and that left the inventory; so many of each.
 	Applied      []string `json:"applied,omitempty"`
 	Gone         []string `json:"gone,omitempty"`
@@ -58,7 +64,10 @@ func differences(before, after *record, now time.Time) []Change {
 	}
 	var changes []Change
 	if before.generation != after.generation {
-		changes = append(changes, at(after, changedSpec))
+		change := at(after, changedSpec)
+		change.From, change.To = strconv.FormatInt(before.generation, 10), strconv.FormatInt(after.generation, 10)
+		change.Manager = writerOf(before.writes, after.writes)
+		changes = append(changes, change)
 	}
 	if change := at(after, changedObjects); compareObjects(before, after, &change) {
 		changes = append(changes, change)
@@ -92,6 +101,9 @@ func compareObjects(before, after *record, change *Change) bool {
 	for _, title := range slices.Sorted(maps.Keys(present)) {
 		if digest := present[title]; digest != "" && former[title] != digest {
 			change.AppliedCount++
+			if former[title] == "" {
+				title += " (new)"
+			}
 			if len(change.Applied) < mostNamed {
 				change.Applied = append(change.Applied, title)
 			}
@@ -106,6 +118,36 @@ func compareObjects(before, after *record, change *Change) bool {
 		}
 	}
 	return change.AppliedCount+change.GoneCount > 0
+}
+
+// write is what a field manager last wrote of a ManagedResource beside its status, by metadata.managedFields.
+type write struct {
+	manager unique.Handle[string]
+	at      int64
+}
+
+func writesOf(mr *resourcesv1alpha1.ManagedResource) []write {
+	var writes []write
+	for _, fields := range mr.ManagedFields {
+		if fields.Subresource == "" && fields.Time != nil {
+			writes = append(writes, write{unique.Make(fields.Manager), fields.Time.Unix()})
+		}
+	}
+	return writes
+}
+
+// writerOf returns the one that has written since; nothing if that is not exactly one.
+func writerOf(before, after []write) string {
+	var found []string
+	for _, each := range after {
+		if !slices.Contains(before, each) {
+			found = append(found, each.manager.Value())
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
 }
 
 // digestsOf returns the digests of objects by their titles.

@@ -44,6 +44,7 @@ type record struct {
 	generation int64
 	conditions []Condition
 	entries    []entry
+	writes     []write
 	// sequence is when the record was taken in, among all of the store.
 	sequence uint64
 }
@@ -59,7 +60,7 @@ type Condition struct {
 
 func recordOf(mr *resourcesv1alpha1.ManagedResource) *record {
 	return &record{
-		Meta: feed.MetaOf(mr), row: rowOf(mr), generation: mr.Generation, conditions: conditionsOf(mr), entries: entriesOf(mr),
+		Meta: feed.MetaOf(mr), row: rowOf(mr), generation: mr.Generation, conditions: conditionsOf(mr), entries: entriesOf(mr), writes: writesOf(mr),
 	}
 }
 

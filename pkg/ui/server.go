@@ -265,6 +265,9 @@ type Refusal struct {
 	Forbidden bool `json:"forbidden,omitempty"`
 }
 
+// errSlow is told of what is given up.
+var errSlow = fmt.Errorf("the cluster has not answered within %s: it may be slow, overloaded or hard to reach", readTimeout)
+
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	refusal, code := Refusal{Error: s.explain(err)}, http.StatusBadGateway
 	switch {
@@ -275,7 +278,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case apierrors.IsForbidden(err):
 		refusal.Forbidden, code = true, http.StatusForbidden
 	case errors.Is(err, context.DeadlineExceeded):
-		code = http.StatusGatewayTimeout
+		refusal.Error, code = errSlow.Error(), http.StatusGatewayTimeout
 	}
 	s.send(w, r, code, refusal)
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,11 @@ import (
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// wrote has a field manager have written at a time.
+func wrote(manager string, at int64) func(*record) {
+	return func(r *record) { r.writes = append(r.writes, write{unique.Make(manager), at}) }
+}
 
 // entriesFor returns entries of ConfigMaps with names and digests.
 func entriesFor(texts ...string) []entry {
@@ -59,7 +65,11 @@ func TestDifferences(t *testing.T) {
 		"gone":    {newRecord("a", "1"), nil, []string{"deleted"}},
 		"anew":    {newRecord("a", "1"), newRecord("a", "2", func(r *record) { r.UID = "other" }), []string{"created"}},
 		"nothing": {newRecord("a", "1"), newRecord("a", "2"), nil},
-		"spec":    {newRecord("a", "1"), newRecord("a", "2", func(r *record) { r.generation = 2 }), []string{"spec"}},
+		"spec":    {newRecord("a", "1"), newRecord("a", "2", func(r *record) { r.generation = 2 }), []string{"spec 1→2 by "}},
+		"spec by one": {newRecord("a", "1", wrote("helm", 1)), newRecord("a", "2", func(r *record) { r.generation = 2 }, wrote("helm", 1), wrote("kubectl-edit", 2)),
+			[]string{"spec 1→2 by kubectl-edit"}},
+		"spec by the same again": {newRecord("a", "1", wrote("helm", 1)), newRecord("a", "2", func(r *record) { r.generation = 2 }, wrote("helm", 5)), []string{"spec 1→2 by helm"}},
+		"spec by one of two":     {newRecord("a", "1"), newRecord("a", "2", func(r *record) { r.generation = 2 }, wrote("helm", 5), wrote("kubectl-edit", 5)), []string{"spec 1→2 by "}},
 		"state and condition": {newRecord("a", "1"), newRecord("a", "2", func(r *record) {
 			r.row.State = state.Failed
 			r.conditions = []Condition{{Type: "ResourcesApplied", Status: "False", Reason: "ApplyFailed"}}
@@ -67,13 +77,15 @@ func TestDifferences(t *testing.T) {
 		"a condition more": {newRecord("a", "1", func(r *record) { r.conditions = nil }), newRecord("a", "2"), []string{"condition ResourcesApplied →True"}},
 		"objects": {newRecord("a", "1"), newRecord("a", "2", func(r *record) {
 			r.entries = entriesFor("a", "1.3", "c", "", "d", "4.4")
-		}), []string{"objects +2 [ConfigMap shop/a ConfigMap shop/d] -1 [ConfigMap shop/b]"}},
+		}), []string{"objects +2 [ConfigMap shop/a ConfigMap shop/d (new)] -1 [ConfigMap shop/b]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, change := range differences(test.before, test.after, start) {
 				text := change.What
 				switch change.What {
+				case changedSpec:
+					text += fmt.Sprintf(" %s→%s by %s", change.From, change.To, change.Manager)
 				case changedState:
 					text += fmt.Sprintf(" %s→%s", change.From, change.To)
 				case changedCondition:

@@ -189,6 +189,19 @@ func (p *tab) look(name string) {
 	kit.Must(p.t, chromedp.Do(p, chromedp.EmulateViewport(1440, 900)))
 }
 
+// lookWide takes the picture of a view on a large screen.
+func (p *tab) lookWide(name string) {
+	p.t.Helper()
+	if *shotsPath == "" {
+		return
+	}
+	for _, scheme := range []string{"dark", "light"} {
+		p.colours(scheme)
+		p.picture(name+"-"+scheme+"-4k", 3840, 2160)
+	}
+	kit.Must(p.t, chromedp.Do(p, chromedp.EmulateViewport(1440, 900)))
+}
+
 func (p *tab) colours(scheme string) {
 	p.t.Helper()
 	kit.Must(p.t, chromedp.Do(p, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {

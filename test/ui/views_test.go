@@ -127,6 +127,7 @@ func TestOneInBrowser(t *testing.T) {
 	p.look("diff")
 	p.press("4")
 	p.says("Corrected ConfigMap settings")
+	p.look("events")
 	p.press("5")
 	p.says("Nothing has changed yet.")
 	w.write(t, mr, state.Progressing, "")

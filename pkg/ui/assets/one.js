@@ -18,7 +18,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
   const chosen = parameters.get("tab") ?? (row && !stateOf(row.state).well ? "why" : "tree");
   const [tab, , part, show] = tabs.find(([each]) => each === chosen) ?? tabs[0];
   const abort = new AbortController(), tags = new Map();
-  let reading = false, stale = false, readAt = 0, began = 0, view = null, gone = false, seen = false, stopped = false;
+  let reading = false, stale = false, readAt = 0, began = 0, view = null, last = null, gone = false, seen = false, failed = false, stopped = false;
 
   const head = h("div", { class: "head" }), notes = h("div", { class: "notes" }), progress = h("p", { class: "progress" });
   const panel = h("section", { class: `panel panel-${tab}`, role: "tabpanel", id: "panel", "aria-labelledby": `tab-${tab}` });
@@ -39,7 +39,8 @@ export function showOne(main, namespace, name, parameters, navigate) {
     h("div", { class: "tabs" }, h("div", { role: "tablist", "aria-label": "Parts" }, links), progress, again), notes, panel));
 
   function paintHead(summary) {
-    const is = summary ?? store.rows.get(key);
+    const is = summary ?? store.rows.get(key) ?? last; // what it was, once it is gone
+    last = is;
     seen ||= Boolean(is);
     fill(head,
       h("a", { class: "back", href: back(), "aria-label": "Back to the list", title: "Back to the list (Esc)" }, icon("back")),
@@ -52,7 +53,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
         summary?.keepsObjects ? "keeps its objects" : null,
       ].filter(Boolean).map((fact) => h("span", {}, fact)),
       (summary?.dependsOn ?? []).map((each) => h("span", {}, "waits for ", h("a", { href: `#/mr/${each}` }, each)))),
-      is?.message && h("p", { class: `message tone-${stateOf(is.state).tone}` }, tab === "why" ? is.message : summary?.text || is.message));
+      !gone && is?.message && h("p", { class: `message tone-${stateOf(is.state).tone}` }, tab === "why" ? is.message : summary?.text || is.message));
   }
 
   async function refresh() {
@@ -61,12 +62,13 @@ export function showOne(main, namespace, name, parameters, navigate) {
     const read = (each) => get(pathOf(namespace, name, each), { signal: abort.signal, tags });
     if (part === "objects" && !view) read("inventory").then((known) => { if (reading && !view && !stopped && known.nodes.length) paint(known, [], true); }).catch(() => {});
     try {
-      const [answer, own] = await Promise.all([read(part), part === "history" ? read("summary") : unchanged]);
+      const [answer, own] = await Promise.all([read(part), part === "history" ? read("summary").catch((error) => error) : unchanged]);
       if (stopped) return;
-      gone = false;
+      gone = failed = false;
       const summary = answer.summary ?? own.summary;
       if (summary) paintHead(summary);
       if (answer !== unchanged) paint(answer.value ?? answer, answer.notes);
+      if (own instanceof Error) throw own; // of one that is gone, there is a history
     } catch (error) {
       if (!stopped) fail(error);
     } finally {
@@ -84,13 +86,14 @@ export function showOne(main, namespace, name, parameters, navigate) {
   }
 
   function fail(error) {
-    gone = Boolean(error.gone);
+    [gone, failed] = [Boolean(error.gone), true];
     view?.fail?.();
     panel.setAttribute("aria-busy", "false");
     if (gone) {
+      seen ||= part === "history" && Boolean(view?.seen);
       paintHead();
       fill(notes, h("p", { class: "note bad", role: "alert" }, `There is no ManagedResource ${key} (any more).`,
-        view ? " What is shown below is what it was." : "", " ", h("a", { href: back() }, "Back to the list")));
+        view ? (part === "history" ? " What is shown below is what was seen of it." : " What is shown below is what it was.") : "", " ", h("a", { href: back() }, "Back to the list")));
       if (!view && part !== "history") showPast();
       return;
     }
@@ -101,14 +104,17 @@ export function showOne(main, namespace, name, parameters, navigate) {
   // What was seen of it while this page was served is told of one that is gone, too.
   async function showPast() {
     const past = await get(pathOf(namespace, name, "history"), { signal: abort.signal }).catch(() => []);
-    if (!stopped && past.length > 0) showHistory(panel, {}).paint(past);
+    if (stopped || past.length === 0) return;
+    showHistory(panel, {}).paint(past);
+    seen = true;
+    paintHead();
   }
 
   function paintProgress() {
     const seconds = Math.floor((Date.now() - began) / 1000);
     const working = reading && Date.now() - began > 400;
     progress.classList.toggle("working", working);
-    say(progress, working ? `Reading${seconds >= 1 ? `, ${seconds} s` : ""}` : readAt && !gone ? `Read at ${clockTime(readAt / 1000)}` : "");
+    say(progress, working ? `Reading${seconds >= 1 ? `, ${seconds} s` : ""}` : readAt && !gone ? `${failed ? "Tried" : "Read"} at ${clockTime(readAt / 1000)}` : "");
   }
 
   // What is not well opens with why that is, once it is known.

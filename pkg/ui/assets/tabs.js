@@ -1,6 +1,6 @@
 // Why it is as it is, what applying would change, Events, and what was seen to change.
 import { fill, h, icon } from "./dom.js";
-import { badge, clockTime, healthOf, since, stateOf } from "./words.js";
+import { badge, healthOf, moment, since, stateOf } from "./words.js";
 
 const seconds = (text) => (text ? Math.floor(Date.parse(text) / 1000) : 0);
 const titled = (object) => `${object.namespace ? `${object.namespace}/` : ""}${object.name}`;
@@ -101,20 +101,29 @@ export function showEvents(panel) {
 
 export function showHistory(panel) {
   return {
+    seen: false, // whether anything was seen of it
     paint(changes) {
+      this.seen = changes.length > 0;
       fill(panel, h("div", { class: "text-view" },
         h("p", { class: "faint" }, "What changed since this page is served, the latest first. It is kept in memory."),
-        changes.length ? h("ol", { class: "changes" }, changes.map((change) => h("li", {}, h("time", { datetime: new Date(change.at * 1000).toISOString() }, clockTime(change.at)), h("div", {}, storyOf(change)))))
+        changes.length ? h("ol", { class: "changes" }, atOnce(changes).map((together) => h("li", {}, moment(together[0].at), h("div", {}, together.map(storyOf)))))
           : h("p", { class: "empty" }, "Nothing has changed yet.")));
     },
   };
+}
+
+/** atOnce puts together what changed in the same second. */
+function atOnce(changes) {
+  const groups = [];
+  for (const change of changes) if (groups.at(-1)?.[0].at === change.at) groups.at(-1).push(change); else groups.push([change]);
+  return groups;
 }
 
 function storyOf(change) {
   switch (change.what) {
     case "state": return [h("p", {}, badge(change.from), h("span", { class: "arrow", "aria-label": "to" }, " → "), badge(change.to)), change.message && h("p", { class: "text" }, change.message)];
     case "condition": return [h("p", {}, h("strong", {}, change.condition), change.from !== change.to ? [` ${change.from ?? ""} → `, h("b", {}, change.to)] : ` stays ${change.to}`, change.reason ? ` (${change.reason})` : ""), change.message && h("p", { class: "text faint" }, change.message)];
-    case "spec": return h("p", {}, "Its spec changed.");
+    case "spec": return h("p", {}, `Its spec changed: generation ${change.from} → ${change.to}`, change.manager ? [", by the field manager ", h("strong", {}, change.manager)] : "");
     case "created": return h("p", {}, "It was created.");
     case "deleted": return h("p", {}, "It is gone.");
     case "objects": return [

@@ -16,7 +16,8 @@ export function showTree(panel, { parameters, path }) {
       if (event.key === "Enter" || event.key === "ArrowDown") { table.element.focus(); event.preventDefault(); }
     },
   });
-  const toggle = h("button", { type: "button", class: "chip", "aria-pressed": false, onclick: () => { unwell = !unwell; toggle.setAttribute("aria-pressed", unwell); update(); } }, "Only what is not well");
+  const unwellCount = h("b", {});
+  const toggle = h("button", { type: "button", class: "chip", "aria-pressed": false, onclick: () => { unwell = !unwell; toggle.setAttribute("aria-pressed", unwell); update(); } }, "Only what is not well ", unwellCount);
   const count = h("p", { class: "count", role: "status" });
   const facts = h("div", { class: "facts-of", "aria-live": "polite", hidden: true });
   const empty = h("p", { class: "empty", hidden: true });
@@ -97,7 +98,9 @@ export function showTree(panel, { parameters, path }) {
     }
     table.set(shown);
     const ill = nodes.filter((node) => !node.well).length;
-    say(count, `${shown.length === nodes.length ? nodes.length : `${shown.length} of ${nodes.length}`} objects${more ? `, ${more} more are left out` : ""}${unknown ? `, ${unknown}` : ill ? `, ${ill} not well` : ""}`);
+    say(count, `${shown.length === nodes.length ? nodes.length : `${shown.length} of ${nodes.length}`} objects${more ? `, ${more} more are left out` : ""}${unknown && `, ${unknown}`}`);
+    say(unwellCount, unknown ? "" : `${ill}`);
+    toggle.classList.toggle("some", !unknown && ill > 0);
     empty.hidden = shown.length > 0;
     table.element.hidden = shown.length === 0;
     fill(empty, nodes.length ? (unwell && unknown ? "How they are is not known yet." : unwell && !filter ? "All is well." : "No object matches the filter.") : "It has no objects.");

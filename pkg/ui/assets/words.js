@@ -51,6 +51,12 @@ export function age(seconds) {
 
 export const clockTime = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hour12: false });
 
+/** moment is a time of the day, with the day if that is another one, and in full on hovering. */
+export function moment(seconds) {
+  const when = new Date(seconds * 1000), today = when.toDateString() === new Date(now() * 1000).toDateString();
+  return h("time", { datetime: when.toISOString(), title: when.toLocaleString() }, today ? "" : `${when.toLocaleDateString([], { month: "short", day: "numeric" })} `, clockTime(seconds));
+}
+
 /** since is an age with the time in full on hovering. */
 export function since(seconds) {
   if (!seconds) return "";
