@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// readTimeout bounds how long a part of a ManagedResource is read.
+	// readTimeout bounds how long a part of a ManagedResource is read; errSlow tells of it.
 	readTimeout = time.Minute
 	// writeTimeout bounds how long a page may take to receive what it asked for.
 	writeTimeout = 30 * time.Second
@@ -266,7 +266,7 @@ type Refusal struct {
 }
 
 // errSlow is told of what is given up.
-var errSlow = fmt.Errorf("the cluster has not answered within %s: it may be slow, overloaded or hard to reach", readTimeout)
+var errSlow = errors.New("the cluster has not answered within a minute: it may be slow, overloaded or hard to reach")
 
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	refusal, code := Refusal{Error: s.explain(err)}, http.StatusBadGateway

@@ -98,7 +98,7 @@ func TestSlowCluster(t *testing.T) {
 	p.look("slow")
 	p.press("j")
 	p.await("it can be used", `document.querySelector(".row.active").innerText.includes("Secret")`)
-	p.says("This could not be read.", "the cluster has not answered within 1m0s", "2 objects, how they are could not be read")
+	p.says("This could not be read.", "the cluster has not answered within a minute", "2 objects, how they are could not be read")
 	p.look("gave-up")
 	stuck.Store(false)
 	p.await("it is read", fmt.Sprintf(`/ConfigMap.*settings.*Present.*Synced/.test(%s) && document.querySelector(".notes").innerText === ""`, rows))
