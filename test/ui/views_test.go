@@ -78,7 +78,7 @@ func TestListInBrowser(t *testing.T) {
 	p.press(kb.Enter)
 	p.await("Enter opens it", fmt.Sprintf(`location.hash.startsWith("#/mr/%s/brisk")`, namespace))
 	p.press(kb.Escape)
-	p.await("Esc goes back", `location.hash === "#/"`)
+	p.await("Esc goes back, to where it was opened", `location.hash === "#/" && `+active+`?.innerText.includes("brisk")`)
 	p.press("?")
 	p.says("Keys", "Fold and unfold")
 	p.look("help")

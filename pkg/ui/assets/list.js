@@ -38,6 +38,8 @@ function glob(text, pattern) {
   return parts.every((part) => (at = text.indexOf(part, at)) >= 0 && (at += part.length) >= 0);
 }
 
+let place = null; // where somebody was when they left the list
+
 export function showList(main, parameters, navigate) {
   let filter = parameters.get("q") ?? "", order = parameters.get("order") ?? "attention";
   const input = h("input", {
@@ -120,12 +122,13 @@ export function showList(main, parameters, navigate) {
   }
 
   update();
+  if (place) table.chooseKey(place);
   const stop = watch((changed) => { if (changed === null || changed.size > 0) update(); });
   const ages = setInterval(() => table.paint(true), 10000);
   if (parameters.get("focus") !== "filter") table.element.focus({ preventScroll: true });
   return {
     title: "ManagedResources", search: () => { input.focus(); input.select(); },
     escape: () => { if (filter) { input.value = filter = ""; remember(); update(); } },
-    leave: () => { stop(); clearInterval(ages); table.destroy(); },
+    leave: () => { place = table.chosenKey(); stop(); clearInterval(ages); table.destroy(); },
   };
 }

@@ -101,6 +101,9 @@ export class Virtual {
     this.chosen?.(this.items[this.active]);
   }
 
+  /** chosenKey names the row that somebody has moved to. */
+  chosenKey() { return this.moved && this.items[this.active] ? this.keyOf(this.items[this.active]) : null; }
+
   chooseKey(key) {
     const at = this.items.findIndex((item) => this.keyOf(item) === key);
     if (at >= 0) this.choose(at, true);
@@ -122,8 +125,9 @@ export class Virtual {
 
   onClick(event) {
     const row = event.target.closest("[data-index]");
-    if (!row || event.target.closest("a") || String(getSelection())) return;
+    if (!row || String(getSelection())) return;
     this.choose(Number(row.dataset.index));
+    if (event.target.closest("a")) return; // which leads there itself
     if (this.keys && event.target.closest(".twist")) this.keys(" ", this.items[this.active], this.active);
     else this.open?.(this.items[this.active], event);
   }
