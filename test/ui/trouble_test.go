@@ -82,10 +82,12 @@ func TestSlowCluster(t *testing.T) {
 	namespace := w.namespace(t)
 	w.deliver(t, namespace, "shop", state.Ready, shop)
 	var stuck atomic.Bool
-	address := w.between(t, func(r *http.Request) {
-		if stuck.Load() && strings.Contains(r.URL.Path, "/configmaps") {
+	address := w.between(t, func(_ http.ResponseWriter, r *http.Request) bool {
+		stop := stuck.Load() && strings.Contains(r.URL.Path, "/configmaps")
+		if stop {
 			<-r.Context().Done()
 		}
+		return stop
 	})
 	s := w.serve(t, "-n", namespace, "--server", address)
 	p := s.open(t, "#/")
@@ -153,7 +155,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("without a browser the page answers with %d", status)
 	}
 	opened := filepath.Join(programs, "opened")
-	kit.Must(t, os.WriteFile(filepath.Join(programs, "xdg-open"), []byte("#!/bin/sh\nprintf '%s\\n' \"$@\" > "+opened+"\n"), 0o700)) //nolint:gosec // it is a program
+	kit.Must(t, os.WriteFile(filepath.Join(programs, "xdg-open"), []byte("#!/bin/sh\nprintf '%s\\n' \"$@\" > "+opened+"\n"), 0o700))
 	s := w.run(t, "-n", namespace, "--open")
 	kit.Eventually(t, "the browser gets the address", func() string {
 		text, err := os.ReadFile(opened)

@@ -22,7 +22,7 @@ function explain(finding, self, base) {
     (finding.objects ?? []).map((object) => trouble(object, base)),
     finding.more ? h("p", {}, h("a", { href: `#${base}?tab=tree` }, `and ${finding.more} more objects`)) : "",
     h("section", { class: "card" }, h("h3", {}, "What the ManagedResource says"), conditions(finding.conditions ?? [], finding.objects?.length)),
-    finding.events?.length ? h("section", { class: "card" }, h("h3", {}, "Events of the ManagedResource"), eventTable(finding.events)) : "");
+    finding.events?.length ? h("section", { class: "card" }, h("h3", {}, "Events of the ManagedResource"), eventTable(finding.events, true)) : "");
 }
 
 function trouble(object, base) {
@@ -50,10 +50,10 @@ function conditions(list, told) {
   })));
 }
 
-function eventTable(events) {
+function eventTable(events, ofOne) {
   return h("table", {}, h("tbody", {}, events.map((event) => h("tr", {},
     h("td", { class: "age" }, since(seconds(event.last))), h("td", {}, h("span", { class: event.type === "Normal" ? "" : "tone-busy" }, event.type === "Normal" ? event.reason : [icon("ill", "busy"), " ", event.reason])),
-    h("td", {}, event.object), h("td", { class: "grow" }, event.message, event.count > 1 ? h("span", { class: "faint" }, ` (${event.count} times)`) : "")))));
+    !ofOne && h("td", {}, event.object), h("td", { class: "grow" }, event.message, event.count > 1 ? h("span", { class: "faint" }, ` (${event.count} times)`) : "")))));
 }
 
 const verbs = {
