@@ -9,8 +9,8 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
-	"github.com/trellis-k8s/trellis/pkg/cli/diff"
 	"github.com/trellis-k8s/trellis/pkg/cli/events"
+	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/cli/why"
@@ -141,7 +141,7 @@ func partObjects(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.
 
 // partDiff is what applying would change.
 func partDiff(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
-	return diff.JSON(ctx, c, mr)
+	return forecast.JSON(ctx, c, mr)
 }
 
 // partEvents are the latest Events, the latest first.

@@ -40,8 +40,7 @@ func (c *Console) Target() (*Target, error) {
 	if c.target != nil {
 		return c.target, nil
 	}
-	flags := c.targetFlags()
-	config, err := c.restConfig(flags)
+	config, err := c.clusters.Target()
 	if err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
@@ -69,7 +68,7 @@ func (c *Console) Target() (*Target, error) {
 	}
 	c.target = &Target{
 		Objects: objects, Dynamic: dynamicClient, Events: core, Schemas: openapi3.NewRoot(discoveryClient.OpenAPIV3()),
-		Mapper: flags.ToRESTMapper, Config: config, Host: config.Host, IsSource: !c.hasOwnTarget(),
+		Mapper: c.clusters.TargetMapper, Config: config, Host: config.Host, IsSource: !c.clusters.HasOwnTarget(),
 	}
 	return c.target, nil
 }
