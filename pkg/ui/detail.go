@@ -164,15 +164,19 @@ type Answer struct {
 }
 
 // read reads a part of a ManagedResource with what may not be seen.
-func (s *Server) read(ctx context.Context, name types.NamespacedName, part part) (*Answer, error) {
-	mr, err := s.source.GetManagedResource(ctx, name)
+func (v *Viewer) read(ctx context.Context, name types.NamespacedName, part part) (*Answer, error) {
+	source, err := v.Console.Source()
+	if err != nil {
+		return nil, err
+	}
+	mr, err := source.GetManagedResource(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	if part == nil {
 		return &Answer{Summary: summaryOf(mr)}, nil
 	}
-	listening, said := s.options.Console.Listening()
+	listening, said := v.Console.Listening()
 	value, err := part(ctx, listening, mr)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -14,6 +15,10 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
+
+// ErrNoTarget is why clusters are not reached that nobody has named, or for which somebody has no credentials: what is known of
+// objects without them is told.
+var ErrNoTarget = errors.New("the cluster with the objects is not read")
 
 // Target is the cluster with the objects.
 type Target struct {
