@@ -74,6 +74,13 @@ func isSameEntry(a, b resourcesv1alpha1.ObjectReference) bool {
 	return a.Digest == b.Digest && a.Name == b.Name && a.Namespace == b.Namespace && a.Kind == b.Kind
 }
 
+// Loaded tells whether all ManagedResources were read once.
+func (s *Server) Loaded() bool {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	return s.store.loaded
+}
+
 // Namespaces returns those that have ManagedResources, sorted, at most so many; and whether there are more.
 func (s *Server) Namespaces(most int) (names []string, more bool) {
 	s.store.mu.Lock()

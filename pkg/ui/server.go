@@ -54,7 +54,9 @@ type SharedOptions struct {
 	Viewer func(r *http.Request) (*Viewer, error)
 	// Program and Version are those of what serves the page, Host is the address of the API server.
 	Program, Version, Host string
-	Clock                  clock.WithTicker
+	// Login is what pages of those are to ask for who are not let in (Refusal); empty for nothing.
+	Login string
+	Clock clock.WithTicker
 	// Reads and Streams bound what is done for all viewers at the same time: parts of ManagedResources that are read, and pages
 	// that are told of changes.
 	Reads, Streams int
@@ -297,6 +299,8 @@ type Refusal struct {
 	// Gone says that there is no such ManagedResource, Forbidden that it may not be read.
 	Gone      bool `json:"gone,omitempty"`
 	Forbidden bool `json:"forbidden,omitempty"`
+	// Login has the page ask for a token, or for tokens of both clusters: "token" or "tokens". Empty if that is of no use.
+	Login string `json:"login,omitempty"`
 }
 
 // refuse says why there is no answer, to a viewer or to somebody who is none.
@@ -304,6 +308,9 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, v *Viewer, err e
 	code, refusal := codeOf(err)
 	if refusal.Error = err.Error(); v != nil {
 		refusal.Error = v.explain(err)
+	}
+	if code == http.StatusUnauthorized {
+		refusal.Login = s.shared.Login
 	}
 	s.send(w, r, code, refusal)
 }

@@ -42,7 +42,14 @@ var shared controlplane.Shared
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	os.Exit(shared.Run(m))
+	directory, err := os.MkdirTemp("", "ui-")
+	if err != nil {
+		panic(err)
+	}
+	shared.Options.AuditLog = filepath.Join(directory, "audit.log")
+	code := shared.Run(m)
+	_ = os.RemoveAll(directory)
+	os.Exit(code)
 }
 
 // world is what all tests share.

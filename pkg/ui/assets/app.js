@@ -3,6 +3,7 @@ import { fill, h } from "./dom.js";
 import { follow, get, store, watch } from "./data.js";
 import { showFleet } from "./fleet.js";
 import { showList } from "./list.js";
+import { addUser, showLogin } from "./login.js";
 import { showOne } from "./one.js";
 import { clockTime, learn } from "./words.js";
 
@@ -41,7 +42,7 @@ function paintStatus() {
   const live = document.getElementById("live"), text = document.getElementById("live-text");
   const lost = store.cut ?? store.lost, from = store.cut ? store.cutSince : store.lostSince;
   live.className = `live ${lost ? "lost" : store.loaded ? "on" : "waiting"}`;
-  const word = lost ? "Not live" : store.loaded ? "Live" : "Reading";
+  const word = lost ? "Not live" : store.left ? "Logged out" : store.loaded ? "Live" : "Reading";
   if (text.textContent !== word) text.textContent = word;
   banner.hidden = !lost;
   document.body.classList.toggle("stale", Boolean(lost));
@@ -68,7 +69,7 @@ function showHelp() {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || help.open || !view) return;
   const typing = event.target.closest("input, select, textarea");
   if (typing && event.key !== "Escape") return;
   const actions = {
@@ -82,7 +83,13 @@ document.addEventListener("keydown", (event) => {
 });
 document.getElementById("help-button").addEventListener("click", showHelp);
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
-window.addEventListener("hashchange", show);
+window.addEventListener("hashchange", () => { if (!store.left) show(); });
+store.out = (refusal) => {
+  view?.leave?.();
+  view = null;
+  main.className = "";
+  showLogin(main, refusal);
+};
 watch(() => { paintStatus(); if (location.hash === "" || location.hash.startsWith("#/?") || location.hash === "#/") rememberList(); });
 setInterval(paintStatus, 1000);
 
@@ -91,14 +98,17 @@ async function start() {
     const facts = await get("about");
     learn(facts);
     fill(document.getElementById("where"), facts.host, h("span", { class: "scope" }, ` · ${facts.scope}`));
-    document.getElementById("where").title = `kubectl mr ${facts.version}`;
+    document.getElementById("where").title = `${facts.program} ${facts.version}`;
+    if (facts.program !== "kubectl mr") store.advice = "";
+    addUser(facts);
   } catch (error) {
+    if (error.login) return; // see store.out
     if (error.status === 401) {
       fill(main, h("div", { class: "empty" }, h("h1", {}, "This browser was not let in"), h("p", {}, "Open the address that kubectl mr ui printed last. Each one opens the page once.")));
       document.getElementById("live-text").textContent = "Not live";
       return;
     }
-    fill(main, h("div", { class: "empty" }, h("p", {}, "The server of this page does not answer. Does kubectl mr ui still run?"), h("p", { class: "faint" }, error.message)));
+    fill(main, h("div", { class: "empty" }, h("p", {}, `The server of this page does not answer.${store.advice}`), h("p", { class: "faint" }, error.message)));
     setTimeout(start, 2000);
     return;
   }

@@ -62,9 +62,13 @@ func New(options Options) (*Gate, error) {
 		options: options, sessions: newSessions(options.Clock, options.Metrics), entrance: newEntrance(),
 		reviews: flowcontrol.NewTokenBucketRateLimiter(reviewsPerSecond, reviewsAtOnce),
 	}
+	login := "token"
+	if options.Target != nil {
+		login = "tokens"
+	}
 	var err error
 	g.server, err = ui.NewShared(ui.SharedOptions{
-		Viewer: g.viewer, Program: "resource-manager", Version: options.Version, Host: options.Source.Host, Clock: options.Clock,
+		Viewer: g.viewer, Program: "resource-manager", Version: options.Version, Host: options.Source.Host, Login: login, Clock: options.Clock,
 		Reads: mostReads, Streams: mostStreams,
 	})
 	return g, err
@@ -92,6 +96,9 @@ func (g *Gate) Handler() http.Handler {
 
 // viewer tells who asks, and what they may see at the moment.
 func (g *Gate) viewer(r *http.Request) (*ui.Viewer, error) {
+	if !g.server.Loaded() {
+		return nil, notYet
+	}
 	if ui.FromElsewhere(r) {
 		return nil, &ui.DeniedError{Code: http.StatusForbidden, Reason: "a page of another server may not ask for this"}
 	}

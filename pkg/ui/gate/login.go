@@ -40,6 +40,9 @@ const (
 // noToken is what somebody is told who does not say who they are.
 var noToken = &ui.DeniedError{Code: http.StatusUnauthorized, Reason: "Log in: this needs a token."}
 
+// notYet is what everybody is told until all ManagedResources were read once: which namespaces there are decides what is asked.
+var notYet = &ui.DeniedError{Code: http.StatusServiceUnavailable, Reason: "ManagedResources are being read: try again in a moment"}
+
 // tokensOf returns what a request says who asks: by headers, or else by cookies.
 func tokensOf(r *http.Request) (given tokens, byCookie bool, err error) {
 	if header := r.Header.Get("Authorization"); header != "" {
@@ -93,6 +96,9 @@ func (g *Gate) post(w http.ResponseWriter, r *http.Request, do func(http.Respons
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
 			return &ui.DeniedError{Code: http.StatusMethodNotAllowed, Reason: "this takes POST alone"}
+		}
+		if !g.server.Loaded() {
+			return notYet
 		}
 		if !isFromPage(r) {
 			return &ui.DeniedError{Code: http.StatusForbidden, Reason: "a page of another server may not ask for this"}
