@@ -19,6 +19,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/cli"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/kubectl"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 )
 
@@ -39,7 +40,7 @@ func run(args []string) int {
 	cobra.EnableCommandSorting = false // they are in the order of their use
 
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	c := console.New(streams, version)
+	c := kubectl.NewConsole(streams, version)
 	slog.SetDefault(slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{ReplaceAttr: withoutTime}))) // warnings of Helm's library
 	called := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 	rest := args[1:]

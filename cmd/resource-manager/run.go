@@ -66,7 +66,7 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 	if err != nil {
 		return err
 	}
-	if err := addControllers(ctx, mgr, config, targetConfig); err != nil {
+	if err := addControllers(ctx, mgr, config, sourceConfig, targetConfig); err != nil {
 		return err
 	}
 	log.Info("Starting resource-manager", "version", version,
@@ -112,7 +112,7 @@ func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfi
 
 // addControllers adds the controllers of ManagedResources and of their health, and the others that are enabled.
 func addControllers(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
-	targetConfig *rest.Config,
+	sourceConfig, targetConfig *rest.Config,
 ) error {
 	targetCluster, err := cluster.New(targetConfig, func(options *cluster.Options) {
 		options.Scheme = mgr.GetScheme()
@@ -136,6 +136,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *configv1al
 	if err != nil {
 		return err
 	}
+	certificate, err := webhookCertificate(ctx, mgr, config, targetConfig)
+	if err != nil {
+		return err
+	}
 	view := live.NewView(live.Options{
 		Objects: objects, Policy: fieldowner.DefaultPolicy(), Examiner: examiner,
 		ManagedBy:  *config.Controllers.ManagedResource.ManagedByLabelValue,
@@ -147,7 +151,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *configv1al
 		addGarbageCollector(mgr, config, objects),
 		addTokenRequestor(mgr, config, targetConfig, identity),
 		addNodeControllers(ctx, mgr, config, targetCluster),
-		addWebhooks(ctx, mgr, config, targetCluster, targetConfig),
+		addWebhooks(ctx, mgr, config, targetCluster, certificate),
+		addUI(ctx, mgr, config, sourceConfig, targetConfig, certificate),
 		addTokenInvalidator(ctx, mgr, config, targetCluster),
 		addCSRApprover(mgr, config, targetCluster),
 		addNetworkPolicies(ctx, mgr, config, targetCluster, objects),

@@ -23,16 +23,16 @@ import (
 
 // addWebhooks serves the webhooks that are enabled, in every replica.
 func addWebhooks(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
-	targetCluster cluster.Cluster, targetConfig *rest.Config,
+	targetCluster cluster.Cluster, certificate getCertificate,
 ) error {
 	enabled := webhooks.Enabled(webhooks.Table(), &config.Webhooks)
 	if len(enabled) == 0 {
 		return nil
 	}
-	server, err := webhookServer(ctx, mgr, config.Server.Webhooks, targetConfig)
-	if err != nil {
-		return err
-	}
+	settings := config.Server.Webhooks
+	server := webhook.NewServer(webhook.Options{ // the certificate is replaced while it runs
+		Host: settings.BindAddress, Port: settings.Port, TLSOpts: []func(*tls.Config){certificates.Show(certificate)},
+	})
 	ready, err := webhooks.Register(server, enabled, webhooks.Facts{
 		Target: targetCluster.GetClient(), TargetDirect: targetCluster.GetAPIReader(),
 		Source: mgr.GetClient(), SourceDirect: mgr.GetAPIReader(),
@@ -58,20 +58,17 @@ func addNodeAgentAuthorizer(mgr manager.Manager, config *configv1alpha1.Resource
 	})
 }
 
-// webhookServer returns a server with a certificate that is replaced while it runs.
-func webhookServer(ctx context.Context, mgr manager.Manager, settings configv1alpha1.HTTPSServer, targetConfig *rest.Config) (webhook.Server, error) {
-	certificate, err := webhookCertificate(ctx, mgr, settings.TLS, targetConfig)
-	if err != nil {
-		return nil, err
-	}
-	return webhook.NewServer(webhook.Options{
-		Host: settings.BindAddress, Port: settings.Port, TLSOpts: []func(*tls.Config){certificates.Show(certificate)},
-	}), nil
-}
+// getCertificate returns what a server shows to clients.
+type getCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// webhookCertificate returns what has the certificate: a directory, or the resource-manager itself.
-func webhookCertificate(ctx context.Context, mgr manager.Manager, settings configv1alpha1.TLSServer, targetConfig *rest.Config,
-) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+// webhookCertificate returns what has the certificate of the webhooks: a directory, or the resource-manager itself; nil if none is
+// enabled.
+func webhookCertificate(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, targetConfig *rest.Config,
+) (getCertificate, error) {
+	if len(webhooks.Enabled(webhooks.Table(), &config.Webhooks)) == 0 {
+		return nil, nil
+	}
+	settings := config.Server.Webhooks.TLS
 	log, served := mgr.GetLogger().WithName("webhooks"), certificates.NewMetrics(metrics.Registry)
 	switch own := settings.SelfManaged; {
 	case own != nil:

@@ -20,6 +20,8 @@ const (
 	activityFresh = 5 * time.Second
 	// mostActivities bounds what is read and sent.
 	mostActivities = 500
+	// mostEventNamespaces is in how many namespaces Events are read one after the other.
+	mostEventNamespaces = 50
 )
 
 // activityReasons are those of the resource-manager's Events that tell of drift and of fights (docs/observability.md).
@@ -39,37 +41,51 @@ type Activity struct {
 // Activities are the drift and the fights of the last hour, the latest first.
 type Activities struct {
 	Items []Activity `json:"items"`
-	// Unseen says that Events may not be read.
+	// Unseen says that some Events may not be read, or are not.
 	Unseen bool `json:"unseen,omitempty"`
 }
 
-// readActivities reads what Events tell, or returns what was just read.
-func (s *Server) readActivities(ctx context.Context) (*Activities, error) {
-	s.activity.Lock()
-	defer s.activity.Unlock()
-	now := s.options.Console.Clock.Now()
-	if s.activity.last != nil && now.Sub(s.activity.at) < activityFresh {
-		return s.activity.last, nil
+// readActivities reads what Events tell, with the rights of a viewer, or returns what was just read for the same one.
+func (s *Server) readActivities(ctx context.Context, v *Viewer) (*Activities, error) {
+	kept := &v.Bounds.activity
+	kept.Lock()
+	defer kept.Unlock()
+	now := s.shared.Clock.Now()
+	if kept.last != nil && kept.sees == v.Sees.key && now.Sub(kept.at) < activityFresh {
+		return kept.last, nil
+	}
+	namespaces := v.Sees.Names()
+	if v.Sees.All() {
+		namespaces = []string{""}
 	}
 	found := &Activities{Items: []Activity{}}
-	for _, reason := range activityReasons {
-		list := &corev1.EventList{}
-		err := s.source.List(ctx, list, client.InNamespace(s.options.Namespace), client.Limit(mostActivities),
-			client.MatchingFields{"involvedObject.kind": "ManagedResource", "reason": reason})
-		if apierrors.IsForbidden(err) {
-			found.Unseen = true
-			break
+	if len(namespaces) > mostEventNamespaces {
+		namespaces, found.Unseen = namespaces[:mostEventNamespaces], true
+	}
+	source, err := v.Console.Source()
+	if err != nil {
+		return nil, err
+	}
+	for _, namespace := range namespaces {
+		for _, reason := range activityReasons {
+			list := &corev1.EventList{}
+			err := source.List(ctx, list, client.InNamespace(namespace), client.Limit(mostActivities),
+				client.MatchingFields{"involvedObject.kind": "ManagedResource", "reason": reason})
+			if apierrors.IsForbidden(err) {
+				found.Unseen = true
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			found.Items = append(found.Items, activitiesOf(list.Items, now)...)
 		}
-		if err != nil {
-			return nil, err
-		}
-		found.Items = append(found.Items, activitiesOf(list.Items, now)...)
 	}
 	slices.SortFunc(found.Items, func(a, b Activity) int {
 		return cmp.Or(cmp.Compare(b.Last, a.Last), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Message, b.Message))
 	})
 	found.Items = found.Items[:min(len(found.Items), mostActivities)]
-	s.activity.last, s.activity.at = found, now
+	kept.last, kept.sees, kept.at = found, v.Sees.key, now
 	return found, nil
 }
 

@@ -48,7 +48,7 @@ const (
 // modules are the parts of the script, each after those that it imports. They are sent as one: a browser has to know all of them before
 // it begins, and each file takes it some milliseconds. So no two of them may declare the same name at their top level.
 var modules = []string{
-	"dom.js", "words.js", "data.js", "virtual.js", "list.js", "tree.js", "tabs.js", "one.js", "fleet.js", script,
+	"dom.js", "words.js", "data.js", "login.js", "virtual.js", "list.js", "tree.js", "tabs.js", "one.js", "fleet.js", script,
 }
 
 var (

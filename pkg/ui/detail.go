@@ -8,8 +8,8 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
-	"github.com/trellis-k8s/trellis/pkg/cli/diff"
 	"github.com/trellis-k8s/trellis/pkg/cli/events"
+	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/cli/why"
@@ -142,7 +142,7 @@ func partWhy(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.Mana
 
 // partDiff is what applying would change.
 func partDiff(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
-	return diff.JSON(ctx, c, mr)
+	return forecast.JSON(ctx, c, mr)
 }
 
 // partEvents are the latest Events, the latest first.
@@ -165,16 +165,19 @@ type Answer struct {
 }
 
 // read reads a part of a ManagedResource with what may not be seen.
-func (s *Server) read(ctx context.Context, name types.NamespacedName, part part) (*Answer, error) {
-	_, known := s.store.inventoryOf(name)
-	mr, err := s.source.GetManagedResourceSince(ctx, name, known)
+func (v *Viewer) read(ctx context.Context, name types.NamespacedName, known string, part part) (*Answer, error) {
+	source, err := v.Console.Source()
+	if err != nil {
+		return nil, err
+	}
+	mr, err := source.GetManagedResourceSince(ctx, name, known)
 	if err != nil {
 		return nil, err
 	}
 	if part == nil {
 		return &Answer{Summary: summaryOf(mr)}, nil
 	}
-	listening, said := s.options.Console.Listening()
+	listening, said := v.Console.Listening()
 	value, err := part(ctx, listening, mr)
 	if err != nil {
 		return nil, err

@@ -13,13 +13,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/utils/clock"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/feed"
@@ -38,7 +37,7 @@ const (
 	mostStreams = 64
 )
 
-// Options say what is shown.
+// Options say what is shown to one viewer, who may see all that is listed.
 type Options struct {
 	// Console reaches the clusters, with the rights of whoever looks at the page.
 	Console *console.Console
@@ -49,27 +48,35 @@ type Options struct {
 	Scope string
 }
 
+// SharedOptions say how pages are served to many viewers.
+type SharedOptions struct {
+	// Viewer tells who asks, or why they are shown nothing (DeniedError). It is called for each request, and again while a page is
+	// being told of changes.
+	Viewer func(r *http.Request) (*Viewer, error)
+	// Program and Version are those of what serves the page, Host is the address of the API server.
+	Program, Version, Host string
+	// Login is what pages of those are to ask for who are not let in (Refusal); empty for nothing.
+	Login string
+	Clock clock.WithTicker
+	// Reads and Streams bound what is done for all viewers at the same time: parts of ManagedResources that are read, and pages
+	// that are told of changes.
+	Reads, Streams int
+}
+
 // Server serves the page and what it shows.
 type Server struct {
-	options Options
-	source  *console.Source
-	// selected are the options by which ManagedResources are listed.
-	selected []client.ListOption
-	store    *store
-	assets   assets
+	shared SharedOptions
+	// follow follows ManagedResources until a context ends; nil if somebody else does.
+	follow func(context.Context)
+	store  *store
+	assets assets
 	// epoch tells this server from a former one.
 	epoch   string
 	reads   chan struct{}
 	streams chan struct{}
-
-	activity struct {
-		sync.Mutex
-		last *Activities
-		at   time.Time
-	}
 }
 
-// New returns a server. Run has it follow ManagedResources.
+// New returns a server for one viewer. Run has it follow ManagedResources.
 func New(options Options) (*Server, error) {
 	source, err := options.Console.Source()
 	if err != nil {
@@ -83,57 +90,89 @@ func New(options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	viewer := &Viewer{Console: options.Console, Sees: AllNamespaces(), Scope: options.Scope, Bounds: NewBounds(mostReads, mostStreams)}
+	if options.Namespace != "" {
+		viewer.Sees = TheseNamespaces([]string{options.Namespace})
+		viewer.MayGet = func(context.Context, types.NamespacedName) (bool, error) { return true, nil } // of others nothing is known
+	}
+	server, err := NewShared(SharedOptions{
+		Viewer: func(*http.Request) (*Viewer, error) { return viewer, nil }, Program: "kubectl mr", Version: options.Console.Version,
+		Host: source.Host, Clock: options.Console.Clock, Reads: mostReads, Streams: mostStreams,
+	})
+	if err != nil {
+		return nil, err
+	}
+	follow := feed.Feed[*record]{
+		Name: "ui", Source: source, Choice: options.Choice, Options: selected, Summarize: recordOf, Sink: server.store,
+	}
+	server.follow = follow.Run
+	return server, nil
+}
+
+// NewShared returns a server for many viewers. FollowInformer has it follow ManagedResources.
+func NewShared(options SharedOptions) (*Server, error) {
 	files, err := loadAssets()
 	if err != nil {
 		return nil, err
 	}
 	return &Server{
-		options: options, source: source, selected: selected, store: newStore(options.Console.Clock), assets: files,
-		epoch: rand.Text(), reads: make(chan struct{}, mostReads), streams: make(chan struct{}, mostStreams),
+		shared: options, store: newStore(options.Clock), assets: files,
+		epoch: rand.Text(), reads: make(chan struct{}, options.Reads), streams: make(chan struct{}, options.Streams),
 	}, nil
 }
 
 // Run follows ManagedResources until the context ends.
-func (s *Server) Run(ctx context.Context) {
-	follow := feed.Feed[*record]{
-		Name: "ui", Source: s.source, Choice: s.options.Choice, Options: s.selected, Summarize: recordOf, Sink: s.store,
-	}
-	follow.Run(ctx)
-}
+func (s *Server) Run(ctx context.Context) { s.follow(ctx) }
 
-// Handler serves everything. What is below /api/ is only for those who may see what the console may read: the caller has to check
-// that. The rest is the same for everybody.
+// Handler serves everything. What is below /api/ is only for viewers; the rest is the same for everybody.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", s.assets)
 	mux.Handle("GET /assets/", s.assets)
-	mux.HandleFunc("GET /api/about", s.serveAbout)
-	mux.HandleFunc("GET /api/changes", s.serveChanges)
-	mux.HandleFunc("GET /api/activity", s.serveActivity)
+	mux.HandleFunc("GET /api/about", s.as(s.serveAbout))
+	mux.HandleFunc("GET /api/changes", s.as(s.serveChanges))
+	mux.HandleFunc("GET /api/activity", s.as(s.serveActivity))
 	for name, part := range map[string]part{"summary": nil, "objects": partObjects, "why": partWhy, "diff": partDiff, "events": partEvents} {
-		mux.HandleFunc("GET /api/resources/{namespace}/{name}/"+name, s.servePart(part))
+		mux.HandleFunc("GET /api/resources/{namespace}/{name}/"+name, s.as(s.servePart(part)))
 	}
-	mux.HandleFunc("GET /api/resources/{namespace}/{name}/history", s.serveHistory)
-	mux.HandleFunc("GET /api/resources/{namespace}/{name}/inventory", s.serveInventory)
+	mux.HandleFunc("GET /api/resources/{namespace}/{name}/history", s.as(s.serveHistory))
+	mux.HandleFunc("GET /api/resources/{namespace}/{name}/inventory", s.as(s.serveInventory))
 	return Secure(mux)
+}
+
+// as finds out who asks.
+func (s *Server) as(serve func(http.ResponseWriter, *http.Request, *Viewer)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		viewer, err := s.shared.Viewer(r)
+		if err != nil {
+			s.refuse(w, r, nil, err)
+			return
+		}
+		serve(w, r, viewer)
+	}
 }
 
 // policy lets the page load nothing but its own files, and nobody put it into a frame.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; frame-ancestors 'none'; " +
 	"base-uri 'none'; form-action 'none'"
 
-// Secure sets the headers that keep browsers from doing what the page does not need.
+// SetHeaders sets the headers that keep browsers from doing what the page does not need.
+func SetHeaders(header http.Header) {
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	header.Set("Cache-Control", "no-store")
+}
+
+// Secure sets these headers, and refuses whatever does not only read.
 func Secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
-		header.Set("Content-Security-Policy", policy)
-		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("X-Frame-Options", "DENY")
-		header.Set("Referrer-Policy", "no-referrer")
-		header.Set("Cross-Origin-Opener-Policy", "same-origin")
-		header.Set("Cross-Origin-Resource-Policy", "same-origin")
-		header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-		header.Set("Cache-Control", "no-store")
+		SetHeaders(header)
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			header.Set("Allow", "GET, HEAD")
 			http.Error(w, "this only reads", http.StatusMethodNotAllowed)
@@ -146,6 +185,16 @@ func Secure(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// FromElsewhere tells whether a page of another server asks, by what browsers say (https://www.w3.org/TR/fetch-metadata). What is no
+// browser says nothing.
+func FromElsewhere(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return false
+	}
+	return true
 }
 
 // Word is how a state, a health or a sync state is shown.
@@ -179,28 +228,26 @@ func meaningOfWords() Meaning {
 
 // About is what a page shows besides ManagedResources.
 type About struct {
+	// Program is what serves the page.
+	Program string `json:"program"`
 	Version string `json:"version"`
 	Host    string `json:"host"`
 	Scope   string `json:"scope"`
+	// User is the name of the viewer, as far as it is known; CanLeave says that there is something to log out of.
+	User     string `json:"user,omitempty"`
+	CanLeave bool   `json:"canLeave,omitempty"`
 }
 
-func (s *Server) serveAbout(w http.ResponseWriter, r *http.Request) {
-	host := s.source.Host
+func (s *Server) serveAbout(w http.ResponseWriter, r *http.Request, v *Viewer) {
+	host := s.shared.Host
 	if parsed, err := url.Parse(host); err == nil && parsed.Host != "" {
 		host = parsed.Host
 	}
-	s.answer(w, r, About{Version: s.options.Console.Version, Host: host, Scope: s.options.Scope})
+	s.answer(w, r, About{Program: s.shared.Program, Version: s.shared.Version, Host: host, Scope: v.Scope, User: v.Name, CanLeave: v.CanLeave})
 }
 
-func (s *Server) serveActivity(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
-	defer cancel()
-	found, err := s.readActivities(ctx)
-	if err != nil {
-		s.refuse(w, r, err)
-		return
-	}
-	s.answer(w, r, found)
+func (s *Server) serveActivity(w http.ResponseWriter, r *http.Request, v *Viewer) {
+	s.serveRead(w, r, v, func(ctx context.Context) (any, error) { return s.readActivities(ctx, v) })
 }
 
 // nameIn returns the ManagedResource that a path names.
@@ -212,49 +259,65 @@ func nameIn(r *http.Request) (types.NamespacedName, error) {
 	return name, nil
 }
 
-func (s *Server) servePart(part part) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) servePart(part part) func(http.ResponseWriter, *http.Request, *Viewer) {
+	return func(w http.ResponseWriter, r *http.Request, v *Viewer) {
 		name, err := nameIn(r)
 		if err != nil {
-			s.refuse(w, r, err)
+			s.refuse(w, r, v, err)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
-		defer cancel()
-		select {
-		case s.reads <- struct{}{}:
-			defer func() { <-s.reads }()
-		case <-ctx.Done():
-			s.refuse(w, r, ctx.Err())
-			return
-		}
-		answer, err := s.read(ctx, name, part)
-		if err != nil {
-			s.refuse(w, r, err)
-			return
-		}
-		s.answer(w, r, answer)
+		s.serveRead(w, r, v, func(ctx context.Context) (any, error) {
+			_, known := s.store.inventoryOf(name)
+			return v.read(ctx, name, known, part)
+		})
 	}
 }
 
-func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
-	name, err := nameIn(r)
+// serveRead answers with what is read of the clusters, when it is the viewer's turn.
+func (s *Server) serveRead(w http.ResponseWriter, r *http.Request, v *Viewer, read func(context.Context) (any, error)) {
+	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
+	defer cancel()
+	for _, bound := range []chan struct{}{v.Bounds.reads, s.reads} { // who waits for others of their own keeps nobody else waiting
+		select {
+		case bound <- struct{}{}:
+			defer func() { <-bound }()
+		case <-ctx.Done():
+			s.refuse(w, r, v, ctx.Err())
+			return
+		}
+	}
+	answer, err := read(ctx)
 	if err != nil {
-		s.refuse(w, r, err)
+		s.refuse(w, r, v, err)
 		return
 	}
-	s.answer(w, r, s.store.historyOf(name))
+	s.answer(w, r, answer)
+}
+
+// serveHistory answers with what was seen to change.
+func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request, v *Viewer) {
+	s.serveNoted(w, r, v, func(name types.NamespacedName) any { return s.store.historyOf(name) })
 }
 
 // serveInventory answers at once with what is known of a tree already, for pages that wait for the rest.
-func (s *Server) serveInventory(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serveInventory(w http.ResponseWriter, r *http.Request, v *Viewer) {
+	s.serveNoted(w, r, v, func(name types.NamespacedName) any {
+		entries, _ := s.store.inventoryOf(name)
+		return inventoryOf(entries)
+	})
+}
+
+// serveNoted answers with what was noted of a ManagedResource, if the viewer may see it.
+func (s *Server) serveNoted(w http.ResponseWriter, r *http.Request, v *Viewer, noted func(types.NamespacedName) any) {
 	name, err := nameIn(r)
+	if err == nil {
+		err = v.sees(r.Context(), name)
+	}
 	if err != nil {
-		s.refuse(w, r, err)
+		s.refuse(w, r, v, err)
 		return
 	}
-	entries, _ := s.store.inventoryOf(name)
-	s.answer(w, r, inventoryOf(entries))
+	s.answer(w, r, noted(name))
 }
 
 // Refusal says why there is no answer.
@@ -263,28 +326,27 @@ type Refusal struct {
 	// Gone says that there is no such ManagedResource, Forbidden that it may not be read.
 	Gone      bool `json:"gone,omitempty"`
 	Forbidden bool `json:"forbidden,omitempty"`
+	// Login has the page ask for a token, or for tokens of both clusters: "token" or "tokens". Empty if that is of no use.
+	Login string `json:"login,omitempty"`
 }
 
 // errSlow is told of what is given up.
 var errSlow = errors.New("the cluster has not answered within a minute: it may be slow, overloaded or hard to reach")
 
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	refusal, code := Refusal{Error: s.explain(err)}, http.StatusBadGateway
-	switch {
-	case apierrors.IsBadRequest(err):
-		code = http.StatusBadRequest
-	case apierrors.IsNotFound(err) && !console.HasNoKind(err):
-		refusal.Gone, code = true, http.StatusNotFound
-	case apierrors.IsForbidden(err):
-		refusal.Forbidden, code = true, http.StatusForbidden
-	case errors.Is(err, context.DeadlineExceeded):
-		refusal.Error, code = errSlow.Error(), http.StatusGatewayTimeout
+// refuse says why there is no answer, to a viewer or to somebody who is none.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, v *Viewer, err error) {
+	code, refusal := codeOf(err)
+	if refusal.Error = err.Error(); v != nil {
+		refusal.Error = v.explain(err)
+	}
+	switch code {
+	case http.StatusGatewayTimeout:
+		refusal.Error = errSlow.Error()
+	case http.StatusUnauthorized:
+		refusal.Login = s.shared.Login
 	}
 	s.send(w, r, code, refusal)
 }
-
-// explain says what is wrong, and what to do.
-func (s *Server) explain(err error) string { return s.options.Console.Explain(err).Error() }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, value any) {
 	s.send(w, r, http.StatusOK, value)

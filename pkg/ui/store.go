@@ -59,11 +59,13 @@ type News struct {
 	// Lost says why the cluster cannot be reached, LostSince since when.
 	Lost      string `json:"lost,omitempty"`
 	LostSince int64  `json:"lostSince,omitempty"`
-	Now       int64  `json:"now"`
+	// Notice says what is not shown, and why.
+	Notice string `json:"notice,omitempty"`
+	Now    int64  `json:"now"`
 }
 
-// since returns what changed after a sequence, 0 for all, and what is closed when there is more.
-func (s *store) since(sequence uint64, explain func(error) string) (News, <-chan struct{}) {
+// since returns what changed after a sequence, 0 for all, in namespaces, and what is closed when there is more.
+func (s *store) since(sequence uint64, in Namespaces, explain func(error) string) (News, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	news := News{
@@ -76,13 +78,13 @@ func (s *store) since(sequence uint64, explain func(error) string) (News, <-chan
 		news.Lost, news.LostSince = explain(s.lost), seconds(s.lostSince)
 	}
 	for _, record := range s.records {
-		if news.Reset || record.sequence > sequence {
+		if in.Include(record.Namespace) && (news.Reset || record.sequence > sequence) {
 			news.Rows = append(news.Rows, record.row)
 		}
 	}
 	if !news.Reset {
 		for _, departure := range s.gone {
-			if departure.sequence > sequence && s.records[departure.name] == nil {
+			if in.Include(departure.name.Namespace) && departure.sequence > sequence && s.records[departure.name] == nil {
 				news.Gone = append(news.Gone, departure.name)
 			}
 		}

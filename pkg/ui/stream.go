@@ -1,7 +1,9 @@
 package ui
 
 import (
+	"cmp"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,6 +20,8 @@ const (
 	quiet = 100 * time.Millisecond
 	// heartbeat is how often a page is told that there is nothing new, so that it notices a connection that is lost.
 	heartbeat = 10 * time.Second
+	// patience is how long it may take to find out what a viewer may see.
+	patience = 15 * time.Second
 )
 
 // tones are what styles are called in pages.
@@ -31,39 +35,79 @@ func toneOf(style screen.Style) string {
 }
 
 // serveChanges tells a page what there is, and then everything that changes, as server-sent events. The page says by "since" what it
-// has been told already, in the words of an event's id.
-func (s *Server) serveChanges(w http.ResponseWriter, r *http.Request) {
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
-		s.send(w, r, http.StatusServiceUnavailable, Refusal{Error: "too many pages are open: close some"})
-		return
+// has been told already, in the words of an event's id. Who asks, and what they may see, is found out again each time: it may have
+// changed.
+func (s *Server) serveChanges(w http.ResponseWriter, r *http.Request, v *Viewer) {
+	for _, bound := range []chan struct{}{s.streams, v.Bounds.streams} {
+		select {
+		case bound <- struct{}{}:
+			defer func() { <-bound }()
+		default:
+			s.send(w, r, http.StatusServiceUnavailable, Refusal{Error: "too many pages are open: close some"})
+			return
+		}
 	}
-	var sequence uint64
-	if epoch, text, found := strings.Cut(r.URL.Query().Get("since"), "."); found && epoch == s.epoch {
+	sequence := s.resume(r.URL.Query().Get("since"), v)
+	stream := newStream(w, r)
+	for {
+		news, changed := s.store.since(sequence, v.Sees, v.explain)
+		news.Notice = v.Notice
+		if err := stream.send(fmt.Sprintf("%s.%s.%d", s.epoch, v.Sees.key, news.Sequence), news); err != nil {
+			return
+		}
+		sequence = news.Sequence
+		since := int64(0)
+		next := s.wait(r, changed, func(lost error) error {
+			now := seconds(s.shared.Clock.Now())
+			since = cmp.Or(since, now)
+			return stream.send(fmt.Sprintf("%s.%s.%d", s.epoch, v.Sees.key, sequence), News{
+				Sequence: sequence, Loaded: news.Loaded, Lost: v.explain(lost), LostSince: since, Now: now,
+			})
+		})
+		if next == nil {
+			return
+		}
+		if next.Sees.key != v.Sees.key {
+			sequence = 0 // all anew
+		}
+		v = next
+	}
+}
+
+// resume returns the sequence from which a page has to be told; 0 for all, also if it has been told of other namespaces.
+func (s *Server) resume(since string, v *Viewer) (sequence uint64) {
+	if text, found := strings.CutPrefix(since, s.epoch+"."+v.Sees.key+"."); found {
 		sequence, _ = strconv.ParseUint(text, 10, 64) // 0 is all
 	}
-	stream := newStream(w, r)
-	clock := s.options.Console.Clock
+	return sequence
+}
+
+// wait waits until something has changed, or for a heartbeat, and returns who asks, then: nil if nobody does any more, or nobody who
+// may. While that cannot be told, the page is told so instead.
+func (s *Server) wait(r *http.Request, changed <-chan struct{}, lose func(error) error) *Viewer {
+	beat := s.shared.Clock.After(heartbeat)
 	for {
-		news, changed := s.store.since(sequence, s.explain)
-		sequence = news.Sequence
-		if err := stream.send(fmt.Sprintf("%s.%d", s.epoch, sequence), news); err != nil {
-			return
-		}
 		select {
 		case <-r.Context().Done():
-			return
-		case <-clock.After(heartbeat):
-			continue
+			return nil
+		case <-beat:
 		case <-changed:
+			select {
+			case <-r.Context().Done():
+				return nil
+			case <-s.shared.Clock.After(quiet):
+			}
 		}
-		select {
-		case <-r.Context().Done():
-			return
-		case <-clock.After(quiet):
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		next, err := s.shared.Viewer(r.WithContext(ctx))
+		cancel()
+		if err == nil {
+			return next
 		}
+		if code, _ := codeOf(err); code == http.StatusUnauthorized || code == http.StatusForbidden || lose(err) != nil {
+			return nil
+		}
+		beat, changed = s.shared.Clock.After(heartbeat), nil
 	}
 }
 

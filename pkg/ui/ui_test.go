@@ -151,7 +151,7 @@ func TestFeedTellsWhatChanged(t *testing.T) {
 	f := newTestStore()
 	ask := func(since uint64, want string) {
 		t.Helper()
-		news, _ := f.since(since, error.Error)
+		news, _ := f.since(since, AllNamespaces(), error.Error)
 		if got := strings.TrimSpace(describe(news)); got != want {
 			t.Errorf("since %d: %q, want %q", since, got, want)
 		}
@@ -173,8 +173,8 @@ func TestFeedTellsWhatChanged(t *testing.T) {
 	ask(2, "4 +b2 -a")
 	ask(3, "4 -a")
 	take(f.Add(newRecord("a", "9")))
-	ask(3, "5 +a9")                                                              // it is there again
-	if news, _ := f.since(99, error.Error); !news.Reset || len(news.Rows) != 2 { // of a server that is gone
+	ask(3, "5 +a9")                                                                               // it is there again
+	if news, _ := f.since(99, AllNamespaces(), error.Error); !news.Reset || len(news.Rows) != 2 { // of a server that is gone
 		t.Errorf("%+v", news)
 	}
 	take(f.Replace([]any{newRecord("a", "9")}, "")) // after a watch that broke off: b is gone, a as it was
@@ -191,7 +191,7 @@ func TestFeedTellsWhatChanged(t *testing.T) {
 
 func TestFeedWakesWhoWaits(t *testing.T) {
 	f := newTestStore()
-	_, changed := f.since(0, error.Error)
+	_, changed := f.since(0, AllNamespaces(), error.Error)
 	select {
 	case <-changed:
 		t.Error("nothing has changed")
@@ -215,10 +215,10 @@ func TestFeedForgetsDepartures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if news, _ := f.since(1, error.Error); !news.Reset {
+	if news, _ := f.since(1, AllNamespaces(), error.Error); !news.Reset {
 		t.Error("a page that is too far behind is not given all anew")
 	}
-	if news, _ := f.since(2, error.Error); news.Reset || len(news.Gone) != mostGone {
+	if news, _ := f.since(2, AllNamespaces(), error.Error); news.Reset || len(news.Gone) != mostGone {
 		t.Errorf("a page that is behind is told of %d, want %d", len(news.Gone), mostGone)
 	}
 }

@@ -296,6 +296,38 @@ func TestServiceMonitor(t *testing.T) {
 	}
 }
 
+// TestPage: there is a port for the page if the configuration has it served, also with nothing but defaults, and for Pods with a label alone.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	loaded := load(t)
+	without, err := generate.Render(loaded, "garden", valuesOf(t, "config: {server: {ui: null}}"))
+	kit.Must(t, err)
+	for name, content := range without {
+		if strings.Contains(content, "8443") || strings.Contains(content, "ui:") {
+			t.Errorf("%s has a port for a page that is not served:\n%s", name, content)
+		}
+	}
+	for values, port := range map[string]string{"config: {server: {ui: {}}}": "8443", "config: {server: {ui: {bindAddress: 0.0.0.0}}}\nports: {ui: 9443}": "9443"} {
+		files, err := generate.Render(loaded, "garden", valuesOf(t, values))
+		kit.Must(t, err)
+		for name, want := range map[string]string{
+			"configmap.yaml": "port: " + port, "deployment.yaml": "{name: ui, containerPort: " + port + ", protocol: TCP}",
+			"service.yaml":       "{name: ui, port: " + port + ", targetPort: " + port + ", protocol: TCP}",
+			"networkpolicy.yaml": "networking.resources.gardener.cloud/to-gardener-resource-manager-tcp-" + port + ": allowed",
+		} {
+			found := ""
+			for path, content := range files {
+				if strings.HasSuffix(path, name) {
+					found = content
+				}
+			}
+			if !strings.Contains(found, want) {
+				t.Errorf("%s: %s has no %s:\n%s", values, name, want, found)
+			}
+		}
+	}
+}
+
 // TestConfigIsTakenAsItIs: what values say of the configuration is in the file, and a change of it replaces the Pods.
 func TestConfigIsTakenAsItIs(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/kubectl"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/cli/top"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -189,7 +190,7 @@ func (w *world) runCall(do call) outcome {
 
 func execute(do call) outcome {
 	var out, errOut bytes.Buffer
-	c := console.New(genericiooptions.IOStreams{In: strings.NewReader(do.in), Out: &out, ErrOut: &errOut}, "v0.0.0-test")
+	c := kubectl.NewConsole(genericiooptions.IOStreams{In: strings.NewReader(do.in), Out: &out, ErrOut: &errOut}, "v0.0.0-test")
 	c.Screen.Width, c.Wrap = do.width, do.wrap
 	if do.ctx == nil {
 		do.ctx = context.Background()

@@ -16,8 +16,8 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli"
-	"github.com/trellis-k8s/trellis/pkg/cli/console"
-	"github.com/trellis-k8s/trellis/pkg/cli/diff"
+	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
+	"github.com/trellis-k8s/trellis/pkg/cli/kubectl"
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -223,9 +223,9 @@ func (w *world) checkJSON(t *testing.T, do call, manager string) {
 // foresee returns what the objects of a parcel become.
 func (w *world) foresee(t *testing.T, parcel *pack.Parcel) map[string]*unstructured.Unstructured {
 	t.Helper()
-	c := console.New(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
+	c := kubectl.NewConsole(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
 	kit.Must(t, cli.NewCommand(c, "kubectl mr").PersistentFlags().Set("kubeconfig", w.kubeconfig))
-	forecaster, err := diff.NewForecaster(c, diff.Settings{}, parcel.ManagedResource, parcel.Secrets)
+	forecaster, err := forecast.NewForecaster(c, forecast.Settings{}, parcel.ManagedResource, parcel.Secrets)
 	kit.Must(t, err)
 	prospect, cluster, err := forecaster.Forecast(t.Context(), parcel.ManagedResource)
 	kit.Must(t, err)

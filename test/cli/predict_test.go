@@ -23,7 +23,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
-	"github.com/trellis-k8s/trellis/pkg/cli/diff"
+	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
+	"github.com/trellis-k8s/trellis/pkg/cli/kubectl"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -112,22 +113,22 @@ func essence(obj *unstructured.Unstructured) map[string]any {
 // predict returns what diff says the objects become that it says change.
 func predict(t *testing.T, w *world, mr *resourcesv1alpha1.ManagedResource) map[string]*unstructured.Unstructured {
 	t.Helper()
-	c := console.New(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
+	c := kubectl.NewConsole(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
 	kit.Must(t, cli.NewCommand(c, "kubectl mr").PersistentFlags().Set("kubeconfig", w.kubeconfig))
-	forecaster, err := diff.NewForecaster(c, diff.Settings{}, nil, nil)
+	forecaster, err := forecast.NewForecaster(c, forecast.Settings{}, nil, nil)
 	kit.Must(t, err)
 	prospect, cluster, err := forecaster.Forecast(t.Context(), mr)
 	kit.Must(t, err)
 	predicted := map[string]*unstructured.Unstructured{}
-	for _, forecast := range prospect.Forecasts {
-		kit.Must(t, forecast.Err)
-		copied := cluster.Copy(forecast.Key())
+	for _, one := range prospect.Forecasts {
+		kit.Must(t, one.Err)
+		copied := cluster.Copy(one.Key())
 		if copied == nil || copied.After == nil {
 			continue
 		}
-		if changed, err := diff.Compare(copied.Before, copied.After); err != nil || len(changed) > 0 {
+		if changed, err := forecast.Compare(copied.Before, copied.After); err != nil || len(changed) > 0 {
 			kit.Must(t, err)
-			predicted[strings.ToLower(forecast.Key().String())] = copied.After
+			predicted[strings.ToLower(one.Key().String())] = copied.After
 		}
 	}
 	return predicted

@@ -19,6 +19,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/kubectl"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/cli/top"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -84,7 +85,7 @@ type topRun struct {
 // startTop runs top on a terminal in memory. The context ends it.
 func (w *world) startTop(ctx context.Context, t *testing.T, o top.Options, tune func(*console.Console), args ...string) *topRun {
 	t.Helper()
-	c := console.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}, "v0.0.0-test")
+	c := kubectl.NewConsole(genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}, "v0.0.0-test")
 	flags := pflag.NewFlagSet("top", pflag.ContinueOnError)
 	c.AddFlags(flags)
 	kit.Must(t, flags.Parse(append([]string{"--kubeconfig", w.kubeconfig, "--cache-dir", t.TempDir()}, args...)))

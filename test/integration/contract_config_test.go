@@ -190,7 +190,8 @@ func TestContractCompleteConfiguration(t *testing.T) {
 			"server.metrics.bindAddress": "127.0.0.1", "server.metrics.port": metricsPort,
 			"server.webhooks.bindAddress": "127.0.0.1", "server.webhooks.port": int64(kit.FreePort(f)),
 			"server.webhooks.tls.selfManaged.secretNamespace": f.namespace,
-			"controllers.clusterID":                           "identity", "controllers.resourceClass": "seed",
+			"server.ui.bindAddress":                           "127.0.0.1", "server.ui.port": int64(kit.FreePort(f)),
+			"controllers.clusterID": "identity", "controllers.resourceClass": "seed",
 			// Under the name that the documents of gardener-resource-manager give it.
 			"controllers.managedResources": map[string]any{
 				"managedByLabelValue": "somebody", "maxSecretSize": "2Ki", "concurrentSyncs": int64(3),

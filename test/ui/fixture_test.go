@@ -29,6 +29,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/kubectl"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
@@ -41,7 +42,14 @@ var shared controlplane.Shared
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	os.Exit(shared.Run(m))
+	directory, err := os.MkdirTemp("", "ui-")
+	if err != nil {
+		panic(err)
+	}
+	shared.Options.AuditLog = filepath.Join(directory, "audit.log")
+	code := shared.Run(m)
+	_ = os.RemoveAll(directory)
+	os.Exit(code)
 }
 
 // world is what all tests share.
@@ -172,7 +180,7 @@ var printed = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\w+`)
 func (w *world) run(t *testing.T, args ...string) *site {
 	t.Helper()
 	s := &site{written: &kit.Output{}, errors: &kit.Output{}, done: make(chan struct{}), http: &http.Client{}}
-	c := console.New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: s.written, ErrOut: s.errors}, "v0.0.0-test")
+	c := kubectl.NewConsole(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: s.written, ErrOut: s.errors}, "v0.0.0-test")
 	command := cli.NewCommand(c, "kubectl mr")
 	command.SetArgs(append([]string{"ui", "--kubeconfig", w.kubeconfig}, args...))
 	var ctx context.Context

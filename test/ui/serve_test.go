@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/trellis-k8s/trellis/pkg/cli"
-	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/kubectl"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/ui"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -26,7 +26,7 @@ import (
 // serveThrough serves the page of a namespace to whoever asks, through a handler that sees every request and answer.
 func (w *world) serveThrough(t *testing.T, namespace string, through func(http.Handler) http.Handler) *site {
 	t.Helper()
-	c := console.New(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
+	c := kubectl.NewConsole(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
 	kit.Must(t, cli.NewCommand(c, "kubectl mr").PersistentFlags().Set("kubeconfig", w.kubeconfig))
 	server, err := ui.New(ui.Options{Console: c, Namespace: namespace, Scope: "a test"})
 	kit.Must(t, err)

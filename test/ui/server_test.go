@@ -138,6 +138,7 @@ type news struct {
 	Loaded bool
 	Rows   []struct{ Name, State, Message string }
 	Gone   []types.NamespacedName
+	Notice string
 }
 
 // follow returns a function that returns the next of what a page is told, until the test ends.

@@ -18,7 +18,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli"
-	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/kubectl"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/ui"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -235,7 +235,7 @@ func TestLostConnection(t *testing.T) {
 	w := newWorld(t)
 	namespace := w.namespace(t)
 	mr := w.deliver(t, namespace, "shop", state.Ready, settings("shop"))
-	c := console.New(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
+	c := kubectl.NewConsole(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
 	kit.Must(t, cli.NewCommand(c, "kubectl mr").PersistentFlags().Set("kubeconfig", w.kubeconfig))
 	server, err := ui.New(ui.Options{Console: c, Namespace: namespace, Scope: "a test"})
 	kit.Must(t, err)

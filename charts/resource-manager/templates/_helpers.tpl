@@ -42,6 +42,11 @@ app: {{ include "resource-manager.name" . }}
 {{ $enabled }}
 {{- end }}
 
+{{- /* "true" if the page is served. */ -}}
+{{- define "resource-manager.hasUI" -}}
+{{- if kindIs "map" (get (get .Values.config "server" | default dict) "ui") }}true{{ end -}}
+{{- end }}
+
 {{- define "resource-manager.priorityClassName" -}}
 {{- .Values.priorityClass.name | default (ternary (include "resource-manager.name" .) "" .Values.priorityClass.create) -}}
 {{- end }}
@@ -74,6 +79,9 @@ app: {{ include "resource-manager.name" . }}
       "webhookConfigurations" (list (include "resource-manager.webhookConfigurations" .)))) -}}
 {{- end -}}
 {{- $_ := set $server "webhooks" $webhooks -}}
+{{- end -}}
+{{- if include "resource-manager.hasUI" . -}}
+{{- $_ := set $server "ui" (merge (get $server "ui") (dict "port" .Values.ports.ui)) -}}
 {{- end -}}
 {{- $_ := set $config "server" $server -}}
 

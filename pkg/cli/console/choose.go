@@ -64,7 +64,7 @@ func (c *Console) Choose(ctx context.Context, names []string, choice Choice) ([]
 	}
 	namespace, err := c.Namespace()
 	if err != nil {
-		return nil, c.explainConfig(err)
+		return nil, err
 	}
 	if len(names) > 0 {
 		if !choice.isEmpty() {

@@ -63,8 +63,8 @@ func (c *Console) completeObjects(ctx context.Context, list *metav1.PartialObjec
 
 // completeContexts offers the contexts of the kubeconfig.
 func (c *Console) completeContexts(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	raw, err := c.flags.ToRawKubeConfigLoader().RawConfig()
-	if err != nil {
+	raw, _ := c.clusters.Kubeconfig()
+	if raw == nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	var names []cobra.Completion

@@ -3,20 +3,35 @@ package console
 
 import (
 	"io"
-	"os"
 
 	"github.com/spf13/pflag"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 )
 
-// targetKubeconfigVariable names the kubeconfig of the target cluster, as for the resource-manager.
-const targetKubeconfigVariable = "TARGET_KUBECONFIG"
+// Clusters says how clusters are reached.
+type Clusters interface {
+	// AddFlags adds what names them on the command line.
+	AddFlags(flags *pflag.FlagSet)
+	// Source and Target return how the cluster with the ManagedResources and the one with the objects are reached.
+	Source() (*rest.Config, error)
+	Target() (*rest.Config, error)
+	// HasOwnTarget tells whether they are reached in different ways.
+	HasOwnTarget() bool
+	// TargetMapper knows the names of kinds of the target cluster, short ones too, as kubectl does.
+	TargetMapper() (meta.RESTMapper, error)
+	// Namespace is the one that commands are about. SetNamespace overrides it.
+	Namespace() (string, error)
+	SetNamespace(namespace string)
+	// Kubeconfig is what names the source cluster, and its context that counts; nil if that is no kubeconfig.
+	Kubeconfig() (config *clientcmdapi.Config, context string)
+}
 
 // Console is where a command runs. Its clusters are reached when they are first asked for.
 type Console struct {
@@ -30,8 +45,7 @@ type Console struct {
 	// Wrap changes how clusters are reached; nil for tests only.
 	Wrap func(*rest.Config) *rest.Config
 
-	flags                           *genericclioptions.ConfigFlags
-	targetKubeconfig, targetContext string
+	clusters Clusters
 
 	source *Source
 	target *Target
@@ -39,18 +53,14 @@ type Console struct {
 	told *orderly
 }
 
-// New returns a console.
-func New(streams genericiooptions.IOStreams, version string) *Console {
+// New returns a console with these clusters.
+func New(streams genericiooptions.IOStreams, version string, clusters Clusters) *Console {
 	c := &Console{
 		In: streams.In, Screen: screen.Of(streams.Out), Err: screen.Of(streams.ErrOut), Clock: clock.RealClock{}, Version: version,
+		clusters: clusters,
 	}
 	c.told = &orderly{writer: c.Err.Writer}
 	c.Err.Writer = c.told
-	warnings := rest.NewWarningWriter(c.Err, rest.WarningWriterOptions{Deduplicate: true})
-	c.flags = genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(config *rest.Config) *rest.Config {
-		config.WarningHandler = warnings
-		return c.tune(config)
-	})
 	return c
 }
 
@@ -63,20 +73,11 @@ func (c *Console) Divert(to io.Writer) (diverted *Console, end func()) {
 	return diverted, func() { c.told.redirect(before) }
 }
 
-// AddFlags adds kubectl's flags, which are for the source cluster, and those that name the target cluster.
-func (c *Console) AddFlags(flags *pflag.FlagSet) {
-	c.flags.AddFlags(flags)
-	if namespace := flags.Lookup("namespace"); namespace != nil {
-		namespace.Usage = "The namespace of the ManagedResources"
-	}
-	flags.StringVar(&c.targetKubeconfig, "target-kubeconfig", os.Getenv(targetKubeconfigVariable),
-		"Path of the kubeconfig of the cluster that has the objects; the same as the one with the ManagedResources by default")
-	flags.StringVar(&c.targetContext, "target-context", "",
-		"The context of the cluster that has the objects")
-}
+// AddFlags adds the flags that name the clusters.
+func (c *Console) AddFlags(flags *pflag.FlagSet) { c.clusters.AddFlags(flags) }
 
-// tune sets how clusters are talked to: a person waits, and the API server defends itself (API priority and fairness).
-func (c *Console) tune(config *rest.Config) *rest.Config {
+// Tune sets how clusters are talked to: a person waits, and the API server defends itself (API priority and fairness).
+func (c *Console) Tune(config *rest.Config) *rest.Config {
 	config.QPS = -1
 	config.UserAgent = "kubectl-mr/" + c.Version
 	if c.Wrap != nil {
@@ -86,27 +87,7 @@ func (c *Console) tune(config *rest.Config) *rest.Config {
 }
 
 // Namespace returns the namespace that a command is about: that of the flag or of the kubeconfig's context.
-func (c *Console) Namespace() (string, error) {
-	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
-	return namespace, err
-}
+func (c *Console) Namespace() (string, error) { return c.clusters.Namespace() }
 
 // SetNamespace overrides the flag.
-func (c *Console) SetNamespace(namespace string) { *c.flags.Namespace = namespace }
-
-// hasOwnTarget tells whether the target cluster is reached in another way than the source cluster.
-func (c *Console) hasOwnTarget() bool { return c.targetKubeconfig != "" || c.targetContext != "" }
-
-// targetFlags returns how the target cluster is reached.
-func (c *Console) targetFlags() *genericclioptions.ConfigFlags {
-	if !c.hasOwnTarget() {
-		return c.flags
-	}
-	flags := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(c.tune)
-	flags.CacheDir, flags.Timeout = c.flags.CacheDir, c.flags.Timeout
-	flags.KubeConfig, flags.Context = &c.targetKubeconfig, &c.targetContext
-	if c.targetKubeconfig == "" {
-		flags.KubeConfig = c.flags.KubeConfig
-	}
-	return flags
-}
+func (c *Console) SetNamespace(namespace string) { c.clusters.SetNamespace(namespace) }

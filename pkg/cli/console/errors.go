@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // Exit codes.
@@ -49,6 +45,9 @@ func (c *Console) Explain(err error) error {
 	var no *NoError
 	if err == nil || errors.As(err, &no) {
 		return err
+	}
+	if raw, _ := c.clusters.Kubeconfig(); raw == nil {
+		return err // it is advice about kubeconfigs and flags
 	}
 	if advice := c.advise(err); advice != "" {
 		return &advisedError{err: err, advice: advice}
@@ -115,19 +114,15 @@ func adviseForbidden(err error) string {
 
 // whichCluster says which cluster is meant.
 func (c *Console) whichCluster() string {
-	raw, err := c.flags.ToRawKubeConfigLoader().RawConfig()
-	if err != nil || raw.CurrentContext == "" {
+	raw, name := c.clusters.Kubeconfig()
+	if raw == nil || name == "" {
 		return ""
-	}
-	name := raw.CurrentContext
-	if *c.flags.Context != "" {
-		name = *c.flags.Context
 	}
 	return fmt.Sprintf("\nThe context is %q; `kubectl config get-contexts` lists others.", name)
 }
 
 func (c *Console) hostOf() string {
-	config, err := c.flags.ToRESTConfig()
+	config, err := c.clusters.Source()
 	if err != nil {
 		return ""
 	}
@@ -135,40 +130,4 @@ func (c *Console) hostOf() string {
 		return " at " + parsed.Host
 	}
 	return " at " + config.Host
-}
-
-// errNoCluster says that nothing names a cluster.
-var errNoCluster = errors.New("no cluster is chosen: set KUBECONFIG, or use --kubeconfig, --context or --server\n" +
-	"(after `make demo`: export KUBECONFIG=$PWD/.run/kubeconfig)")
-
-// explainConfig says what is wrong with a kubeconfig.
-func (c *Console) explainConfig(err error) error {
-	if !clientcmd.IsEmptyConfig(err) {
-		return err
-	}
-	return noCluster()
-}
-
-// noCluster names the variable if that is what names no cluster: a path with a typing error is passed over by kubectl, too.
-func noCluster() error {
-	if path := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); path != "" {
-		return fmt.Errorf("KUBECONFIG is %s, which does not exist or names no cluster: %w", path, errNoCluster)
-	}
-	return errNoCluster
-}
-
-// kubectlsDefault is the API server that kubectl asks if nothing names one.
-const kubectlsDefault = "http://localhost:8080"
-
-// restConfig returns how a cluster is reached. That nothing names one is an error.
-func (c *Console) restConfig(flags *genericclioptions.ConfigFlags) (*rest.Config, error) {
-	config, err := flags.ToRESTConfig()
-	if err != nil {
-		return nil, c.explainConfig(err)
-	}
-	raw, err := flags.ToRawKubeConfigLoader().RawConfig()
-	if err == nil && config.Host == kubectlsDefault && len(raw.Clusters) == 0 && *flags.APIServer == "" {
-		return nil, noCluster()
-	}
-	return config, nil
 }

@@ -50,7 +50,7 @@ func (c *Console) Source() (*Source, error) {
 	if c.source != nil {
 		return c.source, nil
 	}
-	config, err := c.restConfig(c.flags)
+	config, err := c.clusters.Source()
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -14,6 +15,10 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
+
+// ErrNoTarget is why clusters are not reached that nobody has named, or for which somebody has no credentials: what is known of
+// objects without them is told.
+var ErrNoTarget = errors.New("the cluster with the objects is not read")
 
 // Target is the cluster with the objects.
 type Target struct {
@@ -40,8 +45,7 @@ func (c *Console) Target() (*Target, error) {
 	if c.target != nil {
 		return c.target, nil
 	}
-	flags := c.targetFlags()
-	config, err := c.restConfig(flags)
+	config, err := c.clusters.Target()
 	if err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
@@ -69,7 +73,7 @@ func (c *Console) Target() (*Target, error) {
 	}
 	c.target = &Target{
 		Objects: objects, Dynamic: dynamicClient, Events: core, Schemas: openapi3.NewRoot(discoveryClient.OpenAPIV3()),
-		Mapper: flags.ToRESTMapper, Config: config, Host: config.Host, IsSource: !c.hasOwnTarget(),
+		Mapper: c.clusters.TargetMapper, Config: config, Host: config.Host, IsSource: !c.clusters.HasOwnTarget(),
 	}
 	return c.target, nil
 }

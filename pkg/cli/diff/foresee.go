@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/create"
+	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
@@ -23,7 +21,7 @@ import (
 type Subjects struct {
 	console.Choice
 	create.Manifests
-	Settings
+	forecast.Settings
 	set []string
 }
 
@@ -38,7 +36,7 @@ func (s *Subjects) AddFlags(flags *pflag.FlagSet) {
 }
 
 // Foresee finds out what would become of the objects of ManagedResources. What is not taken into account is told on standard error.
-func (s *Subjects) Foresee(ctx context.Context, c *console.Console, names []string) ([]Result, *Forecaster, error) {
+func (s *Subjects) Foresee(ctx context.Context, c *console.Console, names []string) ([]forecast.Result, *forecast.Forecaster, error) {
 	items, secrets, err := s.find(ctx, c, names)
 	if err != nil {
 		return nil, nil, err
@@ -51,24 +49,21 @@ func (s *Subjects) Foresee(ctx context.Context, c *console.Console, names []stri
 	if s.proposes() {
 		proposed = &items[0]
 	}
-	forecaster, err := NewForecaster(c, s.Settings, proposed, secrets)
+	forecaster, err := forecast.NewForecaster(c, s.Settings, proposed, secrets)
 	if err != nil {
 		return nil, nil, err
 	}
-	results := make([]Result, 0, len(items))
+	results := make([]forecast.Result, 0, len(items))
 	for i := range items {
 		progress := c.Begin(fmt.Sprintf("Comparing ManagedResource %s", state.NameOf(&items[i])))
-		found, err := compare(ctx, forecaster, &items[i])
+		found, err := forecaster.Result(ctx, &items[i])
 		progress.End()
 		if err != nil {
 			return nil, nil, fmt.Errorf("compare ManagedResource %s: %w", state.NameOf(&items[i]), err)
 		}
 		results = append(results, found)
 	}
-	if unasked := forecaster.cluster.Unasked(); len(unasked) > 0 {
-		slices.Sort(unasked)
-		c.Warn("Shown without the API server's defaults and webhooks, as you may not patch them: %s.", strings.Join(unasked, ", "))
-	}
+	forecaster.WarnOfUnasked()
 	return results, forecaster, nil
 }
 
@@ -121,34 +116,4 @@ func newManagedResource(name types.NamespacedName) *resourcesv1alpha1.ManagedRes
 	mr := &resourcesv1alpha1.ManagedResource{}
 	mr.Namespace, mr.Name = name.Namespace, name.Name
 	return mr
-}
-
-// compare finds out what would become of the objects of a ManagedResource.
-func compare(ctx context.Context, forecaster *Forecaster, mr *resourcesv1alpha1.ManagedResource) (Result, error) {
-	found := Result{Namespace: mr.Namespace, Name: mr.Name, State: state.Of(mr).Word}
-	if mr.UID == "" {
-		found.State = ""
-	}
-	prospect, cluster, err := forecaster.Forecast(ctx, mr)
-	if err != nil {
-		return found, err
-	}
-	for _, forecast := range prospect.Forecasts {
-		if apierrors.IsUnsupportedMediaType(forecast.Err) {
-			return found, forecast.Err // an API server without server-side apply
-		}
-		entry, err := entryOf(forecast, cluster.Copy(forecast.Key()))
-		if err != nil {
-			return found, err
-		}
-		found.Changes = append(found.Changes, entry)
-	}
-	for _, problem := range prospect.Problems {
-		found.Problems = append(found.Problems, problem.Error())
-	}
-	if prospect.Guarded != nil {
-		found.Problems = append(found.Problems, prospect.Guarded.Error())
-	}
-	found.Blocked = prospect.Blocked
-	return found, nil
 }

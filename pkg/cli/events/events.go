@@ -4,6 +4,7 @@ package events
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -105,7 +106,7 @@ func read(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.Managed
 		return nil, err
 	}
 	target, err := c.Target()
-	if err != nil {
+	if err != nil && !errors.Is(err, console.ErrNoTarget) {
 		return nil, err
 	}
 	own := &corev1.EventList{}
@@ -117,6 +118,9 @@ func read(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.Managed
 		return nil, err
 	}
 	all := own.Items
+	if target == nil {
+		return all, nil
+	}
 	for _, namespace := range snapshot.EventNamespaces(objects[0]) {
 		events, err := snapshot.ListEvents(ctx, target.Events, namespace, nil)
 		switch {

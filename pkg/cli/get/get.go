@@ -12,13 +12,14 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/kubectl"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
 type options struct {
 	console.Choice
-	output *console.Output
+	output *kubectl.Output
 	// unhealthy leaves out what is well.
 	unhealthy bool
 	watch     bool
@@ -64,7 +65,7 @@ func NewCommand(c *console.Console) *cobra.Command {
 		},
 	}
 	o.AddFlags(command.Flags())
-	o.output = console.AddObjectOutputFlags(command, console.FormatWide)
+	o.output = kubectl.AddObjectOutputFlags(command, console.FormatWide)
 	command.Flags().BoolVar(&o.unhealthy, "unhealthy", false, "Only those that are neither ready nor suspended")
 	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on and show each change")
 	command.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Leave out the header")
@@ -86,7 +87,7 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 	case o.printsFullNames():
 		return printFullNames(c, shown)
 	case !o.output.IsText():
-		return c.PrintObjects(o.output, shown, len(names) == 1)
+		return o.output.PrintObjects(c, shown, len(names) == 1)
 	}
 	if len(shown) == 0 {
 		o.sayThereAreNone(c, len(all))
@@ -271,7 +272,7 @@ func (o *options) followNames(c *console.Console, shown map[string]string, mr *r
 	if o.printsFullNames() {
 		return printFullNames(c, []resourcesv1alpha1.ManagedResource{*mr})
 	}
-	return c.PrintObjects(o.output, []resourcesv1alpha1.ManagedResource{*mr}, true)
+	return o.output.PrintObjects(c, []resourcesv1alpha1.ManagedResource{*mr}, true)
 }
 
 // followWidths are how wide columns are while rows come one by one.

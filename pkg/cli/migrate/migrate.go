@@ -13,6 +13,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/diff"
+	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
@@ -25,14 +26,14 @@ type options struct {
 
 // report is what becomes of the objects of a ManagedResource.
 type report struct {
-	diff.Result
+	forecast.Result
 	// Changes take the place of those of the result.
 	Changes []object `json:"changes"`
 }
 
 // object is what becomes of one object.
 type object struct {
-	diff.Entry
+	forecast.Entry
 	// Owners are the tools that apply it now.
 	Owners []Owner `json:"owners,omitempty"`
 	Handover
@@ -119,10 +120,10 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 
 // differs tells whether any of the objects changes or would fail.
 func (r report) differs() bool {
-	return len(r.Problems) > 0 || slices.ContainsFunc(r.Changes, func(o object) bool { return o.Verb != diff.Nothing })
+	return len(r.Problems) > 0 || slices.ContainsFunc(r.Changes, func(o object) bool { return o.Verb != forecast.Nothing })
 }
 
-func (o *options) reportOf(ctx context.Context, c *console.Console, forecaster *diff.Forecaster, result diff.Result) (report, error) {
+func (o *options) reportOf(ctx context.Context, c *console.Console, forecaster *forecast.Forecaster, result forecast.Result) (report, error) {
 	found := report{Result: result}
 	for _, entry := range result.Changes {
 		object := object{Entry: entry}

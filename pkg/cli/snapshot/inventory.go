@@ -3,6 +3,7 @@ package snapshot
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -34,6 +35,10 @@ func RefsOf(mr *resourcesv1alpha1.ManagedResource) []object.Ref {
 // seen, and if it seems to be the wrong cluster.
 func Inventories(ctx context.Context, c *console.Console, items []resourcesv1alpha1.ManagedResource, below, all bool) ([][]*Object, error) {
 	target, err := c.Target()
+	if errors.Is(err, console.ErrNoTarget) {
+		c.Warn("%v", err)
+		return unread(items, err), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +68,17 @@ func Inventories(ctx context.Context, c *console.Console, items []resourcesv1alp
 		warnOfWrongCluster(c, target, roots)
 	}
 	return objects, ctx.Err()
+}
+
+// unread returns objects of which nothing is known but their names.
+func unread(items []resourcesv1alpha1.ManagedResource, why error) [][]*Object {
+	objects := make([][]*Object, len(items))
+	for i := range items {
+		for _, ref := range RefsOf(&items[i]) {
+			objects[i] = append(objects[i], &Object{Ref: ref, Err: why})
+		}
+	}
+	return objects
 }
 
 // isApplied tells whether the resource-manager says that it has applied the objects.

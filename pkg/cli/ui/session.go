@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/trellis-k8s/trellis/pkg/ui"
 )
 
 // tokenParameter is where the address of the page has what opens it.
@@ -55,7 +57,7 @@ func (s *session) guard(next http.Handler) http.Handler {
 			})
 			s.used()
 		}
-		if strings.HasPrefix(r.URL.Path, "/api/") && (!s.knows(r) || fromElsewhere(r)) {
+		if strings.HasPrefix(r.URL.Path, "/api/") && (!s.knows(r) || ui.FromElsewhere(r)) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprint(w, `{"error":"open the address that kubectl mr ui printed last"}`)
@@ -88,14 +90,4 @@ func (s *session) knows(r *http.Request) bool {
 		}
 	}
 	return false
-}
-
-// fromElsewhere tells whether a page of another server asks, by what browsers say (https://www.w3.org/TR/fetch-metadata). What is no
-// browser says nothing.
-func fromElsewhere(r *http.Request) bool {
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none":
-		return false
-	}
-	return true
 }

@@ -3,6 +3,7 @@ package why
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -65,7 +66,7 @@ func investigate(ctx context.Context, c *console.Console, told []resourcesv1alph
 ) ([]finding, error) {
 	i := &investigation{console: c, now: c.Clock.Now(), events: map[string][]corev1.Event{}, below: below}
 	var err error
-	if i.target, err = c.Target(); err != nil {
+	if i.target, err = c.Target(); err != nil && !errors.Is(err, console.ErrNoTarget) {
 		return nil, err
 	}
 	if i.source, err = c.Source(); err != nil {
@@ -84,8 +85,9 @@ func investigate(ctx context.Context, c *console.Console, told []resourcesv1alph
 type investigation struct {
 	console *console.Console
 	source  *console.Source
-	target  *console.Target
-	now     time.Time
+	// target is nil if it is not read.
+	target *console.Target
+	now    time.Time
 	// below says that what is below objects was read.
 	below bool
 	// events are those of the target cluster, by namespace.
@@ -111,7 +113,7 @@ func (i *investigation) find(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	if len(bad) > mostObjects {
 		bad, found.More = bad[:mostObjects], len(bad)-mostObjects
 	}
-	if !i.below {
+	if !i.below && i.target != nil {
 		snapshot.NewReader(i.target, []resourcesv1alpha1.ManagedResource{*mr}, func(int) {}).Below(ctx, bad, false)
 	}
 	for _, object := range bad {
@@ -166,7 +168,7 @@ func describe(events []corev1.Event) []snapshot.Event {
 
 // eventsIn reads the Events of a namespace once.
 func (i *investigation) eventsIn(ctx context.Context, namespace string) []corev1.Event {
-	if events, known := i.events[namespace]; known {
+	if events, known := i.events[namespace]; known || i.target == nil {
 		return events
 	}
 	events, err := snapshot.ListEvents(ctx, i.target.Events, namespace, nil)

@@ -3,6 +3,7 @@ import { fill, h } from "./dom.js";
 import { follow, get, store, watch } from "./data.js";
 import { showFleet } from "./fleet.js";
 import { showList } from "./list.js";
+import { addUser, showLogin } from "./login.js";
 import { showOne } from "./one.js";
 import { clockTime } from "./words.js";
 
@@ -42,7 +43,7 @@ function paintStatus() {
   const live = document.getElementById("live"), text = document.getElementById("live-text");
   const lost = store.cut ?? store.lost, from = store.cut ? store.cutSince : store.lostSince;
   live.className = `live ${lost ? "lost" : store.loaded ? "on" : "waiting"}`;
-  const word = lost ? "Not live" : store.loaded ? "Live" : "Reading";
+  const word = lost ? "Not live" : store.left ? "Logged out" : store.loaded ? "Live" : "Reading";
   if (text.textContent !== word) text.textContent = word;
   banner.hidden = !lost;
   document.body.classList.toggle("stale", Boolean(lost));
@@ -69,7 +70,7 @@ function showHelp() {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || help.open || !view) return;
   const typing = event.target.closest("input, select, textarea");
   if (typing && event.key !== "Escape") return;
   const actions = {
@@ -83,7 +84,13 @@ document.addEventListener("keydown", (event) => {
 });
 document.getElementById("help-button").addEventListener("click", showHelp);
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
-window.addEventListener("hashchange", show);
+window.addEventListener("hashchange", () => { if (!store.left) show(); });
+store.out = (refusal) => {
+  view?.leave?.();
+  view = null;
+  main.className = "";
+  showLogin(main, refusal);
+};
 watch(() => {
   if (refused && !store.cut) { refused = false; show(); showWhere(); } // it was let in by another tab
   paintStatus(); if (location.hash === "" || location.hash.startsWith("#/?") || location.hash === "#/") rememberList();
@@ -92,11 +99,14 @@ setInterval(paintStatus, 1000);
 
 async function showWhere() {
   try {
-    const { host, scope, version } = await get("about");
-    store.scope = scope;
-    fill(where, host, h("span", { class: "scope" }, ` · ${scope}`));
-    where.title = `kubectl mr ${version}`;
+    const facts = await get("about");
+    store.scope = facts.scope;
+    fill(where, facts.host, h("span", { class: "scope" }, ` · ${facts.scope}`));
+    where.title = `${facts.program} ${facts.version}`;
+    if (facts.program !== "kubectl mr") store.advice = "";
+    addUser(facts);
   } catch (error) {
+    if (error.login) return; // see store.out
     if (error.status === 401) refuse(); else setTimeout(showWhere, 2000);
   }
 }

@@ -7,6 +7,9 @@ export const store = {
   loaded: false, read: 0,
   lost: null, lostSince: 0, // the cluster does not answer
   cut: null, cutSince: 0, // the server of this page does not answer
+  advice: " Does kubectl mr ui still run?",
+  notice: "", // what is not shown, and why
+  out: () => {}, // called with a refusal when this viewer has to log in
 };
 
 const listeners = new Set();
@@ -32,6 +35,7 @@ function disconnect() {
 
 function connect() {
   disconnect();
+  if (store.left) return;
   events = new EventSource(`api/changes?since=${encodeURIComponent(sequence)}`);
   events.onmessage = (message) => {
     retry = 0;
@@ -39,7 +43,7 @@ function connect() {
     sequence = message.lastEventId;
     take(JSON.parse(message.data));
   };
-  events.onerror = () => again("The server of this page does not answer. Does kubectl mr ui still run?");
+  events.onerror = () => again("The server of this page does not answer." + store.advice);
   listen();
 }
 
@@ -52,6 +56,7 @@ function listen() {
 async function again(reason) {
   disconnect();
   const answer = await get("about").catch((error) => error);
+  if (store.left) return;
   if (answer instanceof Refused && answer.status === 401) reason = "This browser was not let in: " + answer.message;
   if (!store.cut) store.cutSince = Date.now() / 1000;
   store.cut = reason;
@@ -66,6 +71,7 @@ function take(news) {
   store.read = news.read ?? 0;
   store.lost = news.lost ?? null;
   store.lostSince = news.lostSince ?? 0;
+  store.notice = news.notice ?? "";
   const changed = new Set(), first = !store.loaded;
   if (news.reset) store.rows = new Map();
   store.loaded = news.loaded;
@@ -86,7 +92,17 @@ function tell(changed) { for (const listener of [...listeners]) listener(changed
 
 /** Refused says why there is no answer. */
 export class Refused extends Error {
-  constructor(status, body) { super(body.error ?? `status ${status}`); Object.assign(this, { status, gone: body.gone, forbidden: body.forbidden }); }
+  constructor(status, body) { super(body.error ?? `status ${status}`); Object.assign(this, { status, gone: body.gone, forbidden: body.forbidden, login: body.login }); }
+}
+
+// leave drops what this viewer may see no more, until they have logged in again.
+function leave(refused) {
+  if (store.left) return;
+  refused.again = store.loaded;
+  disconnect();
+  Object.assign(store, { rows: new Map(), loaded: false, lost: null, cut: null, notice: "", left: true });
+  tell(new Set());
+  store.out(refused);
 }
 
 /** unchanged stands for an answer that is the one before. */
@@ -98,7 +114,11 @@ export async function get(path, { signal, tags } = {}) {
   const response = await fetch(`api/${path}`, { headers, signal, cache: "no-store", credentials: "same-origin" });
   if (response.status === 304) return unchanged;
   const body = await response.json().catch(() => ({ error: `The server of this page answers with status ${response.status}.` }));
-  if (!response.ok) throw new Refused(response.status, body);
+  if (!response.ok) {
+    const refused = new Refused(response.status, body);
+    if (refused.login) leave(refused);
+    throw refused;
+  }
   tags?.set(path, response.headers.get("ETag"));
   return body;
 }

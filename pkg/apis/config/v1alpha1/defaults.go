@@ -48,6 +48,9 @@ func defaultServer(c *ServerConfiguration) {
 	setIfZero(&c.HealthProbes.Port, 8081)
 	setIfNil(&c.Metrics, Server{})
 	setIfZero(&c.Metrics.Port, 8080)
+	if c.UI != nil {
+		setIfZero(&c.UI.Port, 8443)
+	}
 }
 
 func defaultControllers(c *ControllersConfiguration) {

@@ -111,7 +111,7 @@ func TestDefaultsKeepWhatIsSet(t *testing.T) {
 	c := mustParse(t, header+`
 sourceClientConnection: {qps: -1, burst: 7, cacheResyncPeriod: 10s}
 leaderElection: {leaderElect: false, resourceLock: other}
-server: {metrics: {bindAddress: 127.0.0.1}}
+server: {metrics: {bindAddress: 127.0.0.1}, ui: {}}
 controllers:
   clusterID: id
   health: {otherKinds: FullStatus}
@@ -126,6 +126,9 @@ controllers:
 	}
 	if *c.Server.Metrics != (Server{BindAddress: "127.0.0.1", Port: 8080}) {
 		t.Errorf("server.metrics: %+v", *c.Server.Metrics)
+	}
+	if *c.Server.UI != (UIServer{Server: Server{Port: 8443}}) {
+		t.Errorf("server.ui: %+v", *c.Server.UI)
 	}
 	if *c.Controllers.ClusterID != "id" || *c.Controllers.NodeAgentReconciliationDelay.MaxDelay != (metav1.Duration{}) {
 		t.Errorf("controllers: %+v", c.Controllers)

@@ -19,6 +19,7 @@ var documentedRow = regexp.MustCompile("(?m)^\\| `([\\w.]+)` \\| ([^|]+) \\| ([^
 func TestDocumentedTypesAndDefaults(t *testing.T) {
 	plain, enabled := &ResourceManagerConfiguration{}, &ResourceManagerConfiguration{}
 	enableAll(reflect.ValueOf(enabled).Elem())
+	enabled.Server.UI = &UIServer{}
 	SetDefaults(plain)
 	SetDefaults(enabled)
 	without, with := tree(t, plain), tree(t, enabled)

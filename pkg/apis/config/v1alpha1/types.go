@@ -76,6 +76,26 @@ type ServerConfiguration struct {
 	// Metrics serves /metrics and, if enabled, Go's profiles. Default: not nil; port 8080. Rule: set.
 	// +optional
 	Metrics *Server `json:"metrics,omitempty"`
+	// UI serves the page about ManagedResources by HTTPS, with the rights of whoever looks at it (docs/ui.md). Default: nil, which
+	// means that it is not served. Default port: 8443. Trellis adds this field.
+	// +optional
+	UI *UIServer `json:"ui,omitempty"`
+}
+
+// UIServer is an address to serve the page on.
+type UIServer struct {
+	// Rules: bindAddress is an IP address or empty; port is not that of another server of the process.
+	Server `json:",inline"`
+
+	// TLS says where the server's certificate is. Default: that of the webhooks, if any is enabled, or else one that each process makes
+	// for itself.
+	TLS UICertificate `json:"tls"`
+}
+
+// UICertificate says where a certificate is that somebody else renews.
+type UICertificate struct {
+	// ServerCertDir is the directory that holds tls.crt and tls.key, which are read again when they change. Default: empty.
+	ServerCertDir string `json:"serverCertDir"`
 }
 
 // Server is an address to listen on.

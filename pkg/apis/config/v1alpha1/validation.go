@@ -83,7 +83,8 @@ func validateServers(c *ServerConfiguration, path *field.Path) field.ErrorList {
 	errs := validateServer(&c.Webhooks.Server, path.Child("webhooks"))
 	errs = append(errs, validateTLS(&c.Webhooks.TLS, path.Child("webhooks", "tls"))...)
 	errs = append(errs, validateServer(c.HealthProbes, path.Child("healthProbes"))...)
-	return append(errs, validateServer(c.Metrics, path.Child("metrics"))...)
+	errs = append(errs, validateServer(c.Metrics, path.Child("metrics"))...)
+	return append(errs, validateUI(c, path)...)
 }
 
 func validateTLS(c *TLSServer, path *field.Path) field.ErrorList {

@@ -28,6 +28,11 @@ var invalidFiles = map[string]struct {
 		"server.healthProbes.port: Invalid value: -1: must be between 0 and 65535"}},
 	"metrics port": {"server: {metrics: {port: 65536}}", []string{
 		"server.metrics.port: Invalid value: 65536: must be between 0 and 65535"}},
+	"page": {"server: {ui: {bindAddress: localhost, port: 8080}}", []string{
+		`server.ui.bindAddress: Invalid value: "localhost": must be an IP address, such as 127.0.0.1; leave it out for all`,
+		"server.ui.port: Invalid value: 8080: is that of server.metrics"}},
+	"page beside the webhooks": {"server: {ui: {port: 9449}}", []string{"server.ui.port: Invalid value: 9449: is that of server.webhooks"}},
+	"page port":                {"server: {ui: {port: 70000}}", []string{"server.ui.port: Invalid value: 70000: must be between 0 and 65535"}},
 	"log level": {"logLevel: warn", []string{
 		`logLevel: Unsupported value: "warn": supported values: "debug", "info", "error"`}},
 	"log format": {"logFormat: xml", []string{

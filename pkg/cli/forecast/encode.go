@@ -1,11 +1,9 @@
-package diff
+package forecast
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
@@ -19,13 +17,10 @@ func JSON(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.Managed
 	if err != nil {
 		return nil, err
 	}
-	found, err := compare(ctx, forecaster, mr)
+	found, err := forecaster.Result(ctx, mr)
 	if err != nil {
 		return nil, fmt.Errorf("compare ManagedResource %s: %w", state.NameOf(mr), err)
 	}
-	if unasked := forecaster.cluster.Unasked(); len(unasked) > 0 {
-		slices.Sort(unasked)
-		c.Warn("Shown without the API server's defaults and webhooks, as you may not patch them: %s.", strings.Join(unasked, ", "))
-	}
+	forecaster.WarnOfUnasked()
 	return json.Marshal(found)
 }

@@ -1,4 +1,5 @@
-package diff
+// Package forecast finds out what applying a ManagedResource would change, by the resource-manager's own plan and engine.
+package forecast
 
 import (
 	"encoding/json"
@@ -137,49 +138,6 @@ func textOf(lines []Line) string {
 	return text.String()
 }
 
-func (o *options) print(c *console.Console, results []Result) error {
-	switch o.output.Format {
-	case console.FormatJSON, console.FormatYAML:
-		return c.PrintValue(o.output.Format, results)
-	}
-	printed := 0
-	for i := range results {
-		if !results[i].Differs() && len(results) > 1 {
-			continue // of many, those that differ are of interest
-		}
-		if printed++; printed > 1 && o.output.Format == "" {
-			fmt.Fprintln(c.Screen)
-		}
-		if err := o.printOne(c, &results[i]); err != nil {
-			return err
-		}
-	}
-	if printed == 0 && o.output.Format == "" {
-		c.Warn("Nothing would change in any of the %d ManagedResources.", len(results))
-	}
-	return nil
-}
-
-func (o *options) printOne(c *console.Console, r *Result) error {
-	if o.output.Format == console.FormatName {
-		for i := range r.Changes {
-			if r.Changes[i].Verb != Nothing {
-				fmt.Fprintln(c.Screen, r.Changes[i].Title())
-			}
-		}
-		return nil
-	}
-	if err := r.PrintHead(c, r.Summary()); err != nil {
-		return err
-	}
-	for i := range r.Changes {
-		if err := o.printEntry(c, &r.Changes[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // PrintHead writes what is to be said of the whole: a summary, and what is in the way.
 func (r *Result) PrintHead(c *console.Console, summary string) error {
 	fmt.Fprintln(c.Screen, c.Screen.Paint(screen.Strong, fmt.Sprintf("ManagedResource %s/%s: %s", r.Namespace, r.Name, summary)))
@@ -195,23 +153,6 @@ func (r *Result) PrintHead(c *console.Console, summary string) error {
 		return c.Screen.Paragraph("… ", screen.Busy, "nothing is applied for now: "+r.Blocked)
 	}
 	return nil
-}
-
-func (o *options) printEntry(c *console.Console, e *Entry) error {
-	if e.Verb == Nothing {
-		return nil
-	}
-	title := fmt.Sprintf("%s %s", e.Sign(), e.Title())
-	switch {
-	case e.Error != "":
-		title += ": " + e.Error
-	case e.Reason != "" && e.Verb != Create:
-		title += ": " + e.Reason
-	}
-	if err := c.Screen.Paragraph("", e.Style(), title); err != nil || o.brief {
-		return err
-	}
-	return e.PrintLines(c)
 }
 
 // PrintLines writes how the object would differ.

@@ -1,10 +1,11 @@
-package diff
+package forecast
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -84,6 +85,44 @@ func (f *Forecaster) Forecast(ctx context.Context, mr *resourcesv1alpha1.Managed
 	}
 	prospect, err := reconciler.Preview(ctx, mr.DeepCopy())
 	return prospect, f.cluster, err
+}
+
+// Result finds out what would become of the objects of a ManagedResource.
+func (f *Forecaster) Result(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (Result, error) {
+	found := Result{Namespace: mr.Namespace, Name: mr.Name, State: state.Of(mr).Word}
+	if mr.UID == "" {
+		found.State = ""
+	}
+	prospect, cluster, err := f.Forecast(ctx, mr)
+	if err != nil {
+		return found, err
+	}
+	for _, forecast := range prospect.Forecasts {
+		if apierrors.IsUnsupportedMediaType(forecast.Err) {
+			return found, forecast.Err // an API server without server-side apply
+		}
+		entry, err := entryOf(forecast, cluster.Copy(forecast.Key()))
+		if err != nil {
+			return found, err
+		}
+		found.Changes = append(found.Changes, entry)
+	}
+	for _, problem := range prospect.Problems {
+		found.Problems = append(found.Problems, problem.Error())
+	}
+	if prospect.Guarded != nil {
+		found.Problems = append(found.Problems, prospect.Guarded.Error())
+	}
+	found.Blocked = prospect.Blocked
+	return found, nil
+}
+
+// WarnOfUnasked tells on standard error of what the API server could not be asked what it would make of it.
+func (f *Forecaster) WarnOfUnasked() {
+	if unasked := f.cluster.Unasked(); len(unasked) > 0 {
+		slices.Sort(unasked)
+		f.console.Warn("Shown without the API server's defaults and webhooks, as you may not patch them: %s.", strings.Join(unasked, ", "))
+	}
 }
 
 // Look returns an object before and after what would be done about it, also one about which nothing would be done. Both are nil if it

@@ -1,4 +1,4 @@
-package diff
+package forecast
 
 import (
 	"math/rand/v2"

@@ -1,0 +1,189 @@
+package gate
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func TestCredentialsOfTheProgramAreRefused(t *testing.T) {
+	for name, config := range map[string]*rest.Config{
+		"token": {BearerToken: "x"}, "file": {BearerTokenFile: "/x"}, "certificate": {TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x")}},
+		"password": {Username: "x"}, "program": {ExecProvider: nil, TLSClientConfig: rest.TLSClientConfig{CertFile: "/x"}},
+	} {
+		for _, options := range []Options{{Source: config}, {Source: &rest.Config{}, Target: config}} {
+			if _, err := New(options); err == nil || !strings.Contains(err.Error(), "credentials") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if got := withToken(&rest.Config{Host: "https://here"}, "viewer", "v1"); got.BearerToken != "viewer" || got.UserAgent != "resource-manager/v1 (page)" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTokensOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		headers  map[string]string
+		want     tokens
+		byCookie bool
+		fails    bool
+	}{
+		"nothing":         {nil, tokens{}, true, true},
+		"header":          {map[string]string{"Authorization": "Bearer abc"}, tokens{"abc", ""}, false, false},
+		"both headers":    {map[string]string{"Authorization": "bearer abc==", "Target-Authorization": "Bearer x.y"}, tokens{"abc==", "x.y"}, false, false},
+		"password":        {map[string]string{"Authorization": "Basic abc"}, tokens{}, false, true},
+		"cookie":          {map[string]string{"Cookie": "__Host-trellis-token=abc"}, tokens{"abc", ""}, true, false},
+		"both cookies":    {map[string]string{"Cookie": "__Host-trellis-token=abc; __Host-trellis-target-token=x"}, tokens{"abc", "x"}, true, false},
+		"header wins":     {map[string]string{"Authorization": "Bearer abc", "Cookie": "__Host-trellis-token=other; __Host-trellis-target-token=x"}, tokens{"abc", ""}, false, false},
+		"another cookie":  {map[string]string{"Cookie": "trellis-token=abc"}, tokens{}, true, true},
+		"a space within":  {map[string]string{"Authorization": "Bearer a b"}, tokens{"a b", ""}, false, true},
+		"a sign within":   {map[string]string{"Authorization": "Bearer a=b"}, tokens{"a=b", ""}, false, true},
+		"a letter beyond": {map[string]string{"Authorization": "Bearer ä"}, tokens{"ä", ""}, false, true},
+		"too long":        {map[string]string{"Authorization": "Bearer " + strings.Repeat("x", longestToken+1)}, tokens{strings.Repeat("x", longestToken+1), ""}, false, true},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		for key, value := range test.headers {
+			r.Header.Set(key, value)
+		}
+		got, byCookie, err := tokensOf(r)
+		if got != test.want || byCookie != test.byCookie || (err != nil) != test.fails {
+			t.Errorf("%s: %+v %t %v", name, got, byCookie, err)
+		}
+		if err != nil && got.source != "" && strings.Contains(err.Error(), got.source) {
+			t.Errorf("%s: the error repeats the token: %v", name, err)
+		}
+	}
+}
+
+func TestIsFromPage(t *testing.T) {
+	for name, test := range map[string]struct {
+		site, origin string
+		want         bool
+	}{
+		"nothing": {"", "", false}, "same origin": {"same-origin", "", true}, "typed": {"none", "", false}, "same site": {"same-site", "https://page.example:8443", false},
+		"another site": {"cross-site", "https://page.example:8443", false}, "old browser": {"", "https://page.example:8443", true},
+		"another port": {"", "https://page.example", false}, "no TLS": {"", "http://page.example:8443", false}, "hidden origin": {"", "null", false},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "https://page.example:8443/api/login", http.NoBody)
+		for key, value := range map[string]string{"Sec-Fetch-Site": test.site, "Origin": test.origin} {
+			if value != "" {
+				r.Header.Set(key, value)
+			}
+		}
+		if got := isFromPage(r); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestSessionsAreBoundedAndForgotten(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(start)
+	s := newSessions(clock, NewMetrics(prometheus.NewRegistry()))
+	of := func(i int) tokens { return tokens{source: fmt.Sprint(i)} }
+	for i := range mostSessions {
+		s.add(&session{tokens: of(i)})
+		clock.SetTime(clock.Now().Add(time.Second))
+	}
+	first := s.find(of(0))
+	if first == nil || s.add(&session{tokens: of(0)}) != first || s.find(tokens{"0", "other"}) != nil || s.find(tokens{"", "0"}) != nil {
+		t.Error("a session is not found again, or for others")
+	}
+	s.add(&session{tokens: of(mostSessions)})
+	if len(s.known) != mostSessions || s.find(of(0)) == nil || s.find(of(1)) != nil {
+		t.Errorf("%d sessions; the one that was not used for longest is not the one that went", len(s.known))
+	}
+	clock.SetTime(clock.Now().Add(idle - time.Second))
+	s.find(of(0))
+	clock.SetTime(clock.Now().Add(time.Second))
+	s.sweep()
+	if len(s.known) != 1 || s.find(of(0)) == nil {
+		t.Errorf("%d sessions after a while", len(s.known))
+	}
+	s.remove(first)
+	if len(s.known) != 0 {
+		t.Error("it is not forgotten")
+	}
+}
+
+func TestEntrance(t *testing.T) {
+	e := newEntrance()
+	admitted := func(address func(int) string) int {
+		count := 0
+		for i := range 4 * mostAddresses {
+			if e.admits(address(i)) {
+				count++
+			}
+		}
+		return count
+	}
+	// What is let in beyond the first ones comes with the seconds that this takes.
+	if got := admitted(func(int) string { return "one" }); got < loginsAtOnce || got > loginsAtOnce+loginsPerSecond*60 {
+		t.Errorf("%d from one address", got)
+	}
+	if got := admitted(func(i int) string { return fmt.Sprint(i) }); got < loginsOfAllAtOnce-loginsAtOnce-loginsPerSecond*60 || got > loginsOfAllAtOnce+loginsOfAllOften*60 {
+		t.Errorf("%d from many addresses", got)
+	}
+	if len(e.addresses) > mostAddresses {
+		t.Errorf("%d addresses are remembered", len(e.addresses))
+	}
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := limit(plain, 1)
+	for range 2 {
+		client, err := net.Dial("tcp", plain.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+	}
+	first, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan error, 1)
+	go func() {
+		connection, err := listener.Accept()
+		if err == nil {
+			err = connection.Close()
+		}
+		accepted <- err
+	}()
+	select {
+	case <-accepted:
+		t.Error("a second connection is served beside the first one")
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-accepted; err != nil {
+		t.Errorf("the second connection: %v", err)
+	}
+	full, err := net.Dial("tcp", plain.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listener.Accept(); err == nil {
+		t.Error("a listener that is closed accepts")
+	}
+}

@@ -1,0 +1,208 @@
+package gate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/ui"
+)
+
+// The cookies. Browsers take such names only from this server by HTTPS, for all of its paths and for no other server
+// (https://datatracker.ietf.org/doc/html/draft-ietf-httpbis-rfc6265bis).
+const (
+	sourceCookie = "__Host-trellis-token"
+	targetCookie = "__Host-trellis-target-token"
+)
+
+// targetHeader is what a proxy sends the token for the cluster with the objects in; the other one is in Authorization.
+const targetHeader = "Target-Authorization"
+
+const (
+	// longestToken is how long a token may be, in bytes. Tokens of ServiceAccounts have about 1,000. longestInCookie is what browsers
+	// keep.
+	longestToken, longestInCookie = 16 << 10, 3800
+	// longestLogin bounds what is read of who logs in.
+	longestLogin = 64 << 10
+	// loginPatience is how long that may take to arrive.
+	loginPatience = 10 * time.Second
+)
+
+// noToken is what somebody is told who does not say who they are.
+var noToken = &ui.DeniedError{Code: http.StatusUnauthorized, Reason: "Log in: this needs a token."}
+
+// notYet is what everybody is told until all ManagedResources were read once: which namespaces there are decides what is asked.
+var notYet = &ui.DeniedError{Code: http.StatusServiceUnavailable, Reason: "ManagedResources are being read: try again in a moment"}
+
+// tokensOf returns what a request says who asks: by headers, or else by cookies.
+func tokensOf(r *http.Request) (given tokens, byCookie bool, err error) {
+	if header := r.Header.Get("Authorization"); header != "" {
+		given, err = tokens{source: bearer(header), target: bearer(r.Header.Get(targetHeader))}, nil
+	} else {
+		given, byCookie = tokens{source: cookieOf(r, sourceCookie), target: cookieOf(r, targetCookie)}, true
+	}
+	if given.source == "" {
+		return given, byCookie, noToken
+	}
+	return given, byCookie, given.check(longestToken)
+}
+
+func bearer(header string) string {
+	scheme, token, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+func cookieOf(r *http.Request, name string) string {
+	cookie, err := r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
+// check refuses what cannot be a token (RFC 6750, 2.1). The error does not repeat it.
+func (t tokens) check(longest int) error {
+	for _, token := range []string{t.source, t.target} {
+		if len(token) > longest {
+			return &ui.DeniedError{Code: http.StatusUnauthorized, Reason: fmt.Sprintf("This token is longer than the %d bytes that are taken here.", longest)}
+		}
+		if strings.ContainsFunc(strings.TrimRight(token, "="), isForeign) {
+			return &ui.DeniedError{Code: http.StatusUnauthorized, Reason: "This is no token: it has characters that tokens do not have."}
+		}
+	}
+	return nil
+}
+
+func isForeign(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/", r)
+}
+
+// post answers a request that changes what the browser keeps. It must come from the page.
+func (g *Gate) post(w http.ResponseWriter, r *http.Request, do func(http.ResponseWriter, *http.Request) error) {
+	ui.SetHeaders(w.Header())
+	err := func() error {
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			return &ui.DeniedError{Code: http.StatusMethodNotAllowed, Reason: "this takes POST alone"}
+		}
+		if !g.server.Loaded() {
+			return notYet
+		}
+		if !isFromPage(r) {
+			return &ui.DeniedError{Code: http.StatusForbidden, Reason: "a page of another server may not ask for this"}
+		}
+		return do(w, r)
+	}()
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	var denied *ui.DeniedError
+	code := http.StatusBadGateway
+	if errors.As(err, &denied) {
+		code = denied.Code
+	}
+	body, _ := json.Marshal(ui.Refusal{Error: err.Error()}) // a text can be encoded
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // who went away needs no answer
+}
+
+// isFromPage tells whether a page of this server asks, by what all browsers say of what they send with POST.
+func isFromPage(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin":
+		return true
+	case "":
+		origin, err := url.Parse(r.Header.Get("Origin"))
+		return err == nil && origin.Scheme == "https" && origin.Host != "" && origin.Host == r.Host
+	}
+	return false
+}
+
+// login takes tokens, and has the browser keep them if the clusters accept them.
+func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(loginPatience)) // writers of tests have none
+	var asked struct {
+		Token       string `json:"token"`
+		TargetToken string `json:"targetToken"`
+	}
+	if kind := r.Header.Get("Content-Type"); kind != "application/json" {
+		return &ui.DeniedError{Code: http.StatusUnsupportedMediaType, Reason: "this takes JSON"}
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, longestLogin)).Decode(&asked); err != nil {
+		return &ui.DeniedError{Code: http.StatusBadRequest, Reason: "this is not what the page sends to log in"} // without what it is
+	}
+	given := tokens{strings.TrimSpace(asked.Token), strings.TrimSpace(asked.TargetToken)}
+	if given.source == "" {
+		return noToken
+	}
+	if g.options.Target == nil {
+		given.target = ""
+	}
+	if err := given.check(longestInCookie); err != nil {
+		return err
+	}
+	s, err := g.enter(r, given)
+	if err != nil {
+		return err
+	}
+	if _, err = s.access(r.Context()); err == nil {
+		err = s.checkTarget(r)
+	}
+	if err != nil {
+		g.dismiss(s, err)
+		return err
+	}
+	setCookie(w, sourceCookie, given.source)
+	setCookie(w, targetCookie, given.target)
+	return nil
+}
+
+// checkTarget finds out whether the cluster with the objects accepts the token for it.
+func (s *session) checkTarget(r *http.Request) error {
+	if s.tokens.target == "" {
+		return nil
+	}
+	client, err := authenticationclient.NewForConfig(withToken(s.gate.options.Target, s.tokens.target, s.gate.options.Version))
+	if err != nil {
+		return fmt.Errorf("set up the connection to the cluster with the objects: %w", err)
+	}
+	_, err = client.SelfSubjectReviews().Create(r.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if apierrors.IsUnauthorized(err) {
+		return &refusedError{&ui.DeniedError{Code: http.StatusUnauthorized, Reason: "The cluster with the objects does not accept the token for it."}}
+	}
+	return nil // what else is wrong shows when objects are read
+}
+
+// logout has the browser forget the tokens.
+func (g *Gate) logout(w http.ResponseWriter, r *http.Request) error {
+	given := tokens{source: cookieOf(r, sourceCookie), target: cookieOf(r, targetCookie)}
+	if s := g.sessions.find(given); s != nil {
+		g.sessions.remove(s)
+	}
+	setCookie(w, sourceCookie, "")
+	setCookie(w, targetCookie, "")
+	return nil
+}
+
+// setCookie has the browser keep a value until it ends, or nothing for an empty one.
+func setCookie(w http.ResponseWriter, name, value string) {
+	cookie := &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode}
+	if value == "" {
+		cookie.MaxAge = -1
+	}
+	http.SetCookie(w, cookie)
+}

@@ -1,0 +1,35 @@
+package gate
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// What becomes of log-ins, as values of a label.
+const (
+	resultAccepted = "accepted"
+	resultRefused  = "refused"
+	resultLimited  = "limited"
+)
+
+// Metrics tell how much the page is used.
+type Metrics struct {
+	viewers prometheus.Gauge
+	logins  *prometheus.CounterVec
+}
+
+// NewMetrics returns metrics that are registered with a registry.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	metrics := &Metrics{
+		viewers: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "resource_manager", Name: "ui_viewers", Help: "Viewers of the page within the last minutes, in this process.",
+		}),
+		logins: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "resource_manager", Name: "ui_logins_total",
+			Help: "Tokens that came to the page for the first time, or again after a while: accepted by the cluster, refused by it, or put " +
+				"off as there were too many at once. result: accepted, refused, limited.",
+		}, []string{"result"}),
+	}
+	for _, result := range []string{resultAccepted, resultRefused, resultLimited} {
+		metrics.logins.WithLabelValues(result)
+	}
+	registry.MustRegister(metrics.viewers, metrics.logins)
+	return metrics
+}

@@ -1,0 +1,108 @@
+package ui
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	toolscache "k8s.io/client-go/tools/cache"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+)
+
+func newManagedResource(namespace, name, version string, objects ...string) *resourcesv1alpha1.ManagedResource {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	mr.Namespace, mr.Name, mr.ResourceVersion, mr.UID = namespace, name, version, "uid"
+	for _, object := range objects {
+		mr.Status.Resources = append(mr.Status.Resources, resourcesv1alpha1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: object, Digest: "1." + version})
+	}
+	return mr
+}
+
+// TestInformed checks what is kept of what a cache tells, and what history is made of it.
+func TestInformed(t *testing.T) {
+	s := newTestStore()
+	one, changed := newManagedResource("garden", "a", "1", "x"), newManagedResource("garden", "a", "2", "x", "y")
+	s.inform(nil, one)
+	s.inform(nil, newManagedResource("other", "b", "1"))
+	s.inform(nil, nil)
+	s.change(func() { s.loaded = true })
+	s.inform(one, changed)
+	s.inform(changed, changed) // as caches do now and then
+	if got := s.records[state.NameOf(one)]; got.entries != nil || got.conditions != nil || got.row.Objects != 2 || len(s.records) != 2 {
+		t.Errorf("kept: %+v", got)
+	}
+	history := s.historyOf(state.NameOf(one))
+	if len(history) != 1 || history[0].What != changedObjects || history[0].AppliedCount != 2 {
+		t.Errorf("history: %+v", history)
+	}
+	s.inform(managedResource(toolscache.DeletedFinalStateUnknown{Obj: changed}), nil)
+	if history := s.historyOf(state.NameOf(one)); len(s.records) != 1 || history[0].What != changedDeleted {
+		t.Errorf("after it is gone: %+v", history)
+	}
+	if managedResource("text") != nil {
+		t.Error("what is no ManagedResource is taken in")
+	}
+}
+
+// TestOtherNamespacesAreNotTold checks that rows and departures of namespaces that a viewer may not see are left out.
+func TestOtherNamespacesAreNotTold(t *testing.T) {
+	s := newTestStore()
+	a, b := newManagedResource("garden", "a", "1"), newManagedResource("other", "b", "1")
+	s.inform(nil, a)
+	s.inform(nil, b)
+	mine := TheseNamespaces([]string{"garden"})
+	if news, _ := s.since(0, mine, error.Error); len(news.Rows) != 1 || news.Rows[0].Name != "a" {
+		t.Errorf("%+v", news)
+	}
+	s.inform(b, nil)
+	s.inform(nil, newManagedResource("other", "c", "1"))
+	if news, _ := s.since(2, mine, error.Error); len(news.Rows)+len(news.Gone) > 0 {
+		t.Errorf("%+v", news)
+	}
+	if news, _ := s.since(0, Namespaces{}, error.Error); len(news.Rows) > 0 {
+		t.Errorf("who may see nothing is told %+v", news)
+	}
+}
+
+func TestNamespaces(t *testing.T) {
+	server := &Server{store: newTestStore()}
+	for i := range 5 {
+		server.store.inform(nil, newManagedResource(fmt.Sprintf("n%d", 4-i/2), fmt.Sprint(i), "1"))
+	}
+	if names, more := server.Namespaces(3); fmt.Sprint(names) != "[n2 n3 n4]" || more {
+		t.Errorf("%q %t", names, more)
+	}
+	if names, more := server.Namespaces(2); fmt.Sprint(names) != "[n2 n3]" || !more {
+		t.Errorf("%q %t", names, more)
+	}
+	same, other := TheseNamespaces([]string{"b", "a"}), TheseNamespaces([]string{"a", "bc"})
+	if same.key != TheseNamespaces([]string{"a", "b"}).key || same.key == other.key || same.key == AllNamespaces().key || same.Include("c") || !AllNamespaces().Include("c") {
+		t.Error("sets are not told apart")
+	}
+}
+
+// TestResume checks that a page goes on where it was only if it was told of the same namespaces by the same server.
+func TestResume(t *testing.T) {
+	s := &Server{epoch: "now"}
+	v := &Viewer{Sees: TheseNamespaces([]string{"a"})}
+	for since, want := range map[string]uint64{"": 0, "now." + v.Sees.key + ".7": 7, "then." + v.Sees.key + ".7": 0, "now.all.7": 0, "now.7": 0, "now." + v.Sees.key + ".x": 0} {
+		if got := s.resume(since, v); got != want {
+			t.Errorf("%s: %d", since, got)
+		}
+	}
+}
+
+// TestBoundsOfOne checks that one viewer gets no more than so many pages, whatever is left for others.
+func TestBoundsOfOne(t *testing.T) {
+	s := &Server{streams: make(chan struct{}, 9), store: newTestStore()}
+	v := &Viewer{Bounds: NewBounds(1, 1)}
+	v.Bounds.streams <- struct{}{}
+	w := httptest.NewRecorder()
+	s.serveChanges(w, httptest.NewRequest(http.MethodGet, "/api/changes", http.NoBody), v)
+	if w.Code != http.StatusServiceUnavailable || len(s.streams) != 0 {
+		t.Errorf("status %d, %d pages", w.Code, len(s.streams))
+	}
+}

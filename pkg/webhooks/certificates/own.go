@@ -1,0 +1,52 @@
+package certificates
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+)
+
+// Own serves a certificate that the process makes for itself and keeps in memory. Nobody trusts it before having compared its
+// fingerprint, which is logged.
+type Own struct {
+	clock clock.PassiveClock
+	log   logr.Logger
+
+	mu      sync.Mutex
+	current *pair
+}
+
+// NewOwn returns what makes a certificate when it is first needed, and in time before it expires.
+func NewOwn(clock clock.PassiveClock, log logr.Logger) *Own { return &Own{clock: clock, log: log} }
+
+// Get returns the certificate.
+func (o *Own) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := o.clock.Now()
+	if o.current == nil || o.current.certificate.NotAfter.Sub(now) < serverRenewal {
+		names := []string{"localhost"}
+		if host, err := os.Hostname(); err == nil {
+			names = append(names, host)
+		}
+		made, err := sign(&x509.Certificate{
+			Subject: pkix.Name{CommonName: "resource-manager"}, DNSNames: names, NotBefore: now.Add(-clockSkew), NotAfter: now.Add(serverValidity),
+			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		}, nil)
+		if err != nil {
+			return nil, fmt.Errorf("make a certificate: %w", err)
+		}
+		o.current = made
+		digest := sha256.Sum256(made.certificate.Raw)
+		o.log.Info("Serving with a certificate of this process alone", "sha256", hex.EncodeToString(digest[:]), "until", made.certificate.NotAfter)
+	}
+	return &tls.Certificate{Certificate: [][]byte{o.current.certificate.Raw}, PrivateKey: o.current.key, Leaf: o.current.certificate}, nil
+}
