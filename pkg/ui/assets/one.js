@@ -60,7 +60,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
     if (reading || stopped) return;
     [reading, stale, began] = [true, false, Date.now()];
     const read = (each) => get(pathOf(namespace, name, each), { signal: abort.signal, tags });
-    if (part === "objects" && !view) read("inventory").then((known) => { if (reading && !view && !stopped && known.nodes.length) paint(known, [], true); }).catch(() => {});
+    if (part === "objects" && !view) get(pathOf(namespace, name, "inventory"), { signal: abort.signal }).then((known) => { if (reading && !view && !stopped && known.nodes.length) paint(known, [], true); }).catch(() => {});
     try {
       const [answer, own] = await Promise.all([read(part), part === "history" ? read("summary").catch((error) => error) : unchanged]);
       if (stopped) return;
