@@ -261,16 +261,17 @@ func TestAnotherClusterWithTheObjects(t *testing.T) {
 	_, target := w.account(t, namespace, "target", viewing()[1:])
 	s := w.serveToMany(t, func(options *gate.Options) { options.Target = rest.AnonymousClientConfig(shared.Get(t).Config()) })
 	var objects struct {
-		Nodes    []struct{ Health string }
-		Findings json.RawMessage
+		Nodes []struct{ Health string }
 	}
+	var findings json.RawMessage
 	without := s.as(source)
 	notes := strings.Join(without.read(t, resourcePath(namespace, "shop", "objects"), &objects), "\n")
 	if len(objects.Nodes) != 2 || objects.Nodes[0].Health != "Unseen" || !strings.Contains(notes, "in another cluster, and you gave no token for that") {
 		t.Errorf("without a token for the target: %+v %s", objects, notes)
 	}
-	if !strings.Contains(string(objects.Findings), "Corrected something") {
-		t.Errorf("what the ManagedResource tells is left out: %s", objects.Findings)
+	without.read(t, resourcePath(namespace, "shop", "why"), &findings)
+	if !strings.Contains(string(findings), "Corrected something") {
+		t.Errorf("what the ManagedResource tells is left out: %s", findings)
 	}
 	if status, _, body := without.get(t, resourcePath(namespace, "shop", "diff")); status != http.StatusForbidden || !strings.Contains(body, "no token for that") {
 		t.Errorf("diff: %d %s", status, body)
