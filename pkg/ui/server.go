@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,6 +55,8 @@ type SharedOptions struct {
 	Viewer func(r *http.Request) (*Viewer, error)
 	// Program and Version are those of what serves the page, Host is the address of the API server.
 	Program, Version, Host string
+	// Namespaces are those of which anything is shown; empty for all.
+	Namespaces []string
 	// Login is what pages of those are to ask for who are not let in (Refusal); empty for nothing.
 	Login string
 	Clock clock.WithTicker
@@ -241,17 +244,20 @@ func (s *Server) serveActivity(w http.ResponseWriter, r *http.Request, v *Viewer
 }
 
 // nameIn returns the ManagedResource that a path names.
-func nameIn(r *http.Request) (types.NamespacedName, error) {
+func (s *Server) nameIn(r *http.Request) (types.NamespacedName, error) {
 	name := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	if len(validation.IsDNS1123Label(name.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(name.Name)) > 0 {
 		return name, apierrors.NewBadRequest(fmt.Sprintf("%q is no name of a ManagedResource", name))
+	}
+	if served := s.shared.Namespaces; len(served) > 0 && !slices.Contains(served, name.Namespace) {
+		return name, &DeniedError{Code: http.StatusForbidden, Reason: fmt.Sprintf("this resource-manager has nothing to do with namespace %s", name.Namespace)}
 	}
 	return name, nil
 }
 
 func (s *Server) servePart(part part) func(http.ResponseWriter, *http.Request, *Viewer) {
 	return func(w http.ResponseWriter, r *http.Request, v *Viewer) {
-		name, err := nameIn(r)
+		name, err := s.nameIn(r)
 		if err != nil {
 			s.refuse(w, r, v, err)
 			return
@@ -282,7 +288,7 @@ func (s *Server) serveRead(w http.ResponseWriter, r *http.Request, v *Viewer, re
 }
 
 func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request, v *Viewer) {
-	name, err := nameIn(r)
+	name, err := s.nameIn(r)
 	if err == nil {
 		err = v.sees(r.Context(), name)
 	}

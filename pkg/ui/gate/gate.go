@@ -68,7 +68,8 @@ func New(options Options) (*Gate, error) {
 	}
 	var err error
 	g.server, err = ui.NewShared(ui.SharedOptions{
-		Viewer: g.viewer, Program: "resource-manager", Version: options.Version, Host: options.Source.Host, Login: login, Clock: options.Clock,
+		Viewer: g.viewer, Program: "resource-manager", Version: options.Version, Host: options.Source.Host, Login: login,
+		Namespaces: options.Namespaces, Clock: options.Clock,
 		Reads: mostReads, Streams: mostStreams,
 	})
 	return g, err
