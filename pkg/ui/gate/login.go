@@ -155,14 +155,11 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
 	if err := given.check(longestInCookie); err != nil {
 		return err
 	}
-	s, err := g.enter(r, given)
+	s, _, err := g.enter(r, given)
 	if err != nil {
 		return err
 	}
-	if _, err = s.access(r.Context()); err == nil {
-		err = s.checkTarget(r)
-	}
-	if err != nil {
+	if err := s.checkTarget(r); err != nil {
 		g.dismiss(s, err)
 		return err
 	}
