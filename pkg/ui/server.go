@@ -270,15 +270,12 @@ func (s *Server) servePart(part part) func(http.ResponseWriter, *http.Request, *
 func (s *Server) serveRead(w http.ResponseWriter, r *http.Request, v *Viewer, read func(context.Context) (any, error)) {
 	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
 	defer cancel()
-	for _, bound := range []chan struct{}{v.Bounds.reads, s.reads} { // who waits for others of their own keeps nobody else waiting
-		select {
-		case bound <- struct{}{}:
-			defer func() { <-bound }()
-		case <-ctx.Done():
-			s.refuse(w, r, v, ctx.Err())
-			return
-		}
+	free, err := take(ctx, v.Bounds.reads, s.reads) // who waits for others of their own keeps nobody else waiting
+	if err != nil {
+		s.refuse(w, r, v, err)
+		return
 	}
+	defer free()
 	answer, err := read(ctx)
 	if err != nil {
 		s.refuse(w, r, v, err)

@@ -98,7 +98,7 @@ func (g *Gate) Handler() http.Handler {
 // viewer tells who asks, and what they may see at the moment.
 func (g *Gate) viewer(r *http.Request) (*ui.Viewer, error) {
 	if !g.server.Loaded() {
-		return nil, notYet
+		return nil, errNotYet
 	}
 	if ui.FromElsewhere(r) {
 		return nil, &ui.DeniedError{Code: http.StatusForbidden, Reason: "a page of another server may not ask for this"}

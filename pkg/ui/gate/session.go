@@ -214,6 +214,8 @@ func (s *session) review(ctx context.Context, verb, namespace, name string) (boo
 	case apierrors.IsForbidden(err):
 		return false, &ui.DeniedError{Code: http.StatusForbidden, Reason: "The cluster does not let you ask what you may do " +
 			"(create selfsubjectaccessreviews, which the ClusterRole system:basic-user has)."}
+	case err != nil && s.console == nil: // nobody yet whom the cluster knows, and who is to know anything of it
+		return false, &ui.DeniedError{Code: http.StatusServiceUnavailable, Reason: "The cluster cannot be asked what you may see: try again in a moment."}
 	case err != nil:
 		return false, fmt.Errorf("find out what you may see: %w", err)
 	}
