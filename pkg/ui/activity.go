@@ -58,7 +58,7 @@ func (s *Server) readActivities(ctx context.Context, v *Viewer) (*Activities, er
 	if v.Sees.All() {
 		namespaces = []string{""}
 	}
-	found := &Activities{Items: []Activity{}}
+	found := &Activities{Items: []Activity{}, Unseen: len(namespaces) == 0}
 	if len(namespaces) > mostEventNamespaces {
 		namespaces, found.Unseen = namespaces[:mostEventNamespaces], true
 	}

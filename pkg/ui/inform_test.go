@@ -1,14 +1,24 @@
 package ui
 
 import (
+	"bufio"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	toolscache "k8s.io/client-go/tools/cache"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	testingclock "k8s.io/utils/clock/testing"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
@@ -94,6 +104,72 @@ func TestResume(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyKnowsWhoMaySee checks what an open page is told while the API server cannot be asked what its viewer may see, and that it goes
+// on then; and that it ends when the viewer may see nothing any more.
+func TestNobodyKnowsWhoMaySee(t *testing.T) {
+	clock := testingclock.NewFakeClock(start)
+	var answer atomic.Pointer[error]
+	said := func(err error) { answer.Store(&err) }
+	said(nil)
+	streams := genericiooptions.NewTestIOStreamsDiscard()
+	viewer := &Viewer{Console: console.New(streams, "v1", noClusters{}), Sees: TheseNamespaces([]string{"garden"}), Bounds: NewBounds(1, 1)}
+	s, err := NewShared(SharedOptions{Clock: clock, Reads: 1, Streams: 1, Login: "token", Viewer: func(*http.Request) (*Viewer, error) {
+		return viewer, *answer.Load()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.store.inform(nil, newManagedResource("garden", "a", "1"))
+	served := httptest.NewServer(s.Handler())
+	defer served.Close()
+	response, err := http.Get(served.URL + "/api/changes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	told := make(chan News)
+	go func() {
+		defer close(told)
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			var news News
+			if data, is := strings.CutPrefix(lines.Text(), "data: "); is && json.Unmarshal([]byte(data), &news) == nil {
+				told <- news
+			}
+		}
+	}()
+	next := func(what string, holds func(News, bool) bool) {
+		t.Helper()
+		for patience := time.After(2 * time.Minute); ; {
+			select {
+			case news, open := <-told:
+				if holds(news, open) {
+					return
+				}
+			case <-time.After(10 * time.Millisecond):
+				clock.Step(heartbeat)
+			case <-patience:
+				t.Fatalf("it is not so: %s", what)
+			}
+		}
+	}
+	next("the row is told", func(news News, _ bool) bool { return len(news.Rows) == 1 })
+	said(errors.New("refused"))
+	next("it is told that it cannot be told", func(news News, _ bool) bool { return news.Lost == "refused" && len(news.Rows) == 0 })
+	s.store.inform(nil, newManagedResource("garden", "b", "1"))
+	said(nil)
+	next("it goes on where it was", func(news News, _ bool) bool {
+		return news.Lost == "" && len(news.Rows) == 1 && news.Rows[0].Name == "b"
+	})
+	said(&DeniedError{Code: http.StatusUnauthorized, Reason: "expired"})
+	next("it ends", func(_ News, open bool) bool { return !open })
+}
+
+// noClusters are none.
+type noClusters struct{ console.Clusters }
+
+// Kubeconfig returns none.
+func (noClusters) Kubeconfig() (config *clientcmdapi.Config, context string) { return nil, "" }
 
 // TestBoundsOfOne checks that one viewer gets no more than so many pages, whatever is left for others.
 func TestBoundsOfOne(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,6 +56,8 @@ type SharedOptions struct {
 	Viewer func(r *http.Request) (*Viewer, error)
 	// Program and Version are those of what serves the page, Host is the address of the API server.
 	Program, Version, Host string
+	// Namespaces are those of which anything is shown; empty for all.
+	Namespaces []string
 	// Login is what pages of those are to ask for who are not let in (Refusal); empty for nothing.
 	Login string
 	Clock clock.WithTicker
@@ -251,17 +254,20 @@ func (s *Server) serveActivity(w http.ResponseWriter, r *http.Request, v *Viewer
 }
 
 // nameIn returns the ManagedResource that a path names.
-func nameIn(r *http.Request) (types.NamespacedName, error) {
+func (s *Server) nameIn(r *http.Request) (types.NamespacedName, error) {
 	name := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	if len(validation.IsDNS1123Label(name.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(name.Name)) > 0 {
 		return name, apierrors.NewBadRequest(fmt.Sprintf("%q is no name of a ManagedResource", name))
+	}
+	if served := s.shared.Namespaces; len(served) > 0 && !slices.Contains(served, name.Namespace) {
+		return name, &DeniedError{Code: http.StatusForbidden, Reason: fmt.Sprintf("this resource-manager has nothing to do with namespace %s", name.Namespace)}
 	}
 	return name, nil
 }
 
 func (s *Server) servePart(part part) func(http.ResponseWriter, *http.Request, *Viewer) {
 	return func(w http.ResponseWriter, r *http.Request, v *Viewer) {
-		name, err := nameIn(r)
+		name, err := s.nameIn(r)
 		if err != nil {
 			s.refuse(w, r, v, err)
 			return
@@ -277,15 +283,12 @@ func (s *Server) servePart(part part) func(http.ResponseWriter, *http.Request, *
 func (s *Server) serveRead(w http.ResponseWriter, r *http.Request, v *Viewer, read func(context.Context) (any, error)) {
 	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
 	defer cancel()
-	for _, bound := range []chan struct{}{v.Bounds.reads, s.reads} { // who waits for others of their own keeps nobody else waiting
-		select {
-		case bound <- struct{}{}:
-			defer func() { <-bound }()
-		case <-ctx.Done():
-			s.refuse(w, r, v, ctx.Err())
-			return
-		}
+	free, err := take(ctx, v.Bounds.reads, s.reads) // who waits for others of their own keeps nobody else waiting
+	if err != nil {
+		s.refuse(w, r, v, err)
+		return
 	}
+	defer free()
 	answer, err := read(ctx)
 	if err != nil {
 		s.refuse(w, r, v, err)
@@ -309,7 +312,7 @@ func (s *Server) serveInventory(w http.ResponseWriter, r *http.Request, v *Viewe
 
 // serveNoted answers with what was noted of a ManagedResource, if the viewer may see it.
 func (s *Server) serveNoted(w http.ResponseWriter, r *http.Request, v *Viewer, noted func(types.NamespacedName) any) {
-	name, err := nameIn(r)
+	name, err := s.nameIn(r)
 	if err == nil {
 		err = v.sees(r.Context(), name)
 	}

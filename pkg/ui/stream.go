@@ -20,6 +20,8 @@ const (
 	quiet = 100 * time.Millisecond
 	// heartbeat is how often a page is told that there is nothing new, so that it notices a connection that is lost.
 	heartbeat = 10 * time.Second
+	// turn is how long a page waits for another one to be closed, which may be its own connection before.
+	turn = 2 * time.Second
 	// patience is how long it may take to find out what a viewer may see.
 	patience = 15 * time.Second
 )
@@ -38,15 +40,14 @@ func toneOf(style screen.Style) string {
 // has been told already, in the words of an event's id. Who asks, and what they may see, is found out again each time: it may have
 // changed.
 func (s *Server) serveChanges(w http.ResponseWriter, r *http.Request, v *Viewer) {
-	for _, bound := range []chan struct{}{s.streams, v.Bounds.streams} {
-		select {
-		case bound <- struct{}{}:
-			defer func() { <-bound }()
-		default:
-			s.send(w, r, http.StatusServiceUnavailable, Refusal{Error: "too many pages are open: close some"})
-			return
-		}
+	ctx, cancel := context.WithTimeout(r.Context(), turn)
+	free, err := take(ctx, v.Bounds.streams, s.streams)
+	cancel()
+	if err != nil {
+		s.send(w, r, http.StatusServiceUnavailable, Refusal{Error: "too many pages are open: close some"})
+		return
 	}
+	defer free()
 	sequence := s.resume(r.URL.Query().Get("since"), v)
 	stream := newStream(w, r)
 	for {

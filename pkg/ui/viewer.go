@@ -66,6 +66,26 @@ func NewBounds(reads, streams int) *Bounds {
 	return &Bounds{reads: make(chan struct{}, reads), streams: make(chan struct{}, streams)}
 }
 
+// take takes a place of each bound, as soon as there is one, and returns what gives them back; an error if the context ends before.
+func take(ctx context.Context, bounds ...chan struct{}) (free func(), err error) {
+	taken := 0
+	free = func() {
+		for _, bound := range bounds[:taken] {
+			<-bound
+		}
+	}
+	for _, bound := range bounds {
+		select {
+		case bound <- struct{}{}:
+			taken++
+		case <-ctx.Done():
+			free()
+			return nil, ctx.Err()
+		}
+	}
+	return free, nil
+}
+
 // Namespaces are a set that never changes. The zero value has none.
 type Namespaces struct {
 	all   bool

@@ -303,7 +303,7 @@ func TestPage(t *testing.T) {
 	without, err := generate.Render(loaded, "garden", valuesOf(t, "config: {server: {ui: null}}"))
 	kit.Must(t, err)
 	for name, content := range without {
-		if strings.Contains(content, "8443") || strings.Contains(content, "ui:") {
+		if strings.Contains(content, "8443") || strings.Contains(content, "name: ui,") {
 			t.Errorf("%s has a port for a page that is not served:\n%s", name, content)
 		}
 	}

@@ -94,7 +94,7 @@ func (w *world) serveToMany(t *testing.T, change ...func(*gate.Options)) *served
 
 // trusting returns a client that trusts any certificate.
 func trusting() *http.Client {
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // of a test
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 }
 
 // as returns the page as somebody sees it who brings a token.

@@ -294,6 +294,26 @@ func TestAnotherClusterWithTheObjects(t *testing.T) {
 	}
 }
 
+// TestNamespacesOfTheResourceManager checks that nothing is shown of namespaces that the resource-manager has nothing to do with, whatever the
+// viewer may do.
+func TestNamespacesOfTheResourceManager(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	namespace, other := w.namespace(t), w.namespace(t)
+	w.deliver(t, other, "theirs", state.Ready, settings("theirs"))
+	_, token := w.account(t, namespace, "boss", nil)
+	w.everywhere(t, namespace, "boss", viewing())
+	s := w.serveToMany(t, func(options *gate.Options) { options.Namespaces = []string{namespace} }).as(token)
+	if _, _, about := s.get(t, "/api/about"); !strings.Contains(about, `"scope":"namespace `+namespace+`"`) {
+		t.Errorf("about: %s", about)
+	}
+	for _, part := range []string{"summary", "objects", "history"} {
+		if status, _, body := s.get(t, resourcePath(other, "theirs", part)); status != http.StatusForbidden || !strings.Contains(body, "nothing to do with") {
+			t.Errorf("%s: %d %s", part, status, body)
+		}
+	}
+}
+
 // TestOneByName checks that who may get one ManagedResource, and list none, sees that one.
 func TestOneByName(t *testing.T) {
 	t.Parallel()

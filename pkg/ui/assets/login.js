@@ -48,7 +48,7 @@ export function showLogin(main, refusal) {
 /** addUser says who looks at the page, and offers to log out. */
 export function addUser(facts) {
   const before = document.getElementById("live");
-  if (facts.user) before.before(h("span", { class: "user", title: facts.user }, facts.user));
+  if (facts.user) before.before(h("span", { class: "user", title: facts.user }, facts.user.replace(/^system:serviceaccount:/, "")));
   if (!facts.canLeave) return;
   before.before(h("button", { type: "button", class: "plain", id: "log-out", onclick: async () => {
     await post("logout").catch(() => {});

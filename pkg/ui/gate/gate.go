@@ -68,7 +68,8 @@ func New(options Options) (*Gate, error) {
 	}
 	var err error
 	g.server, err = ui.NewShared(ui.SharedOptions{
-		Viewer: g.viewer, Program: "resource-manager", Version: options.Version, Host: options.Source.Host, Login: login, Clock: options.Clock,
+		Viewer: g.viewer, Program: "resource-manager", Version: options.Version, Host: options.Source.Host, Login: login,
+		Namespaces: options.Namespaces, Clock: options.Clock,
 		Reads: mostReads, Streams: mostStreams,
 	})
 	return g, err
@@ -97,7 +98,7 @@ func (g *Gate) Handler() http.Handler {
 // viewer tells who asks, and what they may see at the moment.
 func (g *Gate) viewer(r *http.Request) (*ui.Viewer, error) {
 	if !g.server.Loaded() {
-		return nil, notYet
+		return nil, errNotYet
 	}
 	if ui.FromElsewhere(r) {
 		return nil, &ui.DeniedError{Code: http.StatusForbidden, Reason: "a page of another server may not ask for this"}
@@ -106,13 +107,8 @@ func (g *Gate) viewer(r *http.Request) (*ui.Viewer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := g.enter(r, given)
+	s, known, err := g.enter(r, given)
 	if err != nil {
-		return nil, err
-	}
-	known, err := s.access(r.Context())
-	if err != nil {
-		g.dismiss(s, err)
 		return nil, err
 	}
 	return &ui.Viewer{
@@ -123,24 +119,33 @@ func (g *Gate) viewer(r *http.Request) (*ui.Viewer, error) {
 	}, nil
 }
 
-// enter returns the session of tokens, or begins one, if not too many were begun lately.
-func (g *Gate) enter(r *http.Request, given tokens) (*session, error) {
-	if s := g.sessions.find(given); s != nil {
-		return s, nil
+// enter returns the session of tokens, and what they may see now. It begins one if there is none, if not too many were begun lately, and
+// keeps it if the cluster accepts the tokens: others take nobody's place.
+func (g *Gate) enter(r *http.Request, given tokens) (*session, access, error) {
+	s := g.sessions.find(given)
+	isKnown := s != nil
+	if !isKnown {
+		address, _, err := net.SplitHostPort(r.RemoteAddr)
+		if err != nil {
+			address = r.RemoteAddr
+		}
+		if !g.entrance.admits(address) {
+			g.options.Metrics.logins.WithLabelValues(resultLimited).Inc()
+			return nil, access{}, &ui.DeniedError{Code: http.StatusTooManyRequests, Reason: "too many log in at once: try again in a few seconds"}
+		}
+		if s, err = g.newSession(given); err != nil {
+			return nil, access{}, err
+		}
 	}
-	address, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		address = r.RemoteAddr
+	known, err := s.access(r.Context())
+	switch {
+	case err != nil:
+		g.dismiss(s, err)
+		return nil, access{}, err
+	case !isKnown:
+		s = g.sessions.add(s)
 	}
-	if !g.entrance.admits(address) {
-		g.options.Metrics.logins.WithLabelValues(resultLimited).Inc()
-		return nil, &ui.DeniedError{Code: http.StatusTooManyRequests, Reason: "too many log in at once: try again in a few seconds"}
-	}
-	s, err := g.newSession(given)
-	if err != nil {
-		return nil, err
-	}
-	return g.sessions.add(s), nil
+	return s, known, nil
 }
 
 // dismiss forgets a session whose token is not accepted, and counts that.

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 )
 
@@ -31,6 +34,66 @@ func TestCredentialsOfTheProgramAreRefused(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestClusterThatIsNotThere checks that who has not been let in is told nothing of a cluster that does not answer.
+func TestClusterThatIsNotThere(t *testing.T) {
+	page, err := New(Options{Source: &rest.Config{Host: "https://127.0.0.1:1"}, Clock: clock.RealClock{}, Metrics: NewMetrics(prometheus.NewRegistry())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := httptest.NewServer(page.Handler())
+	defer served.Close()
+	for _, loaded := range []bool{false, true} {
+		if loaded {
+			go func() { _ = page.FollowInformer(t.Context(), emptyInformer{}) }()
+			for patience := time.After(time.Minute); !page.server.Loaded(); {
+				select {
+				case <-patience:
+					t.Fatal("an empty cache is never loaded")
+				case <-time.After(time.Millisecond):
+				}
+			}
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, served.URL+"/api/about", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer made.up")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusServiceUnavailable || strings.Contains(string(body), "127.0.0.1") || !strings.Contains(string(body), "try again") {
+			t.Errorf("loaded %t: %d %s", loaded, response.StatusCode, body)
+		}
+		if len(page.sessions.known) > 0 {
+			t.Error("who was not let in is kept")
+		}
+	}
+}
+
+// emptyInformer has nothing to tell.
+type emptyInformer struct {
+	toolscache.ResourceEventHandlerRegistration
+}
+
+// AddEventHandler takes in a handler.
+func (e emptyInformer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return e, nil
+}
+
+// RemoveEventHandler lets go of it.
+func (emptyInformer) RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error {
+	return nil
+}
+
+// HasSynced returns true.
+func (emptyInformer) HasSynced() bool { return true }
 
 func TestTokensOf(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -88,12 +151,12 @@ func TestIsFromPage(t *testing.T) {
 }
 
 func TestSessionsAreBoundedAndForgotten(t *testing.T) {
-	clock := testingclock.NewFakePassiveClock(start)
-	s := newSessions(clock, NewMetrics(prometheus.NewRegistry()))
+	now := testingclock.NewFakePassiveClock(start)
+	s := newSessions(now, NewMetrics(prometheus.NewRegistry()))
 	of := func(i int) tokens { return tokens{source: fmt.Sprint(i)} }
 	for i := range mostSessions {
 		s.add(&session{tokens: of(i)})
-		clock.SetTime(clock.Now().Add(time.Second))
+		now.SetTime(now.Now().Add(time.Second))
 	}
 	first := s.find(of(0))
 	if first == nil || s.add(&session{tokens: of(0)}) != first || s.find(tokens{"0", "other"}) != nil || s.find(tokens{"", "0"}) != nil {
@@ -103,9 +166,9 @@ func TestSessionsAreBoundedAndForgotten(t *testing.T) {
 	if len(s.known) != mostSessions || s.find(of(0)) == nil || s.find(of(1)) != nil {
 		t.Errorf("%d sessions; the one that was not used for longest is not the one that went", len(s.known))
 	}
-	clock.SetTime(clock.Now().Add(idle - time.Second))
+	now.SetTime(now.Now().Add(idle - time.Second))
 	s.find(of(0))
-	clock.SetTime(clock.Now().Add(time.Second))
+	now.SetTime(now.Now().Add(time.Second))
 	s.sweep()
 	if len(s.known) != 1 || s.find(of(0)) == nil {
 		t.Errorf("%d sessions after a while", len(s.known))
@@ -150,7 +213,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer client.Close()
+		t.Cleanup(func() { _ = client.Close() })
 	}
 	first, err := listener.Accept()
 	if err != nil {
@@ -165,8 +228,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 		accepted <- err
 	}()
 	select {
-	case <-accepted:
-		t.Error("a second connection is served beside the first one")
+	case err := <-accepted:
+		t.Error(err, "a second connection is served beside the first one")
 	case <-time.After(50 * time.Millisecond):
 	}
 	if err := first.Close(); err != nil {

@@ -37,21 +37,21 @@ const (
 	loginPatience = 10 * time.Second
 )
 
-// noToken is what somebody is told who does not say who they are.
-var noToken = &ui.DeniedError{Code: http.StatusUnauthorized, Reason: "Log in: this needs a token."}
+// errNoToken is what somebody is told who does not say who they are.
+var errNoToken = &ui.DeniedError{Code: http.StatusUnauthorized, Reason: "Log in: this needs a token."}
 
-// notYet is what everybody is told until all ManagedResources were read once: which namespaces there are decides what is asked.
-var notYet = &ui.DeniedError{Code: http.StatusServiceUnavailable, Reason: "ManagedResources are being read: try again in a moment"}
+// errNotYet is what everybody is told until all ManagedResources were read once: which namespaces there are decides what is asked.
+var errNotYet = &ui.DeniedError{Code: http.StatusServiceUnavailable, Reason: "ManagedResources are being read: try again in a moment"}
 
 // tokensOf returns what a request says who asks: by headers, or else by cookies.
 func tokensOf(r *http.Request) (given tokens, byCookie bool, err error) {
 	if header := r.Header.Get("Authorization"); header != "" {
-		given, err = tokens{source: bearer(header), target: bearer(r.Header.Get(targetHeader))}, nil
+		given = tokens{source: bearer(header), target: bearer(r.Header.Get(targetHeader))}
 	} else {
 		given, byCookie = tokens{source: cookieOf(r, sourceCookie), target: cookieOf(r, targetCookie)}, true
 	}
 	if given.source == "" {
-		return given, byCookie, noToken
+		return given, byCookie, errNoToken
 	}
 	return given, byCookie, given.check(longestToken)
 }
@@ -98,7 +98,7 @@ func (g *Gate) post(w http.ResponseWriter, r *http.Request, do func(http.Respons
 			return &ui.DeniedError{Code: http.StatusMethodNotAllowed, Reason: "this takes POST alone"}
 		}
 		if !g.server.Loaded() {
-			return notYet
+			return errNotYet
 		}
 		if !isFromPage(r) {
 			return &ui.DeniedError{Code: http.StatusForbidden, Reason: "a page of another server may not ask for this"}
@@ -147,7 +147,7 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
 	}
 	given := tokens{strings.TrimSpace(asked.Token), strings.TrimSpace(asked.TargetToken)}
 	if given.source == "" {
-		return noToken
+		return errNoToken
 	}
 	if g.options.Target == nil {
 		given.target = ""
@@ -155,14 +155,11 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
 	if err := given.check(longestInCookie); err != nil {
 		return err
 	}
-	s, err := g.enter(r, given)
+	s, _, err := g.enter(r, given)
 	if err != nil {
 		return err
 	}
-	if _, err = s.access(r.Context()); err == nil {
-		err = s.checkTarget(r)
-	}
-	if err != nil {
+	if err := s.checkTarget(r); err != nil {
 		g.dismiss(s, err)
 		return err
 	}

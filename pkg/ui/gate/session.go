@@ -144,14 +144,17 @@ func (s *session) namespaces(ctx context.Context, now time.Time) (access, error)
 	if len(names) == 0 {
 		names, more = s.gate.server.Namespaces(mostNamespaces)
 	}
+	for name, until := range s.denied {
+		if !now.Before(until) {
+			delete(s.denied, name)
+		}
+	}
+	asked := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !s.denied[name].IsZero() })
 	var mu sync.Mutex
 	var seen []string
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(reviewsInFlight)
-	for _, name := range names {
-		if now.Before(s.denied[name]) {
-			continue
-		}
+	for _, name := range asked {
 		group.Go(func() error {
 			may, err := s.mayFollow(ctx, name)
 			mu.Lock()
@@ -166,11 +169,6 @@ func (s *session) namespaces(ctx context.Context, now time.Time) (access, error)
 	}
 	if err := group.Wait(); err != nil {
 		return access{}, err
-	}
-	for name, until := range s.denied {
-		if !now.Before(until) {
-			delete(s.denied, name)
-		}
 	}
 	slices.Sort(seen)
 	known := access{sees: ui.TheseNamespaces(seen), scope: "namespace " + strings.Join(seen, ", ")}
@@ -216,6 +214,8 @@ func (s *session) review(ctx context.Context, verb, namespace, name string) (boo
 	case apierrors.IsForbidden(err):
 		return false, &ui.DeniedError{Code: http.StatusForbidden, Reason: "The cluster does not let you ask what you may do " +
 			"(create selfsubjectaccessreviews, which the ClusterRole system:basic-user has)."}
+	case err != nil && s.console == nil: // nobody yet whom the cluster knows, and who is to know anything of it
+		return false, &ui.DeniedError{Code: http.StatusServiceUnavailable, Reason: "The cluster cannot be asked what you may see: try again in a moment."}
 	case err != nil:
 		return false, fmt.Errorf("find out what you may see: %w", err)
 	}

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// mostSessions bounds how many viewers are known at the same time. Who is forgotten is asked about anew, and notices nothing.
-	mostSessions = 64
+	// mostSessions bounds how many viewers are known at the same time, more than are told of changes. Who is forgotten is asked about
+	// anew, and notices nothing.
+	mostSessions = 96
 	// idle is after how long without a request a viewer is forgotten.
 	idle = 5 * time.Minute
 )
