@@ -44,7 +44,7 @@ leaderElection: {resourceNamespace: %s}
 	f.eventuallyApplied("set", resourcesv1alpha1.ConditionTrue, "ApplySucceeded")
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(replicas[1].Authority.Bundle())
-	for i, config := range []*tls.Config{{InsecureSkipVerify: true}, {RootCAs: trusted}} { //nolint:gosec // the first one has a certificate of its own
+	for i, config := range []*tls.Config{{InsecureSkipVerify: true}, {RootCAs: trusted}} { // the first one has a certificate of its own
 		page := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
 		base := fmt.Sprintf("https://127.0.0.1:%d", ports[i])
 		kit.Eventually(t, "the ManagedResource is listed", func() string {
