@@ -19,7 +19,7 @@ help: ## List the targets.
 
 .PHONY: build
 build: ## Build bin/resource-manager and bin/kubectl-mr.
-	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/resource-manager ./cmd/kubectl-mr
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/resource-manager ./cmd/kubectl-mr
 	@ln -sf kubectl-mr bin/kubectl_complete-mr
 
 .PHONY: controlplane

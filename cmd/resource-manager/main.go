@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -31,6 +32,7 @@ func main() {
 
 func newCommand() *cobra.Command {
 	var configFile string
+	var showVersion bool
 	var extraTargetNamespaces []string
 	command := &cobra.Command{
 		Use:   "resource-manager --config FILE",
@@ -46,11 +48,17 @@ Environment:
 
   # manage the objects of another cluster
   TARGET_KUBECONFIG=shoot.kubeconfig resource-manager --config resource-manager.yaml`,
-		Version:       version,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if showVersion {
+				fmt.Fprintln(command.OutOrStdout(), version)
+				return nil
+			}
+			if configFile == "" {
+				return errors.New(`required flag(s) "config" not set: name the configuration file`)
+			}
 			config, err := configv1alpha1.Load(configFile)
 			if err != nil {
 				return err
@@ -59,13 +67,11 @@ Environment:
 			return run(command.Context(), config)
 		},
 	}
-	command.SetVersionTemplate("{{.Version}}\n")
 	flags := command.Flags()
 	flags.StringVar(&configFile, "config", "", "path of the configuration file")
 	flags.StringArrayVar(&extraTargetNamespaces, "extra-target-namespace", nil,
 		"namespace that is added to targetClientConnection.namespaces; may be repeated")
-	if err := command.MarkFlagRequired("config"); err != nil {
-		panic(err) // the flag was defined two lines above
-	}
+	// Not cobra's own flag: its templates call methods by name, for which the linker would have to keep all there are (14 MB).
+	flags.BoolVarP(&showVersion, "version", "v", false, "print the version")
 	return command
 }

@@ -209,7 +209,7 @@ func TestTopFollowsARollout(t *testing.T) {
 	run := w.startTop(ctx, t, top.Options{Choice: console.Choice{AllNamespaces: true}}, nil)
 	run.shows("ManagedResources in all namespaces")
 	run.press("/webshop-sale", tcell.KeyEnter)
-	run.shows("webshop-sale Unhealthy")
+	run.shows("webshop-sale", "Unhealthy", "1 of 1") // with its class between, if other tests have ManagedResources of another one
 	run.press(tcell.KeyEnter)
 	run.shows("Deployment webshop/sale is Unhealthy", "FailedScheduling")
 	run.press(tcell.KeyEnd)

@@ -34,7 +34,7 @@ func TestRollingUpdateDoesNotFlap(t *testing.T) {
 			f.eventuallyUpdated(kinds, "two")
 			f.eventuallySays(managed, isHealthy, isRolledOut)
 			h.forgetNothing(f)
-			if got := h.statuses(resourcesv1alpha1.ResourcesHealthy); got != "True" {
+			if got := h.statuses(resourcesv1alpha1.ResourcesHealthy); got != "True" && h.impatient() {
 				t.Errorf("ResourcesHealthy was %s", got)
 			}
 			if got := h.statuses(resourcesv1alpha1.ResourcesProgressing); got != "False True False" {
@@ -46,6 +46,24 @@ func TestRollingUpdateDoesNotFlap(t *testing.T) {
 			t.Logf("the history of the update:\n%s", h)
 		})
 	}
+}
+
+// impatient tells whether something was told as unhealthy before the rollout had the time that it is granted (docs/health-checks.md):
+// on a busy machine Pods may really be missing for longer, which is to be told.
+func (h *history) impatient() bool {
+	const patience = 29 * time.Second // of 30, as times of conditions are whole seconds
+	var began time.Time
+	for _, condition := range h.changes(resourcesv1alpha1.ResourcesProgressing) {
+		if condition.Status == resourcesv1alpha1.ConditionTrue {
+			began = condition.LastTransitionTime.Time
+		}
+	}
+	for _, condition := range h.changes(resourcesv1alpha1.ResourcesHealthy) {
+		if condition.Status != resourcesv1alpha1.ConditionTrue && condition.LastTransitionTime.Sub(began) < patience {
+			return true
+		}
+	}
+	return false
 }
 
 // forgetNothing waits until the history has the last version.

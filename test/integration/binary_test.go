@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"net/http"
@@ -143,5 +144,29 @@ func TestBinaryPrintsItsVersion(t *testing.T) {
 	must(t, err)
 	if got := strings.TrimSpace(string(output)); got != "v0.0.0-test" {
 		t.Errorf("prints %q", got)
+	}
+}
+
+// TestBinaryHasNoUnusedMethods checks that nothing in the resource-manager calls methods by names that are known at run time only, as
+// templates do: the linker would have to keep all methods of all types, which is a fourth of the program, in memory as well.
+func TestBinaryHasNoUnusedMethods(t *testing.T) {
+	path, err := kit.Binary()
+	must(t, err)
+	program, err := elf.Open(path)
+	if err != nil {
+		t.Skip("not a program of Linux, whose symbols are looked at: ", err)
+	}
+	defer program.Close()
+	symbols, err := program.Symbols()
+	must(t, err)
+	found := map[string]bool{}
+	for _, symbol := range symbols {
+		found[symbol.Name] = true
+	}
+	if !found["main.main"] {
+		t.Error("these are not its symbols")
+	}
+	if found["text/template.(*state).evalField"] {
+		t.Error("templates are executed: look for the way to them with go build -ldflags=-dumpdep ./cmd/resource-manager")
 	}
 }
