@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
 // uncounted is a control plane on which Deployments do not tell how many of their Pods are terminating.
@@ -85,6 +89,40 @@ func TestOldPods(t *testing.T) {
 			t.Logf("the history:\n%s", h)
 		})
 	}
+}
+
+// TestOldPodsForbidden holds an old Pod where Pods may not be listed: the Deployment alone has to tell.
+func TestOldPodsForbidden(t *testing.T) {
+	t.Parallel()
+	cp := uncountedControlPlane(t)
+	f := newFixtureOn(t, cp, func(r *inprocess.ResourceManager) { r.Target.Impersonate.UserName = "without-pods" })
+	all := []string{"*"}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "without-pods"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps", "autoscaling", "apiextensions.k8s.io"}, Resources: all, Verbs: all},
+		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets", "services", "events"}, Verbs: all},
+		{NonResourceURLs: all, Verbs: all},
+	}}
+	must(t, f.client.Create(f.ctx, role))
+	must(t, f.client.Create(f.ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "without-pods"}},
+	}))
+	f.manage(managed, workload("Deployment", "replicas: 2", ""))
+	f.eventuallySays(managed, isHealthy, isRolledOut)
+	f.holdPod()
+	f.update(managed, workload("Deployment", "replicas: 2", "hostname: new"))
+	f.eventually("the rollout is complete", func() string {
+		status := part(f.get(deployment, "app"), "status")
+		if status["observedGeneration"] == int64(2) && status["updatedReplicas"] == int64(2) && status["availableReplicas"] == int64(2) && status["replicas"] == int64(2) {
+			return ""
+		}
+		return sprint(status)
+	})
+	f.eventuallySays(managed, isHealthy, isRolledOut)
+	if !slices.ContainsFunc(f.pods(), func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }) {
+		t.Error("the old Pod is gone, so that it was not passed over")
+	}
+	f.releasePods()
 }
 
 var podKind = kindOf("v1", "Pod")
