@@ -4,6 +4,7 @@ package eventlimit
 
 import (
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -32,6 +33,8 @@ type Recorder struct {
 	next   events.EventRecorder
 	scheme *runtime.Scheme
 	clock  clock.PassiveClock
+	// seed is for hashes of notes, which are longer than all else that is remembered.
+	seed maphash.Seed
 
 	mu    sync.Mutex
 	known *lru.Cache // *bucket by key
@@ -46,16 +49,17 @@ type key struct {
 type bucket struct {
 	left   int
 	filled time.Time
-	// note and version are those of the last Event that was written, and when it was.
-	note, version string
-	written       time.Time
+	// note is the hash of that of the last Event that was written, version is the version of its object, and when it was.
+	note    uint64
+	version string
+	written time.Time
 }
 
 var _ events.EventRecorder = &Recorder{}
 
 // New returns a recorder in front of another one.
 func New(next events.EventRecorder, scheme *runtime.Scheme, clk clock.PassiveClock) *Recorder {
-	return &Recorder{next: next, scheme: scheme, clock: clk, known: lru.New(remembered)}
+	return &Recorder{next: next, scheme: scheme, clock: clk, seed: maphash.MakeSeed(), known: lru.New(remembered)}
 }
 
 // Eventf writes an Event, unless five with other notes about the same object and for the same reason went before within minutes: then
@@ -69,7 +73,7 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	text := fmt.Sprintf(note, args...)
 	about := *ref
 	about.ResourceVersion = ""
-	version, ok := r.admit(key{about, eventType, reason, action}, text, ref.ResourceVersion)
+	version, ok := r.admit(key{about, eventType, reason, action}, maphash.String(r.seed, text), ref.ResourceVersion)
 	if !ok {
 		return
 	}
@@ -78,7 +82,7 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 }
 
 // admit says whether an Event is written, and with which resourceVersion of its object: by that, client-go tells what is alike.
-func (r *Recorder) admit(of key, note, version string) (string, bool) {
+func (r *Recorder) admit(of key, note uint64, version string) (string, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock.Now()
