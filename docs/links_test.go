@@ -13,10 +13,10 @@ import (
 var (
 	anyLink   = regexp.MustCompile(`\[[^\]]*\]\(([^()\s]+)\)`)
 	heading   = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
-	codeBlock = regexp.MustCompile("(?s)(?:^|\n)```.*?\n```")
+	codeBlock = regexp.MustCompile("(?s)(?:^|\n) *```.*?\n *```")
 	inTicks   = regexp.MustCompile("`[^`\n]*`")
 	notInSlug = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
-	shell     = regexp.MustCompile("(?s)(?:^|\n)```(?:sh|console)\n(.*?\n)```")
+	shell     = regexp.MustCompile("(?s)(?:^|\n) *```(?:sh|console)\n(.*?\n) *```")
 	goTest    = regexp.MustCompile(`go test (?:-C )?(?:\./)?(\S+)`)
 	runs      = regexp.MustCompile(`-run '?\^?(\w+)`)
 	ownFlag   = regexp.MustCompile(` -((?:webhooks|faults|trouble|monitoring|large|manifests|update)[\w.]*)`)

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands say into the pages")
 
-// pages have transcripts, which are run in this order.
-var pages = []string{"../../docs/cli.md", "../../docs/tutorial.md"}
+// transcribed pages have transcripts, which are run in this order.
+var transcribed = []string{"../../docs/cli.md", "../../docs/tutorial.md"}
 
 // transcript is a command in the page, and what it says.
 type transcript struct{ command, says string }
@@ -36,7 +36,7 @@ func TestTranscripts(t *testing.T) {
 	w.await(t, "garden", "webshop-sale", state.Unhealthy)
 	w.eventually(t, 0, []string{"FailedScheduling", "Unschedulable", "ReplicaSetUpdated", "ResourcesProgressing is True"}, "why", "-n", "garden")
 	w.eventually(t, 0, []string{"2/2 ready", "wants 2", "2 endpoints"}, "tree", "webshop-app", "-n", "garden")
-	for _, page := range pages {
+	for _, page := range transcribed {
 		t.Run(filepath.Base(page), func(t *testing.T) { w.check(t, page) })
 	}
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/top"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/pages"
 )
 
 var shared = controlplane.Shared{Options: controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 3}}
@@ -43,10 +44,25 @@ var auditLog = filepath.Join(os.TempDir(), fmt.Sprintf("trellis-cli-audit-%d.log
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard()) // as the program does
+	if pages.Program() != "" {
+		os.Exit(asProgram())
+	}
 	shared.Options.AuditLog = auditLog
 	code := shared.Run(m)
 	_ = os.Remove(auditLog)
 	os.Exit(code)
+}
+
+// asProgram is kubectl mr, for shells that tests run.
+func asProgram() int {
+	c := console.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, "v0.0.0-test")
+	command := cli.NewCommand(c, "kubectl mr")
+	command.SetArgs(os.Args[1:])
+	err := c.Explain(command.ExecuteContext(context.Background()))
+	if err != nil && err.Error() != "" {
+		fmt.Fprintln(os.Stderr, "error:", err)
+	}
+	return console.ExitCode(err)
 }
 
 // world is what all tests share: the web shop of the demo, and a sale that does not come up.

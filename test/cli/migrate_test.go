@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -178,7 +179,7 @@ func (w *world) leaveManagedResource(t *testing.T, parcel *pack.Parcel, objects 
 	}
 	mr := parcel.ManagedResource.DeepCopy()
 	mr.Annotations[resourcesv1alpha1.AnnotationIgnore] = "true"
-	mr.Finalizers = []string{resourcesv1alpha1.Finalizer}
+	mr.Finalizers = []string{resourcesv1alpha1.FinalizerOf(ptr.Deref(mr.Spec.Class, ""))}
 	kit.Must(t, w.client.Create(t.Context(), mr))
 	kit.Eventually(t, "the status is as gardener-resource-manager leaves it", func() string {
 		kit.Must(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(mr), mr))

@@ -225,7 +225,7 @@ func TestTopInTmux(t *testing.T) {
 	w := newWorld(t) // not parallel: it may write the page
 	w.await(t, "garden", "webshop-sale", state.Unhealthy)
 	w.eventually(t, 0, []string{"FailedScheduling", "Unschedulable", "ReplicaSetUpdated", "ResourcesProgressing is True"}, "why", "-n", "garden")
-	content, err := os.ReadFile(pages[0])
+	content, err := os.ReadFile(transcribed[0])
 	kit.Must(t, err)
 	socket := filepath.Join(t.TempDir(), "tmux")
 	run := func(args ...string) string {
@@ -277,6 +277,6 @@ func TestTopInTmux(t *testing.T) {
 			screens = screens[1:]
 			return first + "\n" + next + "```\n"
 		})
-		kit.Must(t, os.WriteFile(pages[0], []byte(written), 0o644))
+		kit.Must(t, os.WriteFile(transcribed[0], []byte(written), 0o644))
 	}
 }

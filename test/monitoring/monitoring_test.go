@@ -26,6 +26,8 @@ import (
 var (
 	enabled = flag.Bool("monitoring", false, "run a Prometheus, which has to be in the PATH")
 	results = flag.String("monitoring.out", "", "a file for the results of the dashboard's queries, as JSON")
+	shots   = flag.String("monitoring.shots", "", "a directory for pictures of the dashboard, which Chromium takes")
+	redraw  = flag.String("monitoring.redraw", "", "a file that -monitoring.out has written, of which pictures are to be taken again")
 	minutes = flag.Duration("monitoring.load", 90*time.Second, "how long the load goes on at least")
 )
 
@@ -55,7 +57,17 @@ type panel struct {
 	ID          int
 	Type, Title string
 	Targets     []*target
-	FieldConfig struct{ Defaults struct{ Unit string } }
+	GridPos     struct{ X, Y, W, H int }
+	FieldConfig struct {
+		Defaults struct {
+			Unit   string
+			Min    *float64
+			Custom struct {
+				Stacking          struct{ Mode string }
+				ScaleDistribution struct{ Type string }
+			}
+		}
+	}
 }
 
 type target struct {
@@ -102,6 +114,32 @@ func TestDashboardAndAlerts(t *testing.T) {
 		kit.Must(t, err)
 		kit.Must(t, os.WriteFile(*results, content, 0o600))
 	}
+	if *shots != "" {
+		draw(t, all, *shots)
+	}
+}
+
+// TestRedraw takes pictures of former results, with titles, units and legends that the dashboard has now.
+func TestRedraw(t *testing.T) {
+	if *redraw == "" || *shots == "" {
+		t.Skip("only with -monitoring.redraw and -monitoring.shots")
+	}
+	content, err := os.ReadFile(*redraw)
+	kit.Must(t, err)
+	var former []*panel
+	kit.Must(t, json.Unmarshal(content, &former))
+	all := panels(t)
+	for _, p := range all {
+		for _, old := range former {
+			if old.ID != p.ID {
+				continue
+			}
+			for i := range min(len(old.Targets), len(p.Targets)) {
+				p.Targets[i].Result = old.Targets[i].Result
+			}
+		}
+	}
+	draw(t, all, *shots)
 }
 
 // empty returns the queries of panels that give nothing for a ManagedResource, and keeps what the others give.

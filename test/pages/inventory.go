@@ -1,0 +1,51 @@
+package pages
+
+import "regexp"
+
+// RunBy names the test that runs the commands of a page, those in blocks and those in sentences, but for what Why gives a reason for.
+var RunBy = map[string]string{
+	"README.md":                   "TestTranscripts",
+	"docs/cli.md":                 "TestTranscripts",
+	"docs/tutorial.md":            "TestTranscripts",
+	"docs/migration.md":           "TestMigrationPage",
+	"docs/installation.md":        "TestInstallationPage",
+	"docs/csr-approver.md":        "TestCommandsOfPages",
+	"docs/health-checks.md":       "TestCommandsOfPages",
+	"docs/managed-resources.md":   "TestCommandsOfPages",
+	"docs/network-policies.md":    "TestCommandsOfPages",
+	"docs/node-controllers.md":    "TestCommandsOfPages",
+	"docs/operations.md":          "TestCommandsOfPages",
+	"docs/runbook.md":             "TestCommandsOfPages",
+	"docs/token-invalidator.md":   "TestCommandsOfPages",
+	"docs/validating-webhooks.md": "TestTranscriptOfTheDocs",
+	"examples/webshop/README.md":  "TestWebshopPage",
+}
+
+// exception is a kind of commands that no test runs.
+type exception struct {
+	command *regexp.Regexp
+	why     string
+}
+
+// exceptions are looked at in this order.
+var exceptions = []exception{
+	{regexp.MustCompile(`^(make|go test|\.ci/run)\b`), "tests and builds themselves; TestCommandsExist checks targets, packages and flags"},
+	{regexp.MustCompile(`^bin/bench\b`), "takes minutes: make bench"},
+	{regexp.MustCompile(`^bin/resource-manager\b`), "runs until it is stopped; every test on a control plane starts it so"},
+	{regexp.MustCompile(`^kubectl logs\b`), "needs a kubelet, which simulated nodes do not have"},
+	{regexp.MustCompile(`^kubectl mr ui\b`), "serves until it is stopped: test/ui"},
+	{regexp.MustCompile(`^kubectl mr top\b`), "needs a terminal: TestTop, TestTopOnTerminal"},
+	{regexp.MustCompile(`^export KUBECONFIG=`), "is for the demo; tests bring a kubeconfig of their own"},
+	{regexp.MustCompile(`^helm pull\b`), "needs a repository of charts; TestCreateFromChart has a chart in its place"},
+	{regexp.MustCompile(`^kubectl mr (create|diff) exporter\b`), "is about the chart that was pulled: TestCreateFromChart"},
+}
+
+// Why returns why a command is not run; empty if it is to be run.
+func Why(command string) string {
+	for _, each := range exceptions {
+		if each.command.MatchString(command) {
+			return each.why
+		}
+	}
+	return ""
+}
