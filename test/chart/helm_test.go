@@ -27,6 +27,7 @@ import (
 	"github.com/trellis-k8s/trellis/hack/chart/generate"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/pages"
 )
 
 // shared accepts tokens with the audience of the token requestor, and writes down every request.
@@ -36,6 +37,9 @@ var shared = controlplane.Shared{Options: controlplane.Options{
 }}
 
 func TestMain(m *testing.M) {
+	if pages.Program() == "helm" {
+		os.Exit(asHelm())
+	}
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	directory, err := os.MkdirTemp("", "trellis-chart-")

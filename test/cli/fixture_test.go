@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/andybalholm/brotli"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,8 +55,17 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// asProgram is kubectl mr, for shells that tests run.
+// asProgram is kubectl mr, or brotli --stdout, for shells that tests run.
 func asProgram() int {
+	if pages.Program() == "brotli" {
+		compressed := brotli.NewWriter(os.Stdout)
+		_, err := io.Copy(compressed, os.Stdin)
+		if err := errors.Join(err, compressed.Close()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
 	c := console.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, "v0.0.0-test")
 	command := cli.NewCommand(c, "kubectl mr")
 	command.SetArgs(os.Args[1:])

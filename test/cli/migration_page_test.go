@@ -212,7 +212,9 @@ func (w *world) ofTool(t *testing.T, group, kind, namespace, name, finalizer, sp
 	object.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
 	object.SetNamespace(namespace)
 	object.SetName(name)
-	object.SetFinalizers([]string{finalizer})
+	if finalizer != "" {
+		object.SetFinalizers([]string{finalizer})
+	}
 	kit.Must(t, w.client.Create(t.Context(), object))
 	return object
 }

@@ -99,12 +99,20 @@ func (l *load) disturb() {
 	kit.Must(l, l.client.Create(l.Context(), pod, client.DryRunAll))
 	l.post(seccompprofile.Path, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","kind":{"version":"v1","kind":"Pod"},`+
 		`"resource":{"version":"v1","resource":"pods"},"operation":"CREATE","object":{"apiVersion":"v1","kind":"Pod","spec":"nonsense"}}}`)
-	// A webhook that fails, since the namespace of the workload cannot be read.
+	l.disturbWebhook()
+	l.post(nodeagentauthorizer.Path, nodeAgentReview)
+}
+
+// nodeAgentReview is what the API server asks about a node agent.
+const nodeAgentReview = `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"gardener.cloud:node-agent:machine:m",` +
+	`"groups":["gardener.cloud:node-agents"],"resourceAttributes":{"verb":"get","version":"v1","resource":"nodes","name":"node-0"}}}`
+
+// disturbWebhook asks a webhook that fails, since the namespace of the workload cannot be read.
+func (l *load) disturbWebhook() {
+	l.Helper()
 	l.post(highavailability.Path, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"2","kind":{"group":"apps","version":"v1","kind":"Deployment"},`+
 		`"resource":{"group":"apps","version":"v1","resource":"deployments"},"operation":"CREATE","namespace":"gone","name":"d",`+
 		`"object":{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":"gone"},"spec":{"selector":{},"template":{}}}}}`)
-	l.post(nodeagentauthorizer.Path, `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"gardener.cloud:node-agent:machine:m",`+
-		`"groups":["gardener.cloud:node-agents"],"resourceAttributes":{"verb":"get","version":"v1","resource":"nodes","name":"node-0"}}}`)
 }
 
 // change has a field manager change a ConfigMap.

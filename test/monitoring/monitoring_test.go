@@ -95,7 +95,7 @@ func TestDashboardAndAlerts(t *testing.T) {
 	c, err := client.New(cp.Config(), client.Options{Scheme: console.Scheme()})
 	kit.Must(t, err)
 	process := kit.StartManager(t, cp.Kubeconfig(), nil, configuration)
-	p := startPrometheus(t, process.Metrics)
+	p := startPrometheus(t, "../../config/monitoring/alerts.yaml", process.Metrics)
 	l := &load{T: t, client: c, process: process, namespace: kit.NewNamespace(t, c, "monitoring", nil)}
 	l.register()
 	l.settle()

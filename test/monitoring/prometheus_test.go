@@ -29,19 +29,19 @@ type prometheus struct {
 	url string
 }
 
-// startPrometheus starts one that scrapes an address, with the rules of the repository.
-func startPrometheus(t *testing.T, address string) *prometheus {
+// startPrometheus starts one that scrapes addresses, with a file of rules.
+func startPrometheus(t *testing.T, rules string, addresses ...string) *prometheus {
 	t.Helper()
 	directory := t.TempDir()
-	rules, err := filepath.Abs("../../config/monitoring/alerts.yaml")
+	rules, err := filepath.Abs(rules)
 	kit.Must(t, err)
 	config := filepath.Join(directory, "prometheus.yml")
 	kit.Must(t, os.WriteFile(config, fmt.Appendf(nil, `global: {scrape_interval: %s, evaluation_interval: %s}
 rule_files: [%q]
 scrape_configs:
 - job_name: resource-manager
-  static_configs: [{targets: [%q]}]
-`, scraped, scraped, rules, address), 0o600))
+  static_configs: [{targets: [%s]}]
+`, scraped, scraped, rules, `"`+strings.Join(addresses, `", "`)+`"`), 0o600))
 	p := &prometheus{TB: t, url: "http://127.0.0.1:" + strconv.Itoa(kit.FreePort(t))}
 	log := &kit.Output{}
 	command := exec.CommandContext(t.Context(), "prometheus", "--config.file", config, "--storage.tsdb.path", filepath.Join(directory, "data"),
