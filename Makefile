@@ -95,8 +95,8 @@ bench-micro: ## Run the benchmarks of single functions.
 	$(GO) test -short -run '^$$' -bench . -benchmem ./...
 
 .PHONY: monitoring
-monitoring: controlplane ## Check dashboard and alerts with a real Prometheus (needs prometheus and promtool in the PATH, docs/observability.md).
-	$(GO) test -C test/monitoring -count 1 -timeout 30m -v -args -monitoring $(MONITORINGFLAGS)
+monitoring: controlplane ## Check dashboard and alerts with a real Prometheus, pictures in bin/monitoring (needs prometheus and promtool, docs/observability.md).
+	$(GO) test -C test/monitoring -count 1 -timeout 30m -v -args -monitoring -monitoring.shots '$(CURDIR)/bin/monitoring' $(MONITORINGFLAGS)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz test, or those that FUZZ matches, for FUZZTIME (30s), and show a table (FUZZFLAGS: -parallel, -json, -markdown).

@@ -16,6 +16,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,6 +96,7 @@ func (w *world) prepare(t *testing.T) {
 	labels := map[string]string{"app": "gardener-resource-manager"}
 	for _, object := range []client.Object{
 		certificate,
+		&coordinationv1.Lease{ObjectMeta: named("garden", "gardener-resource-manager")},
 		&certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "request"}, Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}),
 			SignerName: "example.org/signer", Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature},
@@ -109,6 +111,7 @@ func (w *world) prepare(t *testing.T) {
 		}},
 	} {
 		kit.Must(t, client.IgnoreAlreadyExists(w.client.Create(t.Context(), object)))
+		t.Cleanup(func() { kit.Must(t, client.IgnoreNotFound(w.client.Delete(context.Background(), object))) })
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-0"}}
 	kit.Change(t, w.client, node, func() {
@@ -121,7 +124,8 @@ func TestWebshopPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	directory := t.TempDir()
-	renamed := strings.NewReplacer("webshop", "market", "-n garden", "-n bazaar", "namespace garden", "namespace bazaar", "namespace: garden", "namespace: bazaar")
+	renamed := strings.NewReplacer("webshop", "market", "shop.example.org", "market.example.org", "coupon", "voucher", "Coupon", "Voucher",
+		"-n garden", "-n bazaar", "namespace garden", "namespace bazaar", "namespace: garden", "namespace: bazaar")
 	for _, folder := range []string{"base", "app"} {
 		files, err := filepath.Glob(filepath.Join(repository(t), "examples", "webshop", folder, "*"))
 		kit.Must(t, err)

@@ -63,6 +63,7 @@ func TestMigrationPage(t *testing.T) {
 		Directory: directory, Kubeconfig: w.kubeconfig, Path: pages.Programs(t, "kubectl-mr") + ":" + filepath.Join(repository(t), "bin"),
 	})
 	t.Cleanup(func() {
+		kit.Must(t, client.IgnoreNotFound(w.client.Delete(context.Background(), &coordinationv1.Lease{ObjectMeta: named("garden", "gardener-resource-manager")})))
 		for _, name := range []string{"legacy", "shop", "blog", "forum"} {
 			kit.Must(t, client.IgnoreNotFound(w.client.Delete(context.Background(), managedResource("garden", name))))
 		}

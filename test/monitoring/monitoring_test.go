@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +110,7 @@ func TestDashboardAndAlerts(t *testing.T) {
 		l.disturb()
 		return strings.Join(slices.Concat(p.empty(all, l.namespace+"/shop-0"), p.lacking()), "\n")
 	})
+	p.checkRunbook()
 	if *results != "" {
 		content, err := json.Marshal(all)
 		kit.Must(t, err)
@@ -156,6 +158,25 @@ func (p *prometheus) empty(all []*panel, managedResource string) (problems []str
 		}
 	}
 	return problems
+}
+
+// inRunbook matches queries.
+var inRunbook = regexp.MustCompile("`((?:topk|sum|resource_manager_)[^`]*)`")
+
+// checkRunbook checks that Prometheus takes all queries of docs/runbook.md.
+func (p *prometheus) checkRunbook() {
+	p.Helper()
+	content, err := os.ReadFile("../../docs/runbook.md")
+	kit.Must(p, err)
+	queries := inRunbook.FindAllStringSubmatch(strings.ReplaceAll(string(content), "\n", " "), -1)
+	for _, query := range queries {
+		if _, err := p.query(query[1], time.Minute); err != nil {
+			p.Errorf("%s: %v", query[1], err)
+		}
+	}
+	if len(queries) < 5 {
+		p.Errorf("found only the queries %v", queries)
+	}
 }
 
 // alarming are alerts for what is wrong here; they wait longer than the test takes.
