@@ -94,8 +94,14 @@ func (p *pass) prepare(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	p.content, err = readContents(carrier.Data)
-	return lasting(failureKubeconfig, err)
+	if p.content, err = readContents(carrier.Data); err != nil {
+		return lasting(failureKubeconfig, err)
+	}
+	if own, ok := readClaims(p.content.token()); ok {
+		p.expires = own.expires
+	}
+	p.memories.update(p.name, func(m *memory) { m.expires = p.expires }) // also of one that cannot be renewed
+	return nil
 }
 
 func (p *pass) checkNamespaces() error {
@@ -159,9 +165,6 @@ func (p *pass) ensure(ctx context.Context) (created bool, err error) {
 // that is not due otherwise is reviewed: this is at the start, at a resync, and after somebody changed the Secret.
 func (p *pass) reason(ctx context.Context, accountCreated bool) (reason string, next time.Time, err error) {
 	token := p.content.token()
-	if own, ok := readClaims(token); ok {
-		p.expires = own.expires
-	}
 	reason, next = reasonToRenew(condition{
 		timestamp:      p.source.Annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp],
 		targetMissing:  p.wish.synced() && p.target == nil,

@@ -253,7 +253,7 @@ func otherTrouble(r *http.Request) (time.Duration, int) {
 		return 0, http.StatusInternalServerError
 	case asks(r, http.MethodPost, "/token"):
 		return 0, http.StatusInternalServerError
-	case asks(r, http.MethodGet, "/nodes/"):
+	case asks(r, http.MethodGet, "/nodes/m"):
 		return 0, http.StatusInternalServerError
 	case asks(r, http.MethodGet, "/namespaces/gone"):
 		return 1500 * time.Millisecond, http.StatusInternalServerError

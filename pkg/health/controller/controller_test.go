@@ -147,6 +147,14 @@ func TestMemories(t *testing.T) {
 	if got := memories.news(shop); !got.IsZero() {
 		t.Errorf("an event is answered twice: %s", got)
 	}
+	memories.unanswered(shop, time.Time{})
+	memories.unanswered(shop, noon.Add(time.Second))
+	memories.note(shop, noon.Add(time.Minute))
+	memories.unanswered(shop, noon)
+	memories.unanswered(shop, noon.Add(time.Hour))
+	if got := memories.news(shop); !got.Equal(noon) {
+		t.Errorf("the first event that was not answered came at %s", got)
+	}
 	memory := memories.of(shop)
 	memory.warned, memory.unobserved = true, noon
 	memories.note(shop, noon)

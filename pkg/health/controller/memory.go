@@ -106,3 +106,12 @@ func (m *memories) news(owner types.NamespacedName) time.Time {
 	delete(m.since, owner)
 	return since
 }
+
+// unanswered takes back that an event was answered, as the answer could not be written.
+func (m *memories) unanswered(owner types.NamespacedName, since time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if later, known := m.since[owner]; !since.IsZero() && (!known || since.Before(later)) {
+		m.since[owner] = since
+	}
+}

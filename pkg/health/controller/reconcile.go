@@ -116,10 +116,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err == nil && !written && watched && result.RequeueAfter == r.Options.SyncPeriod {
 		memory.rests = mr.ResourceVersion
 	}
+	if client.IgnoreNotFound(err) == nil {
+		return result, nil
+	}
+	r.memories.unanswered(request.NamespacedName, news)
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the next look is at the present state
 	}
-	return result, client.IgnoreNotFound(err)
+	return reconcile.Result{}, err
 }
 
 // concerned tells whether the objects of a ManagedResource are to be checked: not before they were applied for the first time,
