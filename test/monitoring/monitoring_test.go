@@ -61,8 +61,14 @@ type panel struct {
 	GridPos     struct{ X, Y, W, H int }
 	FieldConfig struct {
 		Defaults struct {
-			Unit   string
-			Min    *float64
+			Unit       string
+			Min        *float64
+			Thresholds struct {
+				Steps []struct {
+					Color string
+					Value *float64
+				}
+			}
 			Custom struct {
 				Stacking          struct{ Mode string }
 				ScaleDistribution struct{ Type string }

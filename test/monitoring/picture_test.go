@@ -91,7 +91,7 @@ func (l look) draw(p *panel, width, height float64) string {
 		width, height, l.panel, l.grid, l.text, html.EscapeString(p.Title))
 	switch p.Type {
 	case "stat":
-		return frame + l.stat(p, width, height)
+		return frame + stat(p, width, height)
 	case "table":
 		return frame + l.table(p)
 	case "state-timeline":
@@ -135,12 +135,18 @@ func (d drawn) most() float64 {
 	return slices.MaxFunc(d.points, func(a, b [2]float64) int { return cmp.Compare(a[1], b[1]) })[1]
 }
 
-func (l look) stat(p *panel, width, height float64) string {
-	text := "No data"
+func stat(p *panel, width, height float64) string {
+	text, colour := "No data", "green"
 	if all := p.series(); len(all) > 0 {
 		text = in(p.FieldConfig.Defaults.Unit, all[0].last())
+		for _, step := range p.FieldConfig.Defaults.Thresholds.Steps {
+			if step.Value == nil || all[0].last() >= *step.Value {
+				colour = step.Color
+			}
+		}
 	}
-	return fmt.Sprintf(`<text x="%f" y="%f" fill="#73bf69" font-size="34" text-anchor="middle">%s</text>`, width/2, height/2+24, text)
+	colour = map[string]string{"green": "#73bf69", "orange": "#ff9830", "red": "#f2495c"}[colour]
+	return fmt.Sprintf(`<text x="%f" y="%f" fill="%s" font-size="34" text-anchor="middle">%s</text>`, width/2, height/2+24, colour, text)
 }
 
 func (l look) table(p *panel) string {
