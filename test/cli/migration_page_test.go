@@ -274,11 +274,11 @@ func (w *world) look(t *testing.T, namespace string) *moved {
 func (m *moved) objects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	var found []*unstructured.Unstructured
-	for apiVersion, what := range map[string][2]string{"v1": {"ConfigMap", "settings"}, "v1 ": {"Service", "web"}, "apps/v1": {"Deployment", "web"}} {
+	for _, what := range [][3]string{{"v1", "ConfigMap", "settings"}, {"v1", "Service", "web"}, {"apps/v1", "Deployment", "web"}} {
 		object := &unstructured.Unstructured{}
-		object.SetAPIVersion(strings.TrimSpace(apiVersion))
-		object.SetKind(what[0])
-		kit.Must(t, m.world.client.Get(t.Context(), types.NamespacedName{Namespace: m.namespace, Name: what[1]}, object))
+		object.SetAPIVersion(what[0])
+		object.SetKind(what[1])
+		kit.Must(t, m.world.client.Get(t.Context(), types.NamespacedName{Namespace: m.namespace, Name: what[2]}, object))
 		found = append(found, object)
 	}
 	return found

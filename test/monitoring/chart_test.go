@@ -89,17 +89,17 @@ func (p *panel) stacked() bool { return p.FieldConfig.Defaults.Custom.Stacking.M
 func (l look) chart(p *panel, width, height float64) string {
 	all, unit := p.series(), p.FieldConfig.Defaults.Unit
 	if len(all) == 0 {
-		return fmt.Sprintf(`<text x="%f" y="%f" fill="%s" text-anchor="middle">No data</text>`, width/2, height/2, l.faint)
+		return fmt.Sprintf(`<text x='%f' y='%f' fill='%s' text-anchor="middle">No data</text>`, width/2, height/2, l.faint)
 	}
 	var text strings.Builder
 	a := areaOf(p, all, width, height)
 	for _, value := range a.ticks() {
-		fmt.Fprintf(&text, `<line x1="%f" x2="%f" y1="%f" y2="%[3]f" stroke="%s"/><text x="%f" y="%f" fill="%s" font-size="10" text-anchor="end">%s</text>`,
+		fmt.Fprintf(&text, `<line x1='%f' x2='%f' y1='%f' y2='%[3]f' stroke='%s'/><text x='%f' y='%f' fill='%s' font-size="10" text-anchor="end">%s</text>`,
 			a.left, a.left+a.width, a.y(value), l.grid, a.left-4, a.y(value)+4, l.faint, in(unit, value))
 	}
 	for i := range 4 {
 		at := a.from + (a.to-a.from)*float64(i)/3
-		fmt.Fprintf(&text, `<text x="%f" y="%f" fill="%s" font-size="10" text-anchor="%s">%s</text>`,
+		fmt.Fprintf(&text, `<text x='%f' y='%f' fill='%s' font-size="10" text-anchor='%s'>%s</text>`,
 			a.x(at), a.top+a.height+14, l.faint, []string{"start", "middle", "middle", "end"}[i], clock(at))
 	}
 	sums := map[float64]float64{}
@@ -114,21 +114,21 @@ func (l look) chart(p *panel, width, height float64) string {
 			}
 			fmt.Fprintf(&path, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[k == 0], a.x(point[0]), a.y(value))
 		}
-		fmt.Fprintf(&text, `<path d="%s" fill="none" stroke="%s" stroke-width="1.5"/>`, path.String(), colour)
+		fmt.Fprintf(&text, `<path d='%s' fill="none" stroke='%s' stroke-width="1.5"/>`, path.String(), colour)
 		if len(one.points) == 1 {
-			fmt.Fprintf(&text, `<circle cx="%f" cy="%f" r="2" fill="%s"/>`, a.x(one.points[0][0]), a.y(one.points[0][1]), colour)
+			fmt.Fprintf(&text, `<circle cx='%f' cy='%f' r="2" fill='%s'/>`, a.x(one.points[0][0]), a.y(one.points[0][1]), colour)
 		}
 		if i >= 6 {
 			continue
 		}
 		y := a.top + a.height + 32 + float64(i*legendLine)
-		fmt.Fprintf(&text, `<rect x="12" y="%f" width="12" height="3" fill="%s"/><text x="30" y="%f" fill="%s" font-size="11">%s</text>`,
+		fmt.Fprintf(&text, `<rect x="12" y='%f' width="12" height="3" fill='%s'/><text x="30" y='%f' fill='%s' font-size="11">%s</text>`,
 			y-5, colour, y, l.text, html.EscapeString(one.name))
-		fmt.Fprintf(&text, `<text x="%f" y="%f" fill="%s" font-size="11" text-anchor="end">last %s, max %s</text>`,
+		fmt.Fprintf(&text, `<text x='%f' y='%f' fill='%s' font-size="11" text-anchor="end">last %s, max %s</text>`,
 			width-8, y, l.faint, in(unit, one.last()), in(unit, one.most()))
 	}
 	if more := len(all) - 6; more > 0 {
-		fmt.Fprintf(&text, `<text x="%f" y="22" fill="%s" font-size="11" text-anchor="end">and %d more</text>`, width-8, l.faint, more)
+		fmt.Fprintf(&text, `<text x='%f' y="22" fill='%s' font-size="11" text-anchor="end">and %d more</text>`, width-8, l.faint, more)
 	}
 	return text.String()
 }

@@ -61,7 +61,7 @@ func draw(t *testing.T, all []*panel, directory string) {
 		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 		picture := strings.TrimSuffix(page, ".html") + ".png"
 		output, err := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir="+t.TempDir(),
-			fmt.Sprintf("--window-size=%d,%d", 24*columnWidth, height), "--screenshot="+picture, "file://"+page).CombinedOutput() //nolint:gosec // of the test
+			fmt.Sprintf("--window-size=%d,%d", 24*columnWidth, height), "--screenshot="+picture, "file://"+page).CombinedOutput()
 		cancel()
 		if err != nil {
 			t.Errorf("%v: %s", err, output)
@@ -72,11 +72,11 @@ func draw(t *testing.T, all []*panel, directory string) {
 
 func (l look) page(all []*panel, height int) string {
 	var page strings.Builder
-	fmt.Fprintf(&page, `<!doctype html><meta charset="utf-8"><body style="margin:0;background:%s"><svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" `+
+	fmt.Fprintf(&page, `<!doctype html><meta charset="utf-8"><body style="margin:0;background:%s"><svg xmlns="http://www.w3.org/2000/svg" width='%d' height='%d' `+
 		`font-family="Inter, Helvetica, Arial, sans-serif" font-size="12">`, l.back, 24*columnWidth, height)
 	for _, p := range all {
 		at := p.GridPos
-		fmt.Fprintf(&page, `<svg x="%d" y="%d" width="%d" height="%d">%s</svg>`, at.X*columnWidth, at.Y*rowHeight, at.W*columnWidth, at.H*rowHeight,
+		fmt.Fprintf(&page, `<svg x='%d' y='%d' width='%d' height='%d'>%s</svg>`, at.X*columnWidth, at.Y*rowHeight, at.W*columnWidth, at.H*rowHeight,
 			l.draw(p, float64(at.W*columnWidth-6), float64(at.H*rowHeight-6)))
 	}
 	return page.String() + "</svg></body>"
@@ -85,9 +85,9 @@ func (l look) page(all []*panel, height int) string {
 // draw draws one panel.
 func (l look) draw(p *panel, width, height float64) string {
 	if p.Type == "row" {
-		return fmt.Sprintf(`<text x="8" y="24" fill="%s" font-size="15">▾ %s</text>`, l.text, html.EscapeString(p.Title))
+		return fmt.Sprintf(`<text x="8" y="24" fill='%s' font-size="15">▾ %s</text>`, l.text, html.EscapeString(p.Title))
 	}
-	frame := fmt.Sprintf(`<rect x="3" y="3" width="%f" height="%f" rx="3" fill="%s" stroke="%s"/><text x="12" y="22" fill="%s" font-weight="500">%s</text>`,
+	frame := fmt.Sprintf(`<rect x="3" y="3" width='%f' height='%f' rx="3" fill='%s' stroke='%s'/><text x="12" y="22" fill='%s' font-weight="500">%s</text>`,
 		width, height, l.panel, l.grid, l.text, html.EscapeString(p.Title))
 	switch p.Type {
 	case "stat":
@@ -146,7 +146,7 @@ func stat(p *panel, width, height float64) string {
 		}
 	}
 	colour = map[string]string{"green": "#73bf69", "orange": "#ff9830", "red": "#f2495c"}[colour]
-	return fmt.Sprintf(`<text x="%f" y="%f" fill="%s" font-size="34" text-anchor="middle">%s</text>`, width/2, height/2+24, colour, text)
+	return fmt.Sprintf(`<text x='%f' y='%f' fill='%s' font-size="34" text-anchor="middle">%s</text>`, width/2, height/2+24, colour, text)
 }
 
 func (l look) table(p *panel) string {
@@ -161,7 +161,7 @@ func (l look) table(p *panel) string {
 				cells = append(cells, one.metric[label])
 			}
 		}
-		fmt.Fprintf(&text, `<text x="12" y="%d" fill="%s">%s: %s</text>`, 46+i*20, l.text, html.EscapeString(strings.Join(cells, "  ")), in("short", one.last()))
+		fmt.Fprintf(&text, `<text x="12" y='%d' fill='%s'>%s: %s</text>`, 46+i*20, l.text, html.EscapeString(strings.Join(cells, "  ")), in("short", one.last()))
 	}
 	return text.String()
 }
@@ -172,14 +172,14 @@ func (l look) timeline(p *panel, width float64) string {
 	names, colours := []string{"False", "Unknown", "True"}, []string{"#b877d9", "#ff9830", "#5794f2"}
 	for i, one := range p.series() {
 		y, right := float64(50+i*60), width-150
-		fmt.Fprintf(&text, `<text x="12" y="%f" fill="%s">%s</text>`, y+20, l.text, html.EscapeString(one.name))
+		fmt.Fprintf(&text, `<text x="12" y='%f' fill='%s'>%s</text>`, y+20, l.text, html.EscapeString(one.name))
 		from, to := one.points[0][0], one.points[len(one.points)-1][0]
 		for k, point := range one.points[:len(one.points)-1] {
 			state := min(max(int(point[1]), 0), 2)
 			x := 150 + right*(point[0]-from)/(to-from)
-			fmt.Fprintf(&text, `<rect x="%f" y="%f" width="%f" height="32" fill="%s"/>`, x, y, right*(one.points[k+1][0]-point[0])/(to-from)+0.5, colours[state])
+			fmt.Fprintf(&text, `<rect x='%f' y='%f' width='%f' height="32" fill='%s'/>`, x, y, right*(one.points[k+1][0]-point[0])/(to-from)+0.5, colours[state])
 		}
-		fmt.Fprintf(&text, `<text x="156" y="%f" fill="#fff">%s</text>`, y+20, names[min(max(int(one.last()), 0), 2)])
+		fmt.Fprintf(&text, `<text x="156" y='%f' fill="#fff">%s</text>`, y+20, names[min(max(int(one.last()), 0), 2)])
 	}
 	return text.String()
 }

@@ -25,7 +25,7 @@ func TestTranscriptOfTheDocs(t *testing.T) {
 	for _, block := range pages.Blocks(t, "docs/validating-webhooks.md") {
 		for _, line := range block.Commands {
 			arguments := append([]string{"--kubeconfig", filepath.Join(shared.Get(t).Dir(), "kubeconfig"), "-n", f.namespace}, strings.Fields(line)[1:]...)
-			output, _ := exec.CommandContext(t.Context(), kubectl, arguments...).CombinedOutput() //nolint:gosec // of the page
+			output, _ := exec.CommandContext(t.Context(), kubectl, arguments...).CombinedOutput()
 			said := strings.ReplaceAll(strings.Join(strings.Fields(string(output)), " "), f.namespace, "shoot--foo--bar")
 			if !strings.Contains(page, "$ "+line+" "+said) {
 				t.Errorf("$ %s\n%s", line, said)
