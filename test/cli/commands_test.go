@@ -18,6 +18,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,6 +98,7 @@ func (w *world) prepare(t *testing.T) {
 	for _, object := range []client.Object{
 		certificate,
 		&coordinationv1.Lease{ObjectMeta: named("garden", "gardener-resource-manager")},
+		&networkingv1.NetworkPolicy{ObjectMeta: named("garden", "gardener-resource-manager")},
 		&certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "request"}, Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}),
 			SignerName: "example.org/signer", Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature},
