@@ -66,7 +66,7 @@ func asProgram() int {
 		}
 		return 0
 	}
-	c := console.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, "v0.0.0-test")
+	c := kubectl.NewConsole(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, "v0.0.0-test")
 	command := cli.NewCommand(c, "kubectl mr")
 	command.SetArgs(os.Args[1:])
 	err := c.Explain(command.ExecuteContext(context.Background()))
