@@ -16,7 +16,7 @@ type Informer interface {
 }
 
 // FollowInformer follows ManagedResources until the context ends, by a cache that somebody else fills: without requests, and
-// keeping the rows alone, as both versions of what changes come from there.
+// keeping the rows alone, as all else is there.
 func (s *Server) FollowInformer(ctx context.Context, informer Informer) error {
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(added any) { s.store.inform(nil, managedResource(added)) },
@@ -65,7 +65,7 @@ func (s *store) inform(before, after *resourcesv1alpha1.ManagedResource) {
 		if s.loaded {
 			s.history.add(differences(was, now, s.clock.Now()))
 		}
-		now.sequence, now.entries, now.conditions = s.sequence, nil, nil
+		now.sequence, now.entries, now.conditions, now.cached = s.sequence, nil, nil, after
 		s.records[now.FullName()] = now
 	})
 }

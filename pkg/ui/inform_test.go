@@ -41,6 +41,9 @@ func TestInformed(t *testing.T) {
 	s.change(func() { s.loaded = true })
 	s.inform(one, changed)
 	s.inform(changed, changed) // as caches do now and then
+	if got := s.inventoryOf(state.NameOf(one)); len(got) != 2 {
+		t.Errorf("its inventory is %v", got)
+	}
 	if got := s.records[state.NameOf(one)]; got.entries != nil || got.conditions != nil || got.row.Objects != 2 || len(s.records) != 2 {
 		t.Errorf("kept: %+v", got)
 	}

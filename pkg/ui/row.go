@@ -45,6 +45,8 @@ type record struct {
 	conditions []Condition
 	entries    []entry
 	writes     []write
+	// cached is the ManagedResource as somebody else's cache has it, so that the entries need not be kept; nil if there is none.
+	cached *resourcesv1alpha1.ManagedResource
 	// sequence is when the record was taken in, among all of the store.
 	sequence uint64
 }

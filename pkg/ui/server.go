@@ -273,8 +273,7 @@ func (s *Server) servePart(part part) func(http.ResponseWriter, *http.Request, *
 			return
 		}
 		s.serveRead(w, r, v, func(ctx context.Context) (any, error) {
-			_, known := s.store.inventoryOf(name)
-			return v.read(ctx, name, known, part)
+			return v.read(ctx, name, s.store.versionOf(name), part)
 		})
 	}
 }
@@ -304,10 +303,7 @@ func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request, v *Viewer)
 
 // serveInventory answers at once with what is known of a tree already, for pages that wait for the rest.
 func (s *Server) serveInventory(w http.ResponseWriter, r *http.Request, v *Viewer) {
-	s.serveNoted(w, r, v, func(name types.NamespacedName) any {
-		entries, _ := s.store.inventoryOf(name)
-		return inventoryOf(entries)
-	})
+	s.serveNoted(w, r, v, func(name types.NamespacedName) any { return inventoryOf(s.store.inventoryOf(name)) })
 }
 
 // serveNoted answers with what was noted of a ManagedResource, if the viewer may see it.

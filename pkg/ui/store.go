@@ -99,14 +99,28 @@ func (s *store) historyOf(name types.NamespacedName) []Change {
 	return s.history.of(name)
 }
 
-// inventoryOf returns the inventory of a ManagedResource, and the version in which it is known; nothing if it is not known.
-func (s *store) inventoryOf(name types.NamespacedName) (entries []entry, version string) {
+// inventoryOf returns the inventory of a ManagedResource; nothing if it is not known.
+func (s *store) inventoryOf(name types.NamespacedName) []entry {
+	s.mu.Lock()
+	known := s.records[name]
+	s.mu.Unlock()
+	switch {
+	case known == nil:
+		return nil
+	case known.cached != nil:
+		return entriesOf(known.cached)
+	}
+	return known.entries
+}
+
+// versionOf returns the version in which a ManagedResource is known; empty if it is not.
+func (s *store) versionOf(name types.NamespacedName) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.records[name]; known != nil {
-		return known.entries, known.ResourceVersion
+		return known.ResourceVersion
 	}
-	return nil, ""
+	return ""
 }
 
 // change notes something, and wakes whoever waits.

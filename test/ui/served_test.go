@@ -66,6 +66,7 @@ func TestViewersSeeTheirOwn(t *testing.T) {
 		resourcePath(first, one.Name, "objects"): `"kind":"ConfigMap"`, resourcePath(first, one.Name, "diff"): `"changes":`,
 		resourcePath(first, one.Name, "events"): "Corrected one", resourcePath(first, one.Name, "summary"): "no colour",
 		resourcePath(first, one.Name, "history"): `"to":"Failed"`, "/api/activity": "Corrected one",
+		resourcePath(first, one.Name, "inventory"): `"kind":"ConfigMap"`, resourcePath(first, one.Name, "why"): "no colour",
 	} {
 		kit.Eventually(t, "alice is shown "+path, func() string { // the history follows, and what was just read is shown for some seconds
 			status, _, body := alice.get(t, path)
@@ -117,7 +118,7 @@ func TestNobodyIsShownAnything(t *testing.T) {
 	_, token := w.account(t, namespace, "viewer", viewing())
 	s := w.serveToMany(t)
 	nobody := &site{base: s.base, http: s.plain}
-	paths := []string{"/api/about", "/api/changes", "/api/activity", resourcePath(namespace, "shop", "history"), resourcePath(namespace, "shop", "diff"), resourcePath(namespace, "none", "summary")}
+	paths := []string{"/api/about", "/api/changes", "/api/activity", resourcePath(namespace, "shop", "history"), resourcePath(namespace, "shop", "inventory"), resourcePath(namespace, "shop", "diff"), resourcePath(namespace, "none", "summary")}
 	for _, path := range paths {
 		status, header, body := nobody.get(t, path)
 		if status != http.StatusUnauthorized || !strings.Contains(body, `"login":"token"`) || strings.Contains(body, "shop") || strings.Contains(body, "v0.0.0") {
@@ -307,7 +308,7 @@ func TestNamespacesOfTheResourceManager(t *testing.T) {
 	if _, _, about := s.get(t, "/api/about"); !strings.Contains(about, `"scope":"namespace `+namespace+`"`) {
 		t.Errorf("about: %s", about)
 	}
-	for _, part := range []string{"summary", "objects", "history"} {
+	for _, part := range []string{"summary", "inventory", "objects", "why", "history"} {
 		if status, _, body := s.get(t, resourcePath(other, "theirs", part)); status != http.StatusForbidden || !strings.Contains(body, "nothing to do with") {
 			t.Errorf("%s: %d %s", part, status, body)
 		}
@@ -330,7 +331,7 @@ func TestOneByName(t *testing.T) {
 		t.Errorf("who may list none is told %+v", told)
 	}
 	for name, want := range map[string]int{"mine": http.StatusOK, "theirs": http.StatusForbidden} {
-		for _, part := range []string{"summary", "history"} {
+		for _, part := range []string{"summary", "inventory", "history"} {
 			if status, _, body := s.get(t, resourcePath(namespace, name, part)); status != want {
 				t.Errorf("%s of %s: %d %s", part, name, status, body)
 			}
