@@ -31,8 +31,8 @@ var serviceChanges = map[string]struct {
 		func(before, after serviceSpec) bool {
 			return after.Ports[0].Port == 81 && after.Ports[0].NodePort == before.Ports[0].NodePort
 		}},
-	"the manifest's node port": {"type: NodePort, ports: [{port: 80}]", "", "type: NodePort, ports: [{port: 80, nodePort: 32101}]",
-		func(_, after serviceSpec) bool { return after.Ports[0].NodePort == 32101 }},
+	"the manifest's node port": {"type: NodePort, ports: [{port: 80}]", "", "type: NodePort, ports: [{port: 80, nodePort: 30044}]",
+		func(_, after serviceSpec) bool { return after.Ports[0].NodePort == 30044 }},
 	"NodePort to LoadBalancer": {"type: NodePort, ports: [{port: 80}]", "", "type: LoadBalancer, ports: [{port: 80}]",
 		func(before, after serviceSpec) bool {
 			return after.Type == "LoadBalancer" && after.ClusterIP == before.ClusterIP && after.Ports[0].NodePort == before.Ports[0].NodePort
@@ -54,7 +54,7 @@ var serviceChanges = map[string]struct {
 			return before.LoadBalancerIP == "192.0.2.7" && after.LoadBalancerIP == "192.0.2.7" && after.Ports[0].Port == 81
 		}},
 	"another port for the health check": {"type: LoadBalancer, externalTrafficPolicy: Local, ports: [{port: 80}]", "",
-		"type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 32102, ports: [{port: 81}]",
+		"type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30045, ports: [{port: 81}]",
 		func(before, after serviceSpec) bool {
 			return after.HealthCheckNodePort == before.HealthCheckNodePort && after.Ports[0].Port == 81
 		}},

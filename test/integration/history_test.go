@@ -169,7 +169,7 @@ func TestServicePortLeaves(t *testing.T) {
 			m := func(more string) string {
 				return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: x, namespace: %s}\nspec:\n  type: NodePort\n  ports:\n  - {name: a, port: 80}\n%s", f.namespace, more)
 			}
-			extra := "  - {name: b, port: 81, nodePort: 31234}\n"
+			extra := "  - {name: b, port: 81, nodePort: 30043}\n"
 			if manager != "" {
 				f.createObject(m(extra), manager)
 			}

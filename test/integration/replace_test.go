@@ -122,7 +122,7 @@ spec: {version: "%s", size: 1}
 }
 
 // TestReplacementDespiteWhatTheOldObjectHolds replaces objects of which a second one could not be created: the old one has
-// what the new one needs.
+// what the new one needs. Node ports that nobody asks for are from 30086 on (KEP-3070), so that no Service of another test gets this one.
 func TestReplacementDespiteWhatTheOldObjectHolds(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare  func(f *fixture)
@@ -132,10 +132,10 @@ func TestReplacementDespiteWhatTheOldObjectHolds(t *testing.T) {
 	}{
 		"a node port": {
 			old: func(f *fixture) string {
-				return f.replaceableService("{type: LoadBalancer, loadBalancerClass: example.org/a, ports: [{port: 80, nodePort: 30123}]}")
+				return f.replaceableService("{type: LoadBalancer, loadBalancerClass: example.org/a, ports: [{port: 80, nodePort: 30042}]}")
 			},
 			new: func(f *fixture) string {
-				return f.replaceableService("{type: LoadBalancer, loadBalancerClass: example.org/b, ports: [{port: 80, nodePort: 30123}]}")
+				return f.replaceableService("{type: LoadBalancer, loadBalancerClass: example.org/b, ports: [{port: 80, nodePort: 30042}]}")
 			},
 			kind: "Service", object: "front",
 		},
