@@ -41,10 +41,7 @@ func TestCommandsOfPages(t *testing.T) {
 	w := newWorld(t) // not parallel: it applies the definition of ManagedResources
 	w.run("create", "shop", "-n", "default", "-f", "../../examples/webshop/flags").says(t, 0)
 	t.Cleanup(func() {
-		for _, name := range []string{"shop", "hello"} { // hello is that of README.md
-			kit.Must(t, client.IgnoreNotFound(w.client.Delete(context.Background(), managedResource("default", name))))
-			w.run("wait", name, "-n", "default", "--for", "deleted").says(t, 0)
-		}
+		w.forget(t, "default", "shop", "hello") // hello is that of README.md
 		w.shellIn(repository(t), "kubectl delete secret hello")
 	})
 	w.await(t, "default", "shop", state.Ready)

@@ -282,6 +282,15 @@ func (w *world) deliver(t *testing.T, namespace, name string, wanted state.Word,
 	w.await(t, namespace, name, wanted)
 }
 
+// forget deletes ManagedResources, and waits until they are gone.
+func (w *world) forget(t *testing.T, namespace string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		kit.Must(t, client.IgnoreNotFound(w.client.Delete(context.Background(), managedResource(namespace, name))))
+		w.run("wait", name, "-n", namespace, "--for", "deleted").says(t, 0)
+	}
+}
+
 // await waits until a ManagedResource is in a state.
 func (w *world) await(t *testing.T, namespace, name string, wanted state.Word) {
 	t.Helper()

@@ -64,9 +64,7 @@ func TestMigrationPage(t *testing.T) {
 	})
 	t.Cleanup(func() {
 		kit.Must(t, client.IgnoreNotFound(w.client.Delete(context.Background(), &coordinationv1.Lease{ObjectMeta: named("garden", "gardener-resource-manager")})))
-		for _, name := range []string{"legacy", "shop", "blog", "forum"} {
-			kit.Must(t, client.IgnoreNotFound(w.client.Delete(context.Background(), managedResource("garden", name))))
-		}
+		w.forget(t, "garden", "shop", "blog", "forum")
 	})
 	w.fromUpstream(t, page)
 	w.fromKustomization(t, page)
@@ -120,6 +118,7 @@ func (w *world) fromUpstream(t *testing.T, page *pages.Page) {
 	}
 	m.taken(t, manager)
 	m.withoutObsolete(t, "legacy", "-f", "-", "--class", "seed", "--force")
+	w.forget(t, "garden", "legacy") // as long as its resource-manager is there
 }
 
 // fromKustomization moves what kustomize-controller has applied. What stands for it does what it does when a Kustomization is deleted.
