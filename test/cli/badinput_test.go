@@ -71,9 +71,7 @@ func TestReadOnly(t *testing.T) {
 		}
 	}
 	namespace := w.namespace(t)
-	w.deliver(t, namespace, "shop", state.Ready, configMap)
-	w.run("suspend", "shop", "-n", namespace).says(t, 0)
-	w.await(t, namespace, "shop", state.Suspended)
+	w.deliverSuspended(t, namespace, "shop", configMap)
 	w.edit(t, namespace, "settings", "red")
 	w.run("diff", "shop", "-n", namespace, "--as", "reader").says(t, 1, "- colour: red", "+ colour: blue", "!without the API server's defaults and webhooks")
 

@@ -282,6 +282,14 @@ func (w *world) deliver(t *testing.T, namespace, name string, wanted state.Word,
 	w.await(t, namespace, name, wanted)
 }
 
+// deliverSuspended delivers manifests as a ManagedResource, and suspends it once they are applied.
+func (w *world) deliverSuspended(t *testing.T, namespace, name, manifests string) {
+	t.Helper()
+	w.deliver(t, namespace, name, state.Ready, manifests)
+	w.run("suspend", name, "-n", namespace).says(t, 0)
+	w.await(t, namespace, name, state.Suspended)
+}
+
 // forget deletes ManagedResources, and waits until they are gone.
 func (w *world) forget(t *testing.T, namespace string, names ...string) {
 	t.Helper()

@@ -125,9 +125,7 @@ func TestTreeShowsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	namespace := w.namespace(t)
-	w.deliver(t, namespace, "shop", state.Ready, configMap)
-	w.run("suspend", "shop", "-n", namespace).says(t, 0)
-	w.await(t, namespace, "shop", state.Suspended)
+	w.deliverSuspended(t, namespace, "shop", configMap)
 	kit.Must(t, w.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: named(namespace, "settings")}))
 	w.run("tree", "shop", "-n", namespace).says(t, 0, "ConfigMap "+namespace+"/settings Missing it does not exist",
 		"!No object of the inventories exists (1) in the cluster", "!--target-kubeconfig")
@@ -184,9 +182,7 @@ func TestWhyTellsWhoChangedWhat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	namespace := w.namespace(t)
-	w.deliver(t, namespace, "shop", state.Ready, configMap)
-	w.run("suspend", "shop", "-n", namespace).says(t, 0)
-	w.await(t, namespace, "shop", state.Suspended)
+	w.deliverSuspended(t, namespace, "shop", configMap)
 	w.edit(t, namespace, "settings", "red")
 	w.run("why", "shop", "-n", namespace).says(t, 0, "is Suspended", "ConfigMap "+namespace+"/settings was changed by somebody else",
 		`The field manager "kubectl-edit" changed it`, "data.colour", "kubectl mr resume")

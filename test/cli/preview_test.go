@@ -49,9 +49,7 @@ func TestDiffOfACreation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	namespace := w.namespace(t)
-	w.deliver(t, namespace, "shop", state.Ready, configMap)
-	w.run("suspend", "shop", "-n", namespace).says(t, 0)
-	w.await(t, namespace, "shop", state.Suspended)
+	w.deliverSuspended(t, namespace, "shop", configMap)
 	mr := managedResource(namespace, "shop")
 	kit.Change(t, w.client, mr, func() { mr.Spec.DependsOn = []resourcesv1alpha1.Dependency{{Name: "database"}} })
 	w.runCall(call{

@@ -28,7 +28,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/nodeagentauthorizer"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -44,13 +43,7 @@ var lasting = regexp.MustCompile(`(?m)^(    for: )\S+$`)
 // TestAlertsFire makes trouble of every kind for resource-managers, and waits until each alert fires. The rules are those of the
 // repository, but for how long they wait.
 func TestAlertsFire(t *testing.T) {
-	if !*enabled {
-		t.Skip("only with -monitoring: make monitoring")
-	}
-	cp := shared.Get(t)
-	kit.DefineManagedResources(t, cp.Config())
-	c, err := client.New(cp.Config(), client.Options{Scheme: console.Scheme()})
-	kit.Must(t, err)
+	cp, c := monitored(t)
 	rules, err := os.ReadFile("../../config/monitoring/alerts.yaml")
 	kit.Must(t, err)
 	hasty := filepath.Join(t.TempDir(), "alerts.yaml")

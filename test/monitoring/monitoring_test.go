@@ -91,9 +91,9 @@ func panels(t *testing.T) []*panel {
 	return dashboard.Panels
 }
 
-// TestDashboardAndAlerts: every query of the dashboard gives something, every rule is evaluated, and alerts for what goes wrong here
-// begin to fire.
-func TestDashboardAndAlerts(t *testing.T) {
+// monitored returns a control plane that has ManagedResources, for tests that are run with -monitoring alone.
+func monitored(t *testing.T) (*controlplane.ControlPlane, client.Client) {
+	t.Helper()
 	if !*enabled {
 		t.Skip("only with -monitoring: make monitoring")
 	}
@@ -101,6 +101,13 @@ func TestDashboardAndAlerts(t *testing.T) {
 	kit.DefineManagedResources(t, cp.Config())
 	c, err := client.New(cp.Config(), client.Options{Scheme: console.Scheme()})
 	kit.Must(t, err)
+	return cp, c
+}
+
+// TestDashboardAndAlerts: every query of the dashboard gives something, every rule is evaluated, and alerts for what goes wrong here
+// begin to fire.
+func TestDashboardAndAlerts(t *testing.T) {
+	cp, c := monitored(t)
 	process := kit.StartManager(t, cp.Kubeconfig(), nil, configuration)
 	p := startPrometheus(t, "../../config/monitoring/alerts.yaml", process.Metrics)
 	l := &load{T: t, client: c, process: process, namespace: kit.NewNamespace(t, c, "monitoring", nil)}
