@@ -181,7 +181,10 @@ func TestNodeIsReleasedWhenItsComponentsAreReady(t *testing.T) {
 	f := withController(t)
 	f.daemonSet("network")
 	f.daemonSet("proxy")
-	other := f.pod("other", nil)
+	// Kubernetes' eviction by taints may learn later than the scheduler that the taint is gone.
+	other := f.pod("other", nil, func(pod *corev1.Pod) {
+		pod.Spec.Tolerations = []corev1.Toleration{{Key: criticalcomponents.Taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}
+	})
 	kept := corev1.Taint{Key: "example.org/kept", Value: "v", Effect: corev1.TaintEffectPreferNoSchedule}
 	name := f.namespace
 	f.node(name, kept, notReady, corev1.Taint{Key: criticalcomponents.Taint, Value: "x", Effect: corev1.TaintEffectNoExecute})
