@@ -3,6 +3,7 @@ package live
 import (
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
@@ -24,6 +25,10 @@ type store struct {
 
 	mu      sync.RWMutex
 	objects map[types.NamespacedName]*Observation
+	// shown are the resourceVersions up to which the watches have shown everything; see scope.
+	shown map[string]string
+	// apart says that each namespace has a watch of its own.
+	apart bool
 }
 
 var _ cache.TransformingStore = &part{}
@@ -40,8 +45,44 @@ func (s *store) Add(obj any) error {
 		return err
 	}
 	seen.observation.Seen = s.clock.Now().UnixNano()
-	s.tell(seen.key(), s.put(seen.key(), seen.observation))
+	s.tell(seen.key(), s.show(seen.key(), seen.observation))
 	return nil
+}
+
+// show takes in an observation of a watch, unless a younger one was noted, and returns in what the object differs from what it was.
+func (s *store) show(key types.NamespacedName, observation *Observation) difference {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shown[s.scope(key.Namespace)] = observation.ResourceVersion
+	before := s.objects[key]
+	if before != nil && !newer(observation.ResourceVersion, before.ResourceVersion) && !completes(before, observation) {
+		return difference{}
+	}
+	return s.put(key, observation)
+}
+
+// note takes in an observation that no watch has shown, if it tells more than they do, and returns in what the object differs from
+// what it was. An answer to a write may be late: if there is no object, and its watch has come as far, then the object is gone again.
+func (s *store) note(key types.NamespacedName, observation *Observation) difference {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.objects[key]
+	shown, synced := s.shown[s.scope(key.Namespace)]
+	switch {
+	case before == nil && synced && !surelyNewer(observation.ResourceVersion, shown):
+		return difference{}
+	case before != nil && !surelyNewer(observation.ResourceVersion, before.ResourceVersion) && !completes(before, observation):
+		return difference{}
+	}
+	return s.put(key, observation)
+}
+
+// scope names the watch that shows the objects of a namespace.
+func (s *store) scope(namespace string) string {
+	if s.apart {
+		return namespace
+	}
+	return metav1.NamespaceAll
 }
 
 // difference is in what an object differs from what it was.
@@ -94,6 +135,7 @@ func (s *store) Delete(obj any) error {
 		return err
 	}
 	s.mu.Lock()
+	s.shown[s.scope(seen.Namespace)] = seen.observation.ResourceVersion
 	held, known := s.objects[seen.key()]
 	known = known && !newer(held.ResourceVersion, seen.observation.ResourceVersion)
 	if known {
@@ -106,9 +148,9 @@ func (s *store) Delete(obj any) error {
 	return nil
 }
 
-// replace takes in a list of all objects of some namespaces. It overrules whatever was noted before: the watch that
+// replace takes in a list of all objects of a namespace, or of all namespaces. It overrules whatever was noted before: the watch that
 // follows shows it again, and after a restore of etcd older versions may be the right ones.
-func (s *store) replace(list []any, concerns func(types.NamespacedName) bool) error {
+func (s *store) replace(list []any, resourceVersion, namespace string) error {
 	listed := make(map[types.NamespacedName]*Observation, len(list))
 	for _, obj := range list {
 		seen, err := s.observer.reduce(obj)
@@ -117,16 +159,17 @@ func (s *store) replace(list []any, concerns func(types.NamespacedName) bool) er
 		}
 		listed[seen.key()] = seen.observation
 	}
-	for key, difference := range s.exchange(listed, concerns) {
+	for key, difference := range s.exchange(listed, resourceVersion, namespace) {
 		s.tell(key, difference)
 	}
 	return nil
 }
 
 // exchange replaces what is held by what is listed, and returns in what objects differ from what they were.
-func (s *store) exchange(listed map[types.NamespacedName]*Observation, concerns func(types.NamespacedName) bool) map[types.NamespacedName]difference {
+func (s *store) exchange(listed map[types.NamespacedName]*Observation, resourceVersion, namespace string) map[types.NamespacedName]difference {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.shown[s.scope(namespace)] = resourceVersion
 	differing := map[types.NamespacedName]difference{}
 	for key, observation := range listed {
 		inherit(s.objects[key], observation)
@@ -134,7 +177,7 @@ func (s *store) exchange(listed map[types.NamespacedName]*Observation, concerns 
 		s.objects[key] = observation
 	}
 	for key, held := range s.objects {
-		if _, still := listed[key]; !still && concerns(key) {
+		if _, still := listed[key]; !still && (namespace == metav1.NamespaceAll || key.Namespace == namespace) {
 			differing[key] = differenceOf(held, nil)
 			delete(s.objects, key)
 		}
@@ -145,14 +188,9 @@ func (s *store) exchange(listed map[types.NamespacedName]*Observation, concerns 
 // Resync does nothing: there is nothing that could be seen anew.
 func (s *store) Resync() error { return nil }
 
-// put takes in an observation, unless a younger one is held, and returns in what the object differs from what it was.
+// put holds an observation from now on, and returns in what the object differs from what it was.
 func (s *store) put(key types.NamespacedName, observation *Observation) difference {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	before := s.objects[key]
-	if before != nil && !newer(observation.ResourceVersion, before.ResourceVersion) && !completes(before, observation) {
-		return difference{}
-	}
 	inherit(before, observation)
 	difference := differenceOf(before, observation)
 	if before != nil && !difference.decision {
@@ -242,4 +280,10 @@ func (s *store) size() int {
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || order > 0
+}
+
+// surelyNewer tells whether a resourceVersion is younger than another one, and not if they cannot be compared.
+func surelyNewer(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
 }

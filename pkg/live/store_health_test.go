@@ -69,7 +69,7 @@ func TestNotedWriteKeepsTheVerdict(t *testing.T) {
 	note := func(version string, generation int64) {
 		observation := saw(version, generation, nil)
 		observation.Examined = false
-		s.put(thing, &observation)
+		s.note(thing, &observation)
 	}
 	sick := &health.Verdict{Unhealthy: "sick"}
 
@@ -106,7 +106,7 @@ func TestNotedWriteKeepsTheVerdict(t *testing.T) {
 
 	other := saw("7", 2, nil)
 	other.UID, other.Examined = "another", false
-	s.put(thing, &other)
+	s.note(thing, &other)
 	wantHealth(t, s, "another object of the same name", "?")
 }
 
@@ -178,7 +178,7 @@ func TestCountedPods(t *testing.T) {
 
 	s.see(done("3", 1))
 	wantHealth(t, s, "the same generation", "")
-	s.put(thing, &Observation{UID: "u", ResourceVersion: "4", Origin: "shop", Generation: 1})
+	s.note(thing, &Observation{UID: "u", ResourceVersion: "4", Origin: "shop", Generation: 1})
 	s.see(done("4", 1))
 	wantHealth(t, s, "after a write of the same generation", "")
 	sick := saw("5", 1, &health.Verdict{Unhealthy: "sick", OldPods: twoOf})

@@ -38,7 +38,7 @@ func newTestStore() (*store, *told) {
 	told := &told{}
 	return &store{
 		clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)), changed: told.add,
-		objects: map[types.NamespacedName]*Observation{}, felt: func(string) {},
+		objects: map[types.NamespacedName]*Observation{}, shown: map[string]string{}, felt: func(string) {},
 	}, told
 }
 
@@ -86,7 +86,7 @@ func TestStoreKeepsTheYoungest(t *testing.T) {
 	must(t, s.Update(metaOf("ns", "a", "11", "y")))
 	wantTold(t, told, "a change", "ns/a")
 
-	s.put(key, &Observation{ResourceVersion: "20", UID: "nsa", Origin: "y", Examined: true})
+	s.note(key, &Observation{ResourceVersion: "20", UID: "nsa", Origin: "y", Examined: true})
 	must(t, s.Update(metaOf("ns", "a", "15", "stranger")))
 	must(t, s.Update(metaOf("ns", "a", "20", "y")))
 	must(t, s.Delete(metaOf("ns", "a", "15", "y"))) // it lost its label, and we gave it back
@@ -106,6 +106,45 @@ func TestStoreKeepsTheYoungest(t *testing.T) {
 	if err := s.Add("text"); err == nil {
 		t.Error("a text is taken for an object")
 	}
+}
+
+// TestLateAnswers: the answer to a write may come when the watch has shown already what became of the object.
+func TestLateAnswers(t *testing.T) {
+	s, told := newTestStore()
+	answered := func(name, version string) {
+		observation := Observe(metaOf("ns", name, version, "x"), s.observer.policy)
+		s.tell(types.NamespacedName{Namespace: "ns", Name: name}, s.note(types.NamespacedName{Namespace: "ns", Name: name}, &observation))
+	}
+	answered("early", "5")
+	wantHeld(t, s, "early", "5") // nothing has been listed yet, and the list will tell
+	must(t, (&part{store: s, synced: func() {}}).Replace([]any{metaOf("ns", "a", "8", "x")}, "10"))
+	told.take()
+
+	answered("a", "7")
+	wantHeld(t, s, "a", "8")
+	answered("deleted", "9")
+	wantHeld(t, s, "deleted", "") // it would be in the list
+	must(t, s.Add(metaOf("ns", "b", "11", "x")))
+	must(t, s.Delete(metaOf("ns", "b", "12", "x")))
+	wantTold(t, told, "what the watch showed", "ns/b", "ns/b")
+	answered("b", "11")
+	wantHeld(t, s, "b", "")
+	answered("b", "13")
+	wantHeld(t, s, "b", "13") // created anew
+	must(t, s.Delete(metaOf("ns", "b", "14", "x")))
+	wantTold(t, told, "a deletion", "ns/b", "ns/b")
+	must(t, s.Update(metaOf("ns", "a", "20", "x")))
+	answered("c", "19")
+	wantHeld(t, s, "c", "") // deleted between two bits of news, or about to be shown
+	answered("c", "not to be compared")
+	answered("a", "not to be compared")
+	wantHeld(t, s, "c", "")
+	wantHeld(t, s, "a", "20")
+
+	s.apart = true // each namespace has a watch: none tells how far another one is
+	must(t, s.Add(metaOf("other", "a", "40", "x")))
+	answered("c", "30")
+	wantHeld(t, s, "c", "30")
 }
 
 // TestStoreReplace: a list overrules whatever was noted, in the namespace that it is of.
@@ -162,7 +201,7 @@ func TestStoreConcurrently(t *testing.T) {
 	each(func(name, version string) error { return s.Update(metaOf("ns", name, version, version)) })
 	each(func(name, version string) error {
 		observation := Observe(metaOf("ns", name, version, version), s.observer.policy)
-		s.put(types.NamespacedName{Namespace: "ns", Name: name}, &observation)
+		s.note(types.NamespacedName{Namespace: "ns", Name: name}, &observation)
 		return nil
 	})
 	each(func(name, _ string) error {

@@ -171,6 +171,8 @@ func (v *View) tryWatch(gvk schema.GroupVersionKind) bool {
 		observer: observer{gk: w.gk, policy: v.Policy, examiner: examiner},
 		clock:    v.Clock,
 		objects:  map[types.NamespacedName]*Observation{},
+		shown:    map[string]string{},
+		apart:    w.namespaces != nil,
 		changed:  func(name types.NamespacedName) { v.tell(w.gk, name) },
 		felt:     v.health.tell,
 	}
@@ -302,7 +304,7 @@ func (v *View) Note(ref object.Ref, observation Observation) {
 	}
 	observation.Examined = observation.Examined || w.store.observer.examiner == nil
 	key := types.NamespacedName{Namespace: shared(ref.Namespace), Name: ref.Name}
-	difference := w.store.put(key, &observation)
+	difference := w.store.note(key, &observation)
 	difference.decision = false // whoever wrote it knows
 	w.store.tell(key, difference)
 }

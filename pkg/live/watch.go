@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -204,10 +203,8 @@ type part struct {
 }
 
 // Replace takes in a list of all objects of the namespace.
-func (p *part) Replace(list []any, _ string) error {
-	if err := p.replace(list, func(key types.NamespacedName) bool {
-		return p.namespace == metav1.NamespaceAll || key.Namespace == p.namespace
-	}); err != nil {
+func (p *part) Replace(list []any, resourceVersion string) error {
+	if err := p.replace(list, resourceVersion, p.namespace); err != nil {
 		return err
 	}
 	p.synced()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,10 @@ type fault struct {
 	carriedOut bool
 	// crashes ends the resource-manager.
 	crashes bool
+	// meanwhile is what somebody does by hand to the object that is applied, before the answer comes; nil for nothing.
+	meanwhile func(*http.Request) (*http.Request, error)
+	// recreates says that the object has to be created anew after that.
+	recreates bool
 	// answer makes what is received, of what the API server answered if the call is carried out.
 	answer func(*http.Request, *http.Response) (*http.Response, error)
 }
@@ -45,12 +50,14 @@ func allFaults() []fault {
 		{name: "throttled-429", answer: withStatus(apierrors.NewTooManyRequests("too many requests, please try again", 1))},
 		{name: "timeout-before", answer: withError(errTimeout)},
 		{name: "unavailable-503", answer: withStatus(apierrors.NewServiceUnavailable("the server is shutting down"))},
+		{name: "deleted-after", ofWritesOnly: true, carriedOut: true, meanwhile: deletion, recreates: true, answer: asItIs},
+		{name: "unlabelled-after", ofWritesOnly: true, carriedOut: true, meanwhile: removalOfLabels, answer: asItIs},
 	}
 }
 
 // faultsOf returns the faults that a call can have.
 func faultsOf(c call) []fault {
-	return slices.DeleteFunc(allFaults(), func(f fault) bool { return f.ofWritesOnly && c.reads() })
+	return slices.DeleteFunc(allFaults(), func(f fault) bool { return f.ofWritesOnly && c.reads() || f.meanwhile != nil && !c.appliesSimple() })
 }
 
 // Errors as Go's own transport has them.
@@ -81,6 +88,30 @@ func withStatus(failure *apierrors.StatusError) func(*http.Request, *http.Respon
 			Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: request,
 		}, nil
 	}
+}
+
+func asItIs(_ *http.Request, response *http.Response) (*http.Response, error) { return response, nil }
+
+// deletion deletes the object of a request.
+func deletion(applied *http.Request) (*http.Request, error) {
+	return byHand(applied, http.MethodDelete, "")
+}
+
+// removalOfLabels takes all labels off the object of a request, so that no watch for a label shows it any more.
+func removalOfLabels(applied *http.Request) (*http.Request, error) {
+	return byHand(applied, http.MethodPatch, `{"metadata":{"labels":null}}`)
+}
+
+// byHand returns a request to the object of another one.
+func byHand(applied *http.Request, method, body string) (*http.Request, error) {
+	url := *applied.URL
+	url.RawQuery = "fieldManager=kubectl-edit"
+	request, err := http.NewRequestWithContext(applied.Context(), method, url.String(), strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header = http.Header{"Content-Type": {"application/merge-patch+json"}, "Accept": {"application/json"}}
+	return request, nil
 }
 
 // brokenOff returns the first half of an answer, and then an error.

@@ -278,6 +278,9 @@ func (w *world) findings(undisturbed string) []string {
 	}
 	uids := w.uids()
 	for k, before := range w.kept {
+		if w.recreated != nil && k.isOf(*w.recreated) {
+			continue
+		}
 		if after := uids[k]; before != after {
 			findings = append(findings, fmt.Sprintf("%s had the UID %s and has %q", k, before, after))
 		}
@@ -286,6 +289,9 @@ func (w *world) findings(undisturbed string) []string {
 		if obj := w.read(k); obj == nil || string(obj.UID) != before {
 			findings = append(findings, fmt.Sprintf("%s was to stay with the UID %s, and is %v", k, before, obj))
 		}
+	}
+	if w.recreated != nil {
+		undisturbed = "" // what others had of the object is gone
 	}
 	if got := w.snapshot(); undisturbed != "" && got != undisturbed {
 		findings = append(findings, "the outcome differs from that of a run without a fault:\n"+got+"\nwithout a fault:\n"+undisturbed)

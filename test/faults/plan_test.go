@@ -30,6 +30,9 @@ var remembered = []string{
 	// The replacement was not tried again: the error said that the update was invalid, as well.
 	"replace/delete_configmaps_fixed_1/failed-500",
 	"replace/delete_configmaps_fixed_1/timeout-before",
+	// The answer came after the news of the deletion, and the object was held to be there for ever.
+	"update/patch_configmaps_one_1/deleted-after",
+	"update/patch_secrets_secret_1/unlabelled-after",
 }
 
 // short.txt has the other runs of the short run: one for each place where calls are made, in as few scenarios as will do, and by turns with

@@ -78,8 +78,14 @@ func TestFaultsDoWhatTheySay(t *testing.T) {
 			}
 			status, body, err := ask()
 			checkFault(t, fault.name, status, body, err)
-			if got := served.Load() == 2; got != fault.carriedOut {
-				t.Errorf("carried out: %t, want %t", got, fault.carriedOut)
+			want := int64(1)
+			for _, reaches := range []bool{fault.carriedOut, fault.meanwhile != nil} {
+				if reaches {
+					want++
+				}
+			}
+			if got := served.Load(); got != want {
+				t.Errorf("%d requests have come, want %d", got, want)
 			}
 			if status, _, err = ask(); (err == nil && status == http.StatusOK) == fault.crashes {
 				t.Errorf("the third call: %d %v", status, err)
@@ -99,6 +105,10 @@ func checkFault(t *testing.T, name string, status int, body string, err error) {
 	case "crash":
 		if !errors.Is(err, errCrashed) {
 			t.Errorf("the error is %v", err)
+		}
+	case "deleted", "unlabelled":
+		if status != http.StatusOK || body != "what was asked for" || err != nil {
+			t.Errorf("the answer is %d %s %v, want that to the call", status, body, err)
 		}
 	case "timeout":
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -254,7 +264,7 @@ func TestChoiceOfTheShortRun(t *testing.T) {
 	if len(plans) != 1 || plans[0].site.call != write || len(plans[0].faults) != 2 {
 		t.Errorf("the plans are %v", plans)
 	}
-	if plans := plansFor([]site{{get, 1}, {write, 1}, {get, 3}}, nil, true); len(plans) != 2 || len(plans[0].faults) != 6 || len(plans[1].faults) != 9 {
+	if plans := plansFor([]site{{get, 1}, {write, 1}, {get, 3}}, nil, true); len(plans) != 2 || len(plans[0].faults) != 6 || len(plans[1].faults) != 11 {
 		t.Errorf("the plans of a full run are %v", plans)
 	}
 }

@@ -67,6 +67,13 @@ func verbOf(method, name string, target *url.URL) string {
 // reads tells whether the call changes nothing.
 func (c call) reads() bool { return slices.Contains([]string{"get", "list", "watch"}, c.verb) }
 
+// appliesSimple tells whether the call applies an object that is the same again after somebody has deleted it: all but those of which
+// others depend, or that somebody else has changed.
+func (c call) appliesSimple() bool {
+	return c.verb == "patch" && c.subresource == "" && c.writer == "" &&
+		slices.Contains([]string{"configmaps", "secrets", "services", "serviceaccounts", "roles", "rolebindings", "coupons", "networkpolicies"}, c.resource)
+}
+
 // kind names the call without the object, for example "patch_managedresources.status", or "new.patch_managedresources.status" if it is
 // one of the resource-manager "new".
 func (c call) kind() string {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -105,8 +106,30 @@ func (l *life) wrap(next http.RoundTripper) http.RoundTripper {
 		if err != nil {
 			return nil, err
 		}
+		if fault.meanwhile != nil {
+			if err := interfere(next, fault, request); err != nil {
+				return nil, errors.Join(err, response.Body.Close())
+			}
+		}
 		return l.inject(fault, request, response)
 	})
+}
+
+// noticed is how long an answer is held back, so that the watches show before it what was done by hand.
+const noticed = 500 * time.Millisecond
+
+// interfere does by hand what a fault says, and waits until that is noticed.
+func interfere(next http.RoundTripper, fault *fault, applied *http.Request) error {
+	request, err := fault.meanwhile(applied)
+	if err != nil {
+		return err
+	}
+	response, err := next.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	time.Sleep(noticed)
+	return response.Body.Close()
 }
 
 // inject answers with the fault.

@@ -51,12 +51,17 @@ func (w *world) attestApply(c call, body []byte) {
 	}
 }
 
+// isOf tells whether a call is about the object.
+func (k key) isOf(c call) bool {
+	resource, _ := meta.UnsafeGuessKindToResource(k.GroupVersionKind)
+	return resource.Group == c.group && resource.Resource == c.resource && k.namespace == c.namespace && k.name == c.name
+}
+
 // attestDeletion checks that nothing is deleted that is wanted, unless it is replaced, and that the API server checks what is deleted.
 func (w *world) attestDeletion(c call, body []byte) {
 	replaced := slices.Contains(w.replaced, c.name)
 	for k := range w.wanted(w.then) {
-		resource, _ := meta.UnsafeGuessKindToResource(k.GroupVersionKind)
-		if resource.Group == c.group && resource.Resource == c.resource && k.namespace == c.namespace && k.name == c.name && !replaced {
+		if k.isOf(c) && !replaced {
 			w.violate("%s deletes what is wanted", c)
 		}
 	}

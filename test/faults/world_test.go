@@ -60,6 +60,8 @@ type world struct {
 	// of objects that are to stay though nobody wants them any more.
 	untouched        []*unstructured.Unstructured
 	kept, leftBehind map[key]string
+	// recreated is the call whose object somebody deletes, so that it is another one in the end; nil for none.
+	recreated *call
 	// replicas is what Deployments have been scaled to; 0 if they have not.
 	replicas int64
 	// collecting is the clock of the garbage collector.
@@ -79,7 +81,14 @@ func (w *world) class() string { return w.namespace }
 func (w *world) newClass() string { return w.namespace + "-new" }
 
 // newLine returns the clients of the resource-managers of the run.
-func (w *world) newLine(p *plan) *line { return w.ground.newLine(p, w.attest) }
+func (w *world) newLine(p *plan) *line {
+	if p != nil && p.fault.recreates {
+		deleted := p.site.call
+		deleted.group, deleted.namespace = w.fill(deleted.group), w.fill(deleted.namespace)
+		w.recreated = &deleted
+	}
+	return w.ground.newLine(p, w.attest)
+}
 
 // play runs the scenario until what is declared in the end is so, and stops the resource-managers then.
 func (w *world) play(l *line) {
