@@ -278,15 +278,12 @@ func (w *world) findings(undisturbed string) []string {
 	}
 	uids := w.uids()
 	for k, before := range w.kept {
-		if w.recreated != nil && k.isOf(*w.recreated) {
-			continue
-		}
-		if after := uids[k]; before != after {
+		if after := uids[k]; before != after && !w.deletedByHand(k) {
 			findings = append(findings, fmt.Sprintf("%s had the UID %s and has %q", k, before, after))
 		}
 	}
 	for k, before := range w.leftBehind {
-		if obj := w.read(k); obj == nil || string(obj.UID) != before {
+		if obj := w.read(k); (obj == nil || string(obj.UID) != before) && !w.deletedByHand(k) {
 			findings = append(findings, fmt.Sprintf("%s was to stay with the UID %s, and is %v", k, before, obj))
 		}
 	}
@@ -298,6 +295,9 @@ func (w *world) findings(undisturbed string) []string {
 	}
 	return findings
 }
+
+// deletedByHand tells whether the fault of the run has an object deleted by somebody.
+func (w *world) deletedByHand(k key) bool { return w.recreated != nil && k.isOf(*w.recreated) }
 
 // snapshot tells what is there at the end of a run, without what differs between runs.
 func (w *world) snapshot() string {

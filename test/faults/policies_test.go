@@ -155,8 +155,10 @@ func (p *policies) objections() []string {
 	live := p.live()
 	var objections []string
 	for _, name := range p.wanted {
-		if _, there := live[name]; !there {
+		if policy, there := live[name]; !there {
 			objections = append(objections, name+" is missing")
+		} else if len(policy.Labels) == 0 {
+			objections = append(objections, name+" has no labels")
 		}
 		delete(live, name)
 	}

@@ -76,7 +76,7 @@ func reduced(t *testing.T, version, description string) *networkingv1.NetworkPol
 }
 
 func TestWrites(t *testing.T) {
-	w := newWrites()
+	w := newWrites(true)
 	of := func(cached *networkingv1.NetworkPolicy, now time.Time) string {
 		all := map[types.NamespacedName]*networkingv1.NetworkPolicy{}
 		if cached != nil {
@@ -125,6 +125,8 @@ func TestWrites(t *testing.T) {
 		w.note(reduced(t, "15", "x"), noon, func() *networkingv1.NetworkPolicy { return reduced(t, shown, "y") })
 		expect("a write that the watch showed before its answer came, at "+shown, of(nil, noon), "")
 	}
+	w.note(reduced(t, "13", "x"), noon, nothing)
+	expect("a write after which the watch showed that the policy was deleted", of(nil, noon), "")
 	w.note(reduced(t, "15", "x"), noon, func() *networkingv1.NetworkPolicy { return reduced(t, "14", "y") })
 	expect("a write of which the watch has shown an earlier state", of(nil, noon), "15")
 }

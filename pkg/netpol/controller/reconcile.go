@@ -74,7 +74,7 @@ type Reconciler struct {
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.writes, r.brake, r.told, r.ports = newWrites(), brake.New(), newTold(), newKnownPorts()
+	r.writes, r.brake, r.told, r.ports = newWrites(len(r.Options.Namespaces) > 0), brake.New(), newTold(), newKnownPorts()
 	r.istio = newIstio(r.Dynamic, r.Metadata, r.Kinds, r.Options.Namespaces)
 	return &r
 }

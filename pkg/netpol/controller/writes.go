@@ -5,6 +5,7 @@ import (
 	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
@@ -19,6 +20,10 @@ type writes struct {
 	byPolicy map[types.NamespacedName]written
 	// byService has the same by Service.
 	byService map[types.NamespacedName]map[types.NamespacedName]bool
+	// latest are the youngest resourceVersions that the watches have shown: what is older and not in the cache is gone again.
+	latest map[string]string
+	// apart says that each namespace has a watch of its own.
+	apart bool
 }
 
 type written struct {
@@ -26,22 +31,27 @@ type written struct {
 	at     time.Time
 }
 
-func newWrites() *writes {
+func newWrites(apart bool) *writes {
 	return &writes{
 		byPolicy: map[types.NamespacedName]written{}, byService: map[types.NamespacedName]map[types.NamespacedName]bool{},
+		latest: map[string]string{}, apart: apart,
 	}
 }
 
 // note takes in a reduced policy that was written, unless it is outdated: the answer to a write may come after the watch has shown it, or
-// after that to a later write for another Service. Shown returns what the cache has of the policy, or nil. It is asked under the lock, which
+// that it was deleted since, or after that to a later write for another Service. Shown returns what the cache has of the policy, or nil. It is asked under the lock, which
 // seen needs too, so that no event is missed in between.
 func (w *writes) note(policy *networkingv1.NetworkPolicy, now time.Time, shown func() *networkingv1.NetworkPolicy) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, other := range []*networkingv1.NetworkPolicy{w.byPolicy[keyOf(policy)].policy, shown()} {
+	present := shown()
+	for _, other := range []*networkingv1.NetworkPolicy{w.byPolicy[keyOf(policy)].policy, present} {
 		if other != nil && !isOlder(other, policy) {
 			return
 		}
+	}
+	if latest, known := w.latest[w.scope(policy)]; present == nil && known && !isOlderVersion(latest, policy.ResourceVersion) {
+		return
 	}
 	w.forget(keyOf(policy))
 	w.byPolicy[keyOf(policy)] = written{policy: policy, at: now}
@@ -50,6 +60,14 @@ func (w *writes) note(policy *networkingv1.NetworkPolicy, now time.Time, shown f
 		w.byService[service] = map[types.NamespacedName]bool{}
 	}
 	w.byService[service][keyOf(policy)] = true
+}
+
+// scope names the watch that shows a policy.
+func (w *writes) scope(policy *networkingv1.NetworkPolicy) string {
+	if w.apart {
+		return policy.Namespace
+	}
+	return metav1.NamespaceAll
 }
 
 // forget is called with the lock held.
@@ -69,6 +87,9 @@ func (w *writes) forget(key types.NamespacedName) {
 func (w *writes) seen(policy *networkingv1.NetworkPolicy) (own bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if latest, known := w.latest[w.scope(policy)]; !known || isOlderVersion(latest, policy.ResourceVersion) {
+		w.latest[w.scope(policy)] = policy.ResourceVersion
+	}
 	known, found := w.byPolicy[keyOf(policy)]
 	if !found || isOlder(policy, known.policy) {
 		return false
@@ -111,6 +132,10 @@ func overlay(cached map[types.NamespacedName]*networkingv1.NetworkPolicy, writte
 
 // isOlder tells whether the first policy is an earlier version than the second one. If that cannot be told, it is not.
 func isOlder(first, second *networkingv1.NetworkPolicy) bool {
-	order, err := resourceversion.CompareResourceVersion(first.ResourceVersion, second.ResourceVersion)
+	return isOlderVersion(first.ResourceVersion, second.ResourceVersion)
+}
+
+func isOlderVersion(first, second string) bool {
+	order, err := resourceversion.CompareResourceVersion(first, second)
 	return err == nil && order < 0
 }
