@@ -1,0 +1,248 @@
+package live
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/trellis-k8s/trellis/test/random"
+)
+
+// FuzzStore has objects come, change, go, and lose and get their label, by us and by others, in a cluster whose watch is behind, and
+// begins anew from time to time. Answers to our writes are late, too. Whenever the watch has shown everything, the store has what the
+// cluster has, and whoever decides has been told of everything that he did not do himself.
+func FuzzStore(f *testing.F) {
+	f.Add([]byte{})
+	for i := range byte(40) {
+		f.Add([]byte{i, i * 3, i * 5, i * 7, i * 11, i * 13, i * 17, i * 19, i * 23, i * 29, i * 31, i * 37})
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := newShownCluster(t, random.From(data))
+		for range 60 {
+			c.step()
+		}
+		c.settle()
+	})
+}
+
+// shownCluster is a cluster as the API server has it, and as a store shows it.
+type shownCluster struct {
+	*testing.T
+	*rand.Rand
+	store   *store
+	parts   map[string]*part
+	version int
+	// objects are those that exist; without an origin, an object lacks the label, and no watch shows it.
+	objects map[types.NamespacedName]*metav1.PartialObjectMetadata
+	// events are what the watches have not shown yet, in order, and answers what became of objects by our writes.
+	events  []func() error
+	answers []*metav1.PartialObjectMetadata
+	// known are the UIDs of the objects that whoever decides takes to be there.
+	known map[types.NamespacedName]types.UID
+}
+
+func newShownCluster(t *testing.T, r *rand.Rand) *shownCluster {
+	t.Helper()
+	c := &shownCluster{
+		T: t, Rand: r, version: 100, parts: map[string]*part{},
+		objects: map[types.NamespacedName]*metav1.PartialObjectMetadata{}, known: map[types.NamespacedName]types.UID{},
+	}
+	c.store = &store{
+		clock:   clocktesting.NewFakePassiveClock(time.Unix(1, 0)),
+		objects: map[types.NamespacedName]*Observation{}, shown: map[string]string{}, felt: func(string) {},
+		apart:   r.IntN(2) == 0,
+		changed: func(key types.NamespacedName) { c.learn(key) },
+	}
+	namespaces := []string{metav1.NamespaceAll}
+	if c.store.apart {
+		namespaces = []string{"a", "b"}
+	}
+	for _, namespace := range namespaces {
+		c.parts[namespace] = &part{store: c.store, synced: func() {}, namespace: namespace}
+	}
+	c.list()
+	return c
+}
+
+// learn has whoever decides look at an object.
+func (c *shownCluster) learn(key types.NamespacedName) {
+	delete(c.known, key)
+	if held := c.store.get(key); held != nil {
+		c.known[key] = held.UID
+	}
+}
+
+// step has something happen.
+func (c *shownCluster) step() {
+	c.Helper()
+	key := types.NamespacedName{Namespace: string(rune('a' + c.IntN(2))), Name: "o" + strconv.Itoa(c.IntN(2))}
+	switch c.IntN(9) {
+	case 0, 1:
+		c.answers = append(c.answers, c.write(key))
+	case 2:
+		c.write(key)
+	case 3:
+		c.delete(key)
+	case 4:
+		c.unlabel(key)
+	case 5:
+		c.deleteOurselves(key)
+	case 6:
+		c.show()
+	case 7:
+		c.answer()
+	case 8:
+		if c.IntN(5) == 0 {
+			c.list()
+		}
+	}
+}
+
+// write creates or updates an object, with its label.
+func (c *shownCluster) write(key types.NamespacedName) *metav1.PartialObjectMetadata {
+	c.version++
+	before := c.objects[key]
+	after := metaOf(key.Namespace, key.Name, strconv.Itoa(c.version), "shop")
+	after.UID = types.UID("created at " + after.ResourceVersion)
+	if before != nil {
+		after.UID = before.UID
+	}
+	c.objects[key] = after
+	c.later(key, func(p *part) error { return p.Update(after) })
+	return after
+}
+
+func (c *shownCluster) delete(key types.NamespacedName) {
+	if before := c.objects[key]; before != nil {
+		c.version++
+		delete(c.objects, key)
+		c.hide(key, before)
+	}
+}
+
+// unlabel takes the label off an object: for the watch, it is deleted.
+func (c *shownCluster) unlabel(key types.NamespacedName) {
+	if before := c.objects[key]; before != nil {
+		c.version++
+		after := before.DeepCopy()
+		after.ResourceVersion, after.Annotations = strconv.Itoa(c.version), nil
+		c.objects[key] = after
+		c.hide(key, before)
+	}
+}
+
+// hide has the watch show that an object is gone, if it has shown it.
+func (c *shownCluster) hide(key types.NamespacedName, before *metav1.PartialObjectMetadata) {
+	if len(before.Annotations) == 0 {
+		return
+	}
+	last := before.DeepCopy()
+	last.ResourceVersion = strconv.Itoa(c.version)
+	c.later(key, func(p *part) error { return p.Delete(last) })
+}
+
+// deleteOurselves deletes an object and notes it at once.
+func (c *shownCluster) deleteOurselves(key types.NamespacedName) {
+	if before := c.objects[key]; before != nil {
+		c.delete(key)
+		c.store.drop(key, before.UID)
+		c.learn(key)
+	}
+}
+
+// later has a watch show something, in the order in which it happened.
+func (c *shownCluster) later(key types.NamespacedName, show func(*part) error) {
+	p := c.parts[c.store.scope(key.Namespace)]
+	c.events = append(c.events, func() error { return show(p) })
+}
+
+// show has the watches show the next thing that has happened.
+func (c *shownCluster) show() {
+	c.Helper()
+	if len(c.events) > 0 {
+		must(c.T, c.events[0]())
+		c.events = c.events[1:]
+	}
+	c.compare()
+}
+
+// answer has one of our writes be answered, which one is left to chance.
+func (c *shownCluster) answer() {
+	c.Helper()
+	if len(c.answers) == 0 {
+		return
+	}
+	i := c.IntN(len(c.answers))
+	answer := c.answers[i]
+	c.answers = append(c.answers[:i:i], c.answers[i+1:]...)
+	key := types.NamespacedName{Namespace: answer.Namespace, Name: answer.Name}
+	observation := Observe(answer, c.store.observer.policy)
+	difference := c.store.note(key, &observation)
+	if difference.decision {
+		c.learn(key) // whoever wrote it knows
+	}
+	c.compare()
+}
+
+// list has the watches begin anew, with a list of what there is.
+func (c *shownCluster) list() {
+	c.Helper()
+	c.events = nil
+	for namespace, p := range c.parts {
+		var listed []any
+		for key, object := range c.objects {
+			if len(object.Annotations) > 0 && (namespace == metav1.NamespaceAll || namespace == key.Namespace) {
+				listed = append(listed, object)
+			}
+		}
+		must(c.T, p.Replace(listed, strconv.Itoa(c.version)))
+	}
+	c.compare()
+}
+
+// settle has everything shown and answered.
+func (c *shownCluster) settle() {
+	c.Helper()
+	for len(c.events)+len(c.answers) > 0 {
+		if c.IntN(2) == 0 {
+			c.show()
+		} else {
+			c.answer()
+		}
+	}
+	c.compare()
+}
+
+// compare checks the store, once the watch has shown everything.
+func (c *shownCluster) compare() {
+	c.Helper()
+	if len(c.events) > 0 {
+		return
+	}
+	want, got := map[types.NamespacedName]string{}, map[types.NamespacedName]string{}
+	for key, object := range c.objects {
+		if len(object.Annotations) > 0 {
+			want[key] = object.ResourceVersion
+		}
+	}
+	for key, held := range c.store.objects {
+		got[key] = held.ResourceVersion
+		if c.known[key] != held.UID {
+			c.Errorf("%s is held with UID %q, and nobody was told; %q is known", key, held.UID, c.known[key])
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		c.Errorf("the store has %v, and the cluster %v", got, want)
+	}
+	for key := range c.known {
+		if c.store.objects[key] == nil {
+			c.Errorf("%s is gone, and nobody was told", key)
+		}
+	}
+}
