@@ -82,6 +82,8 @@ type helm struct {
 	namespace string
 	config    *action.Configuration
 	chart     *chart.Chart
+	// pagePort is where a resource-manager that was started serves the page, if it does.
+	pagePort int
 }
 
 // newHelm returns one for a new namespace, in which Pods have to be restricted.

@@ -4,9 +4,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
+	"net/http"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -207,4 +211,21 @@ func (h *helm) eventuallyAvailable(name string) {
 		}
 		return deployment.Status.String()
 	})
+}
+
+// showsPage has the page show a ManagedResource to somebody who may see it, and nothing to others.
+func (h *helm) showsPage(name string) {
+	h.Helper()
+	page := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	url := fmt.Sprintf("https://127.0.0.1:%d/api/changes", h.pagePort)
+	token := kit.NewViewer(h, h.client, h.namespace, "viewer")
+	kit.Eventually(h, "the page lists the ManagedResource", func() string {
+		if line, status := kit.View(h, page, url, token); status != http.StatusOK || !strings.Contains(line, `"name":"`+name+`"`) {
+			return fmt.Sprintf("status %d: %s", status, line)
+		}
+		return ""
+	})
+	if line, status := kit.View(h, page, url, ""); status != http.StatusUnauthorized {
+		h.Errorf("without a token: %d %s", status, line)
+	}
 }

@@ -71,7 +71,12 @@ func (h *helm) start(targetKubeconfig string) *kit.Process {
 	}
 	connect("sourceClientConnection", "$KUBECONFIG")
 	connect("targetClientConnection", targetKubeconfig)
-	for server, port := range map[string]string{"healthProbes": "$HEALTH_PORT", "metrics": "$METRICS_PORT", "webhooks": "$WEBHOOK_PORT"} {
+	ports := map[string]any{"healthProbes": "$HEALTH_PORT", "metrics": "$METRICS_PORT", "webhooks": "$WEBHOOK_PORT"}
+	if section("server")["ui"] != nil {
+		h.pagePort = kit.FreePort(h)
+		ports["ui"] = h.pagePort
+	}
+	for server, port := range ports {
 		section("server", server)["bindAddress"], section("server", server)["port"] = "127.0.0.1", port
 	}
 	text, err := yaml.Marshal(config)
@@ -141,6 +146,7 @@ rbac:
     - {apiGroups: [""], resources: [configmaps, serviceaccounts, services]}
     - {apiGroups: [apps], resources: [deployments]}
 config:
+  server: {ui: {}}
   controllers:
     clusterID: <default>
     csrApprover: {enabled: true}
@@ -173,6 +179,7 @@ func TestRightsOfASeed(t *testing.T) {
 	h.eventuallyIs("set", resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue)
 	h.manage("waits", "apiVersion: v1\nkind: Service\nmetadata: {name: waits, namespace: "+h.namespace+"}\nspec: {type: LoadBalancer, ports: [{port: 80}]}\n")
 	h.eventuallyIs("waits", resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionFalse)
+	h.showsPage("set")
 	h.drifts("one")
 	h.requestsToken()
 	h.opensNetwork()

@@ -1,18 +1,12 @@
 package integration
 
 import (
-	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -23,7 +17,7 @@ import (
 func TestPageIsServed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	token := f.viewer("viewer")
+	token := kit.NewViewer(f, f.client, f.namespace, "viewer")
 	ports := []int{kit.FreePort(t), kit.FreePort(t)}
 	var replicas []*process
 	for i, certificate := range []string{"", ", tls: {serverCertDir: $CERTIFICATES}"} { // the first one makes its own
@@ -48,7 +42,7 @@ leaderElection: {resourceNamespace: %s}
 		page := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
 		base := fmt.Sprintf("https://127.0.0.1:%d", ports[i])
 		kit.Eventually(t, "the ManagedResource is listed", func() string {
-			line, status := firstOf(f, page, base+"/api/changes", token)
+			line, status := kit.View(f, page, base+"/api/changes", token)
 			if status != http.StatusOK || !strings.Contains(line, `"name":"set"`) || !strings.Contains(line, `"state":"Ready"`) {
 				return fmt.Sprintf("status %d: %s", status, line)
 			}
@@ -58,12 +52,12 @@ leaderElection: {resourceNamespace: %s}
 			"objects": "you may not read it", "diff": "cannot get resource", // which the resource-manager could
 			"history": "[", "summary": `"state":"Ready"`,
 		} {
-			line, status := firstOf(f, page, base+"/api/resources/"+f.namespace+"/set/"+path, token)
+			line, status := kit.View(f, page, base+"/api/resources/"+f.namespace+"/set/"+path, token)
 			if status != http.StatusOK || !strings.Contains(line, want) || strings.Contains(line, token) {
 				t.Errorf("%s: %d %s", path, status, line)
 			}
 		}
-		if line, status := firstOf(f, page, base+"/api/changes", ""); status != http.StatusUnauthorized || strings.Contains(line, "set") {
+		if line, status := kit.View(f, page, base+"/api/changes", ""); status != http.StatusUnauthorized || strings.Contains(line, "set") {
 			t.Errorf("without a token: %d %s", status, line)
 		}
 		p := replicas[i]
@@ -77,46 +71,4 @@ leaderElection: {resourceNamespace: %s}
 	for _, p := range replicas {
 		p.Stop() // although pages may be open
 	}
-}
-
-// viewer creates a ServiceAccount that may see ManagedResources and nothing else, and returns a token of it.
-func (f *fixture) viewer(name string) string {
-	f.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
-	must(f, f.client.Create(f.ctx, account))
-	role := &rbacv1.Role{ObjectMeta: account.ObjectMeta, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{resourcesv1alpha1.GroupName}, Resources: []string{"managedresources"}, Verbs: []string{"get", "list", "watch"}},
-	}}
-	role.ResourceVersion, role.UID = "", ""
-	must(f, f.client.Create(f.ctx, role))
-	must(f, f.client.Create(f.ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: f.namespace, Name: name}},
-	}))
-	request := &authenticationv1.TokenRequest{}
-	must(f, f.client.SubResource("token").Create(f.ctx, account, request))
-	return request.Status.Token
-}
-
-// firstOf returns the first line with data of an answer of the page.
-func firstOf(f *fixture, page *http.Client, url, token string) (line string, status int) {
-	f.Helper()
-	request, err := http.NewRequestWithContext(f.ctx, http.MethodGet, url, http.NoBody)
-	must(f, err)
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := page.Do(request)
-	if err != nil {
-		return err.Error(), 0
-	}
-	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if line = strings.TrimPrefix(lines.Text(), "data: "); !strings.HasPrefix(line, "id: ") {
-			return line, response.StatusCode
-		}
-	}
-	return "", response.StatusCode
 }
