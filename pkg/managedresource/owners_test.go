@@ -8,9 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -167,7 +169,8 @@ func TestTwoThatDisownAnObject(t *testing.T) {
 }
 
 func TestSupersededDoubts(t *testing.T) {
-	s := newSuperseded()
+	now := clocktesting.NewFakeClock(time.Unix(0, 0))
+	s := newSuperseded(now)
 	if s.doubts(shop) {
 		t.Error("there is doubt before any write")
 	}
@@ -183,6 +186,18 @@ func TestSupersededDoubts(t *testing.T) {
 	s.settle(shop, "8")
 	if s.doubts(shop) || !s.has(shop, "7") {
 		t.Error("the write was carried out, and is in doubt, or not taken as done")
+	}
+	now.Step(cacheLag - 1)
+	if !s.has(shop, "7") || s.doubts(shop) {
+		t.Error("a cache that is behind is not waited for")
+	}
+	now.Step(1)
+	if s.has(shop, "7") || !s.doubts(shop) {
+		t.Error("a cache is waited for that has gone back to an old state")
+	}
+	s.settle(shop, "7")
+	if s.has(shop, "7") || s.doubts(shop) {
+		t.Error("the old state is the present one, and is in doubt, or not worked on")
 	}
 	s.doubt(shop, "8")
 	if s.forget(shop); s.doubts(shop) {

@@ -95,7 +95,7 @@ type Reconciler struct {
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.claims, r.departures, r.superseded = newClaims(), newDepartures(), newSuperseded()
+	r.claims, r.departures, r.superseded = newClaims(), newDepartures(), newSuperseded(r.Clock)
 	r.tolerated, r.warnings, r.contests = newTolerated(), newRecentWarnings(), newContests()
 	r.start, r.wake = &start{}, &atomic.Pointer[func(types.NamespacedName)]{}
 	return &r

@@ -3,39 +3,62 @@ package managedresource
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 )
 
-// supersededKept is how many outdated resourceVersions of a ManagedResource are remembered: more than one pass writes.
-const supersededKept = 8
+const (
+	// supersededKept is how many outdated resourceVersions of a ManagedResource are remembered: more than one pass writes.
+	supersededKept = 8
+	// cacheLag is how long after a write a cache is taken to be behind it.
+	cacheLag = time.Minute
+)
 
 // superseded remembers the resourceVersions that this process has replaced, so that a ManagedResource which a cache still
 // shows in such a state is not worked on. It also remembers those that it may have replaced, since it does not know what became of its
 // write. It is safe for concurrent use.
 type superseded struct {
+	clock    clock.PassiveClock
 	mu       sync.Mutex
-	versions map[types.NamespacedName][]string
+	replaced map[types.NamespacedName]replaced
 	doubted  map[types.NamespacedName]string
 }
 
-func newSuperseded() *superseded {
-	return &superseded{versions: map[types.NamespacedName][]string{}, doubted: map[types.NamespacedName]string{}}
+// replaced are resourceVersions that were replaced, the last of them at a time.
+type replaced struct {
+	versions []string
+	last     time.Time
+}
+
+func newSuperseded(clk clock.PassiveClock) *superseded {
+	return &superseded{clock: clk, replaced: map[types.NamespacedName]replaced{}, doubted: map[types.NamespacedName]string{}}
 }
 
 // add notes that a resourceVersion was replaced.
 func (s *superseded) add(name types.NamespacedName, resourceVersion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	versions := slices.Concat(s.versions[name], []string{resourceVersion})
-	s.versions[name] = versions[max(0, len(versions)-supersededKept):]
+	versions := slices.Concat(s.replaced[name].versions, []string{resourceVersion})
+	s.replaced[name] = replaced{versions[max(0, len(versions)-supersededKept):], s.clock.Now()}
 }
 
-// has tells whether a resourceVersion was replaced.
+// has tells whether a resourceVersion was replaced. If the cache should have shown that long ago, it is in doubt: etcd may have been
+// restored from a backup that has it.
 func (s *superseded) has(name types.NamespacedName, resourceVersion string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Contains(s.versions[name], resourceVersion)
+	known := s.replaced[name]
+	if !slices.Contains(known.versions, resourceVersion) {
+		return false
+	}
+	if s.clock.Since(known.last) < cacheLag {
+		return true
+	}
+	delete(s.replaced, name)
+	s.doubted[name] = resourceVersion
+	return false
 }
 
 // doubt notes that a resourceVersion may have been replaced.
@@ -68,6 +91,6 @@ func (s *superseded) settle(name types.NamespacedName, present string) {
 func (s *superseded) forget(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.versions, name)
+	delete(s.replaced, name)
 	delete(s.doubted, name)
 }
