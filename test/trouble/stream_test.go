@@ -21,7 +21,7 @@ type stream struct {
 	most int
 	// gate holds events back while it is shut; nil for none.
 	gate *gate
-	// sees is told each event as it comes; nil for nobody.
+	// sees is told each event that was passed on; nil for nobody.
 	sees func(event []byte)
 }
 
@@ -115,9 +115,6 @@ func pass(ctx context.Context, body io.ReadCloser, split splitter, s stream) io.
 				end <- err
 				return
 			}
-			if s.sees != nil {
-				s.sees(event)
-			}
 			arrivals <- arrival{event, time.Now()}
 		}
 	}()
@@ -143,6 +140,9 @@ func pass(ctx context.Context, body io.ReadCloser, split splitter, s stream) io.
 					_ = body.Close()
 					return
 				}
+			}
+			if s.sees != nil {
+				s.sees(arrival.event)
 			}
 		}
 		_ = writer.CloseWithError(<-end) // io.EOF at the end of the watch

@@ -3,9 +3,13 @@ package trouble
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -165,4 +169,39 @@ func TestSuccessorOfTheSameName(t *testing.T) {
 	if after := w.uid(objects[1]); after != before {
 		t.Errorf("the ConfigMap had the UID %s, and has %q", before, after)
 	}
+}
+
+// TestHealthIsNotToldByAStaleView has an object turn bad and good again while the watch of ManagedResources does not show that the first
+// has been told. Then it seems that there is nothing to tell.
+func TestHealthIsNotToldByAStaleView(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := newProxy(t, w.controlPlane.Config())
+	shut, seen := &gate{}, &witness{}
+	source.disturb(onResource("managedresources", stream{gate: shut, sees: seen.sees}))
+	t.Cleanup(shut.open)
+	w.startManager(throughProxy(source, nil))
+	manifest := strings.Replace(service("balanced", 1), "clusterIP: None", "type: LoadBalancer", 1)
+	balanced := w.parse(manifest)
+	w.declare("set", manifest)
+	serves := func(addresses string) {
+		kit.Must(t, w.client.SubResource("status").Patch(t.Context(), balanced.DeepCopy(),
+			client.RawPatch(types.MergePatchType, []byte(`{"status":{"loadBalancer":{"ingress":`+addresses+`}}}`))))
+	}
+	const one, none = `[{"ip":"192.0.2.1"}]`, `null`
+	w.eventuallyApplied("set", isTrue, resourcesv1alpha1.ReasonApplySucceeded)
+	serves(one)
+	w.eventuallySays("set", resourcesv1alpha1.ResourcesHealthy, isTrue)
+	seen.eventuallyHasSeen(w, "set")
+
+	shut.close()
+	serves(none)
+	w.eventuallySays("set", resourcesv1alpha1.ResourcesHealthy, isFalse)
+	serves(one)
+	time.Sleep(time.Second) // in which it is looked at, with the old view
+	if condition := resourcesv1alpha1.ConditionOf(w.read("set").Status.Conditions, resourcesv1alpha1.ResourcesHealthy); condition.Status != isFalse {
+		t.Errorf("the view is not stale: %+v", condition)
+	}
+	shut.open()
+	w.eventuallySays("set", resourcesv1alpha1.ResourcesHealthy, isTrue)
 }

@@ -202,6 +202,18 @@ func (w *world) eventuallyApplied(name string, status resourcesv1alpha1.Conditio
 	})
 }
 
+// eventuallySays waits until a condition has a status.
+func (w *world) eventuallySays(name string, conditionType resourcesv1alpha1.ConditionType, status resourcesv1alpha1.ConditionStatus) {
+	w.Helper()
+	kit.Eventually(w, fmt.Sprintf("%s of %s is %s", conditionType, name, status), func() string {
+		condition := resourcesv1alpha1.ConditionOf(w.read(name).Status.Conditions, conditionType)
+		if condition.Status == status {
+			return ""
+		}
+		return fmt.Sprintf("it is %s %s: %s", condition.Status, condition.Reason, condition.Message)
+	})
+}
+
 // live reads an object; nil if there is none.
 func (w *world) live(manifest string) *unstructured.Unstructured {
 	w.Helper()

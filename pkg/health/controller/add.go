@@ -54,8 +54,9 @@ func (r *Reconciler) oversees(namespace string) bool {
 	return len(r.Options.Namespaces) == 0 || slices.Contains(r.Options.Namespaces, namespace)
 }
 
-// relevantChange lets through what may change what is to be said: what is to be checked, and that the controller of
-// ManagedResources has applied something.
+// relevantChange lets through what may change what is to be said: what is to be checked, that the controller of
+// ManagedResources has applied something, and what is said. The last look may have been at an older state, by a cache that was behind: then
+// it found nothing to say.
 func relevantChange() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -63,13 +64,21 @@ func relevantChange() predicate.Predicate {
 			after, isManagedResource := e.ObjectNew.(*resourcesv1alpha1.ManagedResource)
 			return !ok || !isManagedResource || before.Generation != after.Generation ||
 				before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-				ignored(before) != ignored(after) || appliedChanged(before, after)
+				ignored(before) != ignored(after) || appliedChanged(before, after) || saysOtherwise(before, after)
 		},
 	}
 }
 
 func ignored(mr *resourcesv1alpha1.ManagedResource) bool {
 	return resourcesv1alpha1.Truthy(mr.Annotations[resourcesv1alpha1.AnnotationIgnore])
+}
+
+// saysOtherwise tells whether the conditions of this controller changed.
+func saysOtherwise(before, after *resourcesv1alpha1.ManagedResource) bool {
+	return slices.ContainsFunc([]resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ResourcesProgressing},
+		func(conditionType resourcesv1alpha1.ConditionType) bool {
+			return !equality.Semantic.DeepEqual(conditionOf(before, conditionType), conditionOf(after, conditionType))
+		})
 }
 
 // appliedChanged tells whether the controller of ManagedResources wrote something that matters here.

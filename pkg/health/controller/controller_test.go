@@ -99,8 +99,8 @@ func TestRelevantChange(t *testing.T) {
 		"an object more": {applied(), applied(func(mr *resourcesv1alpha1.ManagedResource) {
 			mr.Status.Resources = make([]resourcesv1alpha1.ObjectReference, 1)
 		}), true},
-		"what it wrote itself": {applied(say(isTrue, "ResourcesHealthy")), applied(say(isFalse, "PodUnhealthy")), false},
-		"the checks are due":   {applied(say(isTrue, "ResourcesHealthy")), applied(say(unknown, "ChecksPending")), true},
+		"what it says":       {applied(say(isTrue, "ResourcesHealthy")), applied(say(isFalse, "PodUnhealthy")), true},
+		"the checks are due": {applied(say(isTrue, "ResourcesHealthy")), applied(say(unknown, "ChecksPending")), true},
 		"a condition of others": {applied(), applied(func(mr *resourcesv1alpha1.ManagedResource) {
 			mr.Status.Conditions = append(mr.Status.Conditions, resourcesv1alpha1.Condition{Type: "Theirs"})
 		}), false},
