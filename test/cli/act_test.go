@@ -94,7 +94,7 @@ func TestDiffPredicts(t *testing.T) {
 	kit.Eventually(t, "it is as diff said", func() string {
 		gone := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "old"}, &corev1.ConfigMap{})
 		if colour := w.colour(t, namespace, "settings"); colour != "green" || gone == nil {
-			return colour
+			return "the colour is " + colour
 		}
 		return kit.TextOf(w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "new"}, &corev1.ConfigMap{}))
 	})

@@ -65,7 +65,7 @@ func (f *fixture) createAndWatch() {
 	f.eventuallySays(managed, isHealthy, isRolledOut)
 	f.eventually("the history is complete", func() string {
 		if statuses := h.statuses(resourcesv1alpha1.Ready); !strings.HasSuffix(statuses, string(isTrue)) {
-			return statuses
+			return "Ready was " + statuses
 		}
 		return ""
 	})

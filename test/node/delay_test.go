@@ -77,7 +77,7 @@ func (f *fixture) eventuallyDelays(want string) {
 			all = append(all, strings.TrimSpace(strings.TrimPrefix(one.Name, f.namespace+"-")+" "+one.Annotations[nodepkg.AnnotationReconciliationDelay]))
 		}
 		if got := strings.Join(all, ", "); got != want {
-			return got
+			return "they are " + got
 		}
 		return ""
 	})

@@ -121,7 +121,7 @@ func TestNotEnabled(t *testing.T) {
 		if len(watches) == 3 {
 			return ""
 		}
-		return strings.Join(watches, ", ")
+		return "it watches " + strings.Join(watches, ", ")
 	})
 	if log := p.Written.String(); !strings.Contains(log, "enable webhooks.tokenInvalidator, too") {
 		t.Error("the log does not tell that it needs the webhook, or tells that it is missing")

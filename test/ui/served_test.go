@@ -74,7 +74,7 @@ func TestViewersSeeTheirOwn(t *testing.T) {
 				t.Fatalf("%s has what alice may not see: %s", path, body)
 			}
 			if status != http.StatusOK || !strings.Contains(body, says) {
-				return body
+				return "the answer is " + body
 			}
 			return ""
 		})
@@ -245,7 +245,7 @@ func TestRightIsWithdrawn(t *testing.T) {
 	kit.Eventually(t, "the token is accepted no more", func() string {
 		status, _, body := s.get(t, "/api/about")
 		if status != http.StatusUnauthorized || !strings.Contains(body, "accept this token") {
-			return body
+			return "the answer is " + body
 		}
 		return ""
 	})
@@ -341,7 +341,7 @@ func TestOneByName(t *testing.T) {
 	kit.Eventually(t, "what became of it is told", func() string {
 		_, _, body := s.get(t, resourcePath(namespace, "mine", "history"))
 		if !strings.Contains(body, `"what":"deleted"`) {
-			return body
+			return "the answer is " + body
 		}
 		return ""
 	})

@@ -291,7 +291,7 @@ spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {l
 	kit.Eventually(t, "drift is told", func() string {
 		_, _, body := s.get(t, "/api/activity")
 		if !strings.Contains(body, "Corrected ConfigMap") {
-			return body
+			return "the answer is " + body
 		}
 		return ""
 	})

@@ -147,7 +147,7 @@ func TestOpen(t *testing.T) {
 	without := w.run(t, "-n", namespace, "--open")
 	kit.Eventually(t, "it is said that there is no xdg-open", func() string {
 		if text := without.errors.String(); !strings.Contains(text, "The browser cannot be opened") || !strings.Contains(text, "xdg-open") || !strings.Contains(text, "open the address yourself") {
-			return text
+			return "it says " + text
 		}
 		return ""
 	})

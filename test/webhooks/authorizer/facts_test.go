@@ -231,7 +231,7 @@ func TestPodThatIsBoundLater(t *testing.T) {
 	kit.Must(t, f.client.SubResource("binding").Create(t.Context(), pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "n-own"}}))
 	kit.Eventually(t, "the Pod is that of the own Node", func() string {
 		if status := agent.ask(get); !status.Allowed {
-			return status.Reason
+			return "it is not: " + status.Reason
 		}
 		return ""
 	})

@@ -42,7 +42,7 @@ func TestSystemComponents(t *testing.T) {
 	const text = `{metadata: {labels: {` + labels + `}}, spec: {nodeSelector: {disk: fast, system: mine}, tolerations: [{key: own, operator: Exists}]}}`
 	kit.Eventually(t, "the webhook knows the nodes", func() string {
 		if got := tolerated(f.would(text)); got != "own y b c owner z" {
-			return got
+			return "tolerated are " + got
 		}
 		return ""
 	})
@@ -109,7 +109,7 @@ func TestSystemComponentLandsOnItsTaintedNode(t *testing.T) {
 	kit.Must(t, f.client.Patch(t.Context(), node, patch))
 	kit.Eventually(t, "new Pods tolerate the new taint", func() string {
 		if got := tolerated(f.would(`metadata: {labels: {resources.gardener.cloud/managed-by: gardener}}`)); got != "new newer owner" {
-			return got
+			return "tolerated are " + got
 		}
 		return ""
 	})
