@@ -179,17 +179,20 @@ func TestBinaryApprovesIfEnabled(t *testing.T) {
 		}
 		return fmt.Sprintf("%d other Events", len(list.Items))
 	})
-	_, body := p.Get(p.Metrics, "/metrics")
-	for _, want := range []string{
-		`resource_manager_certificate_requests_decided_total{decision="approved",reason="passed",request="kubelet-serving"} 1`,
-		`resource_manager_certificate_requests_decided_total{decision="approved",reason="passed",request="node-agent"} 1`,
-		`resource_manager_certificate_requests_decided_total{decision="denied",reason="machine",request="kubelet-serving"} 1`,
-		`resource_manager_certificate_request_decision_age_seconds_count{request="gardenadm"} 0`,
-	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("the metrics have no %s", want)
+	kit.Eventually(t, "the metrics tell", func() string {
+		_, body := p.Get(p.Metrics, "/metrics")
+		for _, want := range []string{
+			`resource_manager_certificate_requests_decided_total{decision="approved",reason="passed",request="kubelet-serving"} 1`,
+			`resource_manager_certificate_requests_decided_total{decision="approved",reason="passed",request="node-agent"} 1`,
+			`resource_manager_certificate_requests_decided_total{decision="denied",reason="machine",request="kubelet-serving"} 1`,
+			`resource_manager_certificate_request_decision_age_seconds_count{request="gardenadm"} 0`,
+		} {
+			if !strings.Contains(body, want) {
+				return "no " + want
+			}
 		}
-	}
+		return ""
+	})
 	log := p.Written.String()
 	if !strings.Contains(log, `"worker count":3`) || !strings.Contains(log, "Decided about a certificate") {
 		t.Error("the log does not tell what was done")
