@@ -134,6 +134,9 @@ func (w *world) objections(s state) []string {
 	}
 	for i := range list.Items {
 		objections = append(objections, objectionsTo(&list.Items[i], all)...)
+		if inputs, replaced := w.outdated[list.Items[i].Name]; replaced && list.Items[i].Status.AppliedInputs == inputs {
+			objections = append(objections, list.Items[i].Name+" is not concluded since its Secret was changed")
+		}
 	}
 	if len(list.Items) != len(s) {
 		objections = append(objections, fmt.Sprintf("there are %d ManagedResources, want %d", len(list.Items), len(s)))

@@ -60,6 +60,8 @@ type world struct {
 	// of objects that are to stay though nobody wants them any more.
 	untouched        []*unstructured.Unstructured
 	kept, leftBehind map[key]string
+	// outdated is what ManagedResources were made of before their Secrets were changed.
+	outdated map[string]string
 	// recreated is the call whose object somebody deletes, so that it is another one in the end; nil for none.
 	recreated *call
 	// replicas is what Deployments have been scaled to; 0 if they have not.
@@ -153,6 +155,7 @@ func (w *world) declare(before, after state) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Data: data}
 		if _, exists := before[name]; exists {
 			if !slices.Equal(before[name], after[name]) {
+				w.replacedInputs(name)
 				kit.Must(w, w.client.Update(w.Context(), secret))
 			}
 			if slices.Contains(w.reclassed, name) {
@@ -175,6 +178,17 @@ func (w *world) declare(before, after state) {
 			kit.Must(w, w.client.Delete(w.Context(), w.managedResource(name)))
 		}
 	}
+}
+
+// replacedInputs notes what a ManagedResource was made of until now.
+func (w *world) replacedInputs(name string) {
+	w.Helper()
+	mr := w.managedResource(name)
+	kit.Must(w, w.client.Get(w.Context(), client.ObjectKeyFromObject(mr), mr))
+	if w.outdated == nil {
+		w.outdated = map[string]string{}
+	}
+	w.outdated[name] = mr.Status.AppliedInputs
 }
 
 // unrecorded returns the objects that are declared and in no inventory of their ManagedResources.
