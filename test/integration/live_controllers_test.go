@@ -94,8 +94,8 @@ func TestLiveControllersWritesAreLeftAlone(t *testing.T) {
 			t.Errorf("asks the API server without need: %s", question)
 		}
 	}
-	if want := len(markers) + 1; passes != want {
-		t.Errorf("the manifests are read %d times, want %d: once for each change by hand", passes, want)
+	if most := len(markers) + 1; passes > most { // a pass that is still at work when the next change comes puts that back, too
+		t.Errorf("the manifests are read %d times, want at most %d: once for each change by hand", passes, most)
 	}
 	for _, write := range writes {
 		if got := fmt.Sprint(at(f.object(write.manifest), write.path...)); write.path != nil && got != "3" {
