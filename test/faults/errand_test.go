@@ -45,7 +45,7 @@ func (j *job) play(l *line) {
 	j.eventually(j.before)
 	l.begin()
 	j.change()
-	j.eventually(j.after)
+	j.eventually(func() []string { return slices.Concat(l.pending(true), j.after()) })
 	stop()
 }
 

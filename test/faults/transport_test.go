@@ -34,8 +34,35 @@ type line struct {
 	open   bool
 	counts map[call]int
 	sites  []site
-	// injected says that the fault was.
-	injected bool
+	// injected says that the fault was, and interfered that what somebody does by hand then is done.
+	injected, interfered bool
+}
+
+// pending objects until somebody has done by hand what the fault says. Sure says that a call which is certain will come.
+func (l *line) pending(sure bool) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.plan == nil || l.plan.fault.meanwhile == nil || l.interfered || !l.injected && !(sure && l.plan.site.certain()) {
+		return nil
+	}
+	return []string{"nobody has interfered yet"}
+}
+
+// interfere has somebody do by hand what a fault says, and waits until that is noticed.
+func (l *line) interfere(next http.RoundTripper, fault *fault, applied *http.Request) error {
+	request, err := fault.meanwhile(applied)
+	if err != nil {
+		return err
+	}
+	response, err := next.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	time.Sleep(noticed)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.interfered = true
+	return response.Body.Close()
 }
 
 // begin has the calls from now on be part of the scenario.
@@ -107,7 +134,7 @@ func (l *life) wrap(next http.RoundTripper) http.RoundTripper {
 			return nil, err
 		}
 		if fault.meanwhile != nil {
-			if err := interfere(next, fault, request); err != nil {
+			if err := l.interfere(next, fault, request); err != nil {
 				return nil, errors.Join(err, response.Body.Close())
 			}
 		}
@@ -117,20 +144,6 @@ func (l *life) wrap(next http.RoundTripper) http.RoundTripper {
 
 // noticed is how long an answer is held back, so that the watches show before it what was done by hand.
 const noticed = 500 * time.Millisecond
-
-// interfere does by hand what a fault says, and waits until that is noticed.
-func interfere(next http.RoundTripper, fault *fault, applied *http.Request) error {
-	request, err := fault.meanwhile(applied)
-	if err != nil {
-		return err
-	}
-	response, err := next.RoundTrip(request)
-	if err != nil {
-		return err
-	}
-	time.Sleep(noticed)
-	return response.Body.Close()
-}
 
 // inject answers with the fault.
 func (l *life) inject(fault *fault, request *http.Request, carriedOut *http.Response) (*http.Response, error) {

@@ -116,7 +116,8 @@ func (w *world) play(l *line) {
 	if w.stopped {
 		stop = w.startManagers(l)
 	}
-	w.eventually(func() []string { return w.objections(w.then) })
+	sure := w.through == nil
+	w.eventually(func() []string { return slices.Concat(l.pending(sure), w.objections(w.then), l.pending(sure)) })
 	stop()
 }
 
