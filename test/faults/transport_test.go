@@ -42,10 +42,13 @@ type line struct {
 func (l *line) pending(sure bool) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.plan == nil || l.plan.fault.meanwhile == nil || l.interfered || !l.injected && !(sure && l.plan.site.certain()) {
+	if l.plan == nil || l.plan.fault.meanwhile == nil || l.interfered {
 		return nil
 	}
-	return []string{"nobody has interfered yet"}
+	if expected := sure && l.plan.site.certain(); l.injected || expected {
+		return []string{"nobody has interfered yet"}
+	}
+	return nil
 }
 
 // interfere has somebody do by hand what a fault says, and waits until that is noticed.
