@@ -45,6 +45,16 @@ func TestWatchFaults(t *testing.T) {
 	}
 }
 
+// startBehindGate starts a resource-manager whose watch of ManagedResources goes through a gate, and a witness of what passes.
+func (w *world) startBehindGate() (*proxy, *gate, *witness) {
+	w.Helper()
+	source, shut, seen := newProxy(w.T, w.controlPlane.Config()), &gate{}, &witness{}
+	source.disturb(onResource("managedresources", stream{gate: shut, sees: seen.sees}))
+	w.Cleanup(shut.open)
+	w.startManager(throughProxy(source, nil))
+	return source, shut, seen
+}
+
 // TestDeletionIsNotDecidedByAStaleView has two objects leave the manifests, of which the second one is to be deleted when the first
 // one is gone, which somebody holds. Then the watch of ManagedResources shows nothing new any more. What somebody says about the
 // second object from then on only the API server knows.
@@ -68,11 +78,7 @@ func TestDeletionIsNotDecidedByAStaleView(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			source := newProxy(t, w.controlPlane.Config())
-			shut, seen := &gate{}, &witness{}
-			source.disturb(onResource("managedresources", stream{gate: shut, sees: seen.sees}))
-			t.Cleanup(shut.open)
-			w.startManager(throughProxy(source, nil))
+			source, shut, seen := w.startBehindGate()
 			held := later(service("held", 1))
 			w.secret("first", in...)
 			w.declare("set", append(slices.Clone(in), held)...)
@@ -132,11 +138,7 @@ func TestDeletionHeedsWhatWasWrittenMeanwhile(t *testing.T) {
 func TestSuccessorOfTheSameName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := newProxy(t, w.controlPlane.Config())
-	shut, seen := &gate{}, &witness{}
-	source.disturb(onResource("managedresources", stream{gate: shut, sees: seen.sees}))
-	t.Cleanup(shut.open)
-	w.startManager(throughProxy(source, nil))
+	source, shut, seen := w.startBehindGate()
 	// The Service goes first, and somebody holds it.
 	objects := []string{later(service("held", 1)), configMap("one", "1")}
 	w.declare("set", objects...)
@@ -176,11 +178,7 @@ func TestSuccessorOfTheSameName(t *testing.T) {
 func TestHealthIsNotToldByAStaleView(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source := newProxy(t, w.controlPlane.Config())
-	shut, seen := &gate{}, &witness{}
-	source.disturb(onResource("managedresources", stream{gate: shut, sees: seen.sees}))
-	t.Cleanup(shut.open)
-	w.startManager(throughProxy(source, nil))
+	_, shut, seen := w.startBehindGate()
 	manifest := strings.Replace(service("balanced", 1), "clusterIP: None", "type: LoadBalancer", 1)
 	balanced := w.parse(manifest)
 	w.declare("set", manifest)
