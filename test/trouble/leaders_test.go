@@ -47,7 +47,7 @@ func parked(path string, shut *gate, waiting *atomic.Int64) func(http.Handler) h
 			recorded := httptest.NewRecorder()
 			next.ServeHTTP(recorded, r)
 			waiting.Add(1)
-			shut.wait(r.Context())
+			shut.wait(r.Context(), nil)
 			maps.Copy(w.Header(), recorded.Header())
 			w.WriteHeader(recorded.Code)
 			_, _ = w.Write(recorded.Body.Bytes())

@@ -2,6 +2,7 @@ package trouble
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"io"
@@ -29,6 +30,8 @@ type stream struct {
 type gate struct {
 	mu   sync.Mutex
 	shut chan struct{}
+	// before is the text of the event before which the gate shuts; empty for none.
+	before []byte
 }
 
 // close shuts the gate.
@@ -40,22 +43,33 @@ func (g *gate) close() {
 	}
 }
 
+// closeBefore shuts the gate as soon as an event comes by that has a text in it: what has happened before it is still passed on.
+func (g *gate) closeBefore(text string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.before = []byte(text)
+}
+
 // open opens the gate.
 func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.before = nil
 	if g.shut != nil {
 		close(g.shut)
 		g.shut = nil
 	}
 }
 
-// wait waits until the gate is open, or the context ends.
-func (g *gate) wait(ctx context.Context) {
+// wait waits until the gate is open for an event, or the context ends.
+func (g *gate) wait(ctx context.Context, event []byte) {
 	if g == nil {
 		return
 	}
 	g.mu.Lock()
+	if g.shut == nil && len(g.before) > 0 && bytes.Contains(event, g.before) {
+		g.shut = make(chan struct{})
+	}
 	shut := g.shut
 	g.mu.Unlock()
 	if shut == nil {
@@ -128,7 +142,7 @@ func pass(ctx context.Context, body io.ReadCloser, split splitter, s stream) io.
 				case <-ctx.Done():
 				}
 			}
-			s.gate.wait(ctx)
+			s.gate.wait(ctx, arrival.event)
 			if count++; count == s.most {
 				_, _ = writer.Write(arrival.event[:len(arrival.event)/2])
 				_ = body.Close()

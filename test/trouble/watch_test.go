@@ -56,13 +56,18 @@ func (w *world) startBehindGate() (*proxy, *gate, *witness) {
 }
 
 // TestDeletionIsNotDecidedByAStaleView has two objects leave the manifests, of which the second one is to be deleted when the first
-// one is gone, which somebody holds. Then the watch of ManagedResources shows nothing new any more. What somebody says about the
-// second object from then on only the API server knows.
+// one is gone, which somebody holds. What somebody says about the second object then, and what is written after it, the watch of
+// ManagedResources does not show: only the API server knows.
 func TestDeletionIsNotDecidedByAStaleView(t *testing.T) {
 	leaves := configMap("leaves", "1")
 	in, out := []string{configMap("stays", "1"), leaves}, []string{configMap("stays", "1")}
-	for name, test := range map[string]struct{ say, mend func(w *world) }{
+	for name, test := range map[string]struct {
+		say, mend func(w *world)
+		// said is in the ManagedResource from then on.
+		said string
+	}{
 		"it is put in again by another Secret": {
+			said: `"name":"third"`,
 			say: func(w *world) {
 				w.note("set", in)
 				w.secret("third", in...)
@@ -71,6 +76,7 @@ func TestDeletionIsNotDecidedByAStaleView(t *testing.T) {
 			mend: func(*world) {},
 		},
 		"the ManagedResource is to be ignored": {
+			said: resourcesv1alpha1.AnnotationIgnore,
 			say:  func(w *world) { kit.Must(w, w.change("set", ignore)) },
 			mend: func(w *world) { kit.Must(w, w.change("set", heed)); w.note("set", in); w.refer("set", "first") },
 		},
@@ -78,7 +84,7 @@ func TestDeletionIsNotDecidedByAStaleView(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			source, shut, seen := w.startBehindGate()
+			source, shut, _ := w.startBehindGate()
 			held := later(service("held", 1))
 			w.secret("first", in...)
 			w.declare("set", append(slices.Clone(in), held)...)
@@ -90,8 +96,7 @@ func TestDeletionIsNotDecidedByAStaleView(t *testing.T) {
 			w.refer("set", "second")
 			kit.EventuallyTrue(t, "the first one is being deleted", func() bool { return w.live(held).GetDeletionTimestamp() != nil })
 			w.eventuallyApplied("set", progressing, resourcesv1alpha1.ReasonDeletionPending, "held")
-			seen.eventuallyHasSeen(w, "set")
-			shut.close()
+			shut.closeBefore(test.said)
 			test.say(w)
 			w.patch(held, `{"metadata":{"finalizers":null}}`)
 			source.Forget()
@@ -133,12 +138,12 @@ func TestDeletionHeedsWhatWasWrittenMeanwhile(t *testing.T) {
 	}
 }
 
-// TestSuccessorOfTheSameName has the watch of ManagedResources show nothing new any more while one is being deleted. Somebody removes
-// its finalizer by hand, and creates another one of its name: its objects stay.
+// TestSuccessorOfTheSameName has somebody remove the finalizer of a ManagedResource by hand that is being deleted, and create another one
+// of its name, which the watch of ManagedResources does not show: its objects stay.
 func TestSuccessorOfTheSameName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source, shut, seen := w.startBehindGate()
+	source, shut, _ := w.startBehindGate()
 	// The Service goes first, and somebody holds it.
 	objects := []string{later(service("held", 1)), configMap("one", "1")}
 	w.declare("set", objects...)
@@ -153,8 +158,7 @@ func TestSuccessorOfTheSameName(t *testing.T) {
 		return "the Service is not being deleted"
 	})
 	w.eventuallyApplied("set", progressing, resourcesv1alpha1.ReasonDeletionPending, "held")
-	seen.eventuallyHasSeen(w, "set")
-	shut.close()
+	shut.closeBefore(`"type":"DELETED"`)
 	old := w.read("set").UID
 	kit.Must(t, w.change("set", withoutFinalizers))
 	kit.EventuallyTrue(t, "it is gone", func() bool { return w.gone("set", old) })
@@ -192,7 +196,7 @@ func TestHealthIsNotToldByAStaleView(t *testing.T) {
 	w.eventuallySays("set", resourcesv1alpha1.ResourcesHealthy, isTrue)
 	seen.eventuallyHasSeen(w, "set")
 
-	shut.close()
+	shut.closeBefore(`"status":"False","type":"ResourcesHealthy"`)
 	serves(none)
 	w.eventuallySays("set", resourcesv1alpha1.ResourcesHealthy, isFalse)
 	serves(one)
