@@ -85,10 +85,11 @@ func (f *fixture) eventuallyDelays(want string) {
 
 func (f *fixture) named(name string) string { return f.namespace + "-" + name }
 
-// TestDelaysFollowTheNodes: joins and leaves spread the delays anew, other changes and restarts do nothing.
+// TestDelaysFollowTheNodes: joins and leaves spread the delays anew, a delay that somebody else changes is put back, and other changes and
+// restarts do nothing.
 func TestDelaysFollowTheNodes(t *testing.T) {
 	f := newFixture(t)
-	f.node(f.named("c"))
+	c := f.node(f.named("c"))
 	f.node(f.named("a"))
 	b := f.node(f.named("b"))
 	d := f.startDelays(false)
@@ -100,6 +101,8 @@ func TestDelaysFollowTheNodes(t *testing.T) {
 	kit.EventuallyTrue(t, "the metrics tell", func() bool {
 		return d.metric("node_agent_delays", "") == 3 && d.metric("node_agent_delay_changes_total", "changed") == 3+4-1+2
 	})
+	f.change(c, func() { c.Annotations[nodepkg.AnnotationReconciliationDelay] = "1h" })
+	f.eventuallyDelays("a 0s, c 1m40s, d 3m20s")
 	d.stop()
 
 	// A new leader with nothing to do does nothing.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	nodepkg "github.com/trellis-k8s/trellis/pkg/node"
 	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
@@ -105,11 +106,13 @@ func soon[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
 	}
 }
 
-// nodesChanged lets through nodes that join or leave, or change the Secret with which they work.
+// nodesChanged lets through nodes that join or leave, or change the Secret with which they work or their delay. That is also looked at
+// when this controller has changed it: the last look may have been by a cache that was behind.
 func nodesChanged() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
-			return e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Labels[LabelSecretName] != e.ObjectNew.Labels[LabelSecretName]
+			return e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Labels[LabelSecretName] != e.ObjectNew.Labels[LabelSecretName] ||
+				e.ObjectOld.Annotations[nodepkg.AnnotationReconciliationDelay] != e.ObjectNew.Annotations[nodepkg.AnnotationReconciliationDelay]
 		},
 	}
 }
