@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 )
+
+var errRedirected = errors.New("the API server answers with a redirect")
 
 // noRedirects refuses to be sent elsewhere. API servers do not do that, and one that is in the wrong hands must not have the
 // resource-manager send requests, with Secrets in them, to other servers that only it can reach.
@@ -16,5 +19,5 @@ func (n noRedirects) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	_ = response.Body.Close()
-	return nil, fmt.Errorf("the API server answers with a redirect (%d), which is not followed", response.StatusCode)
+	return nil, fmt.Errorf("%w (%d), which is not followed", errRedirected, response.StatusCode)
 }

@@ -58,6 +58,9 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 	if err != nil {
 		return fmt.Errorf("target cluster: %w", err)
 	}
+	setUp := newPatience(clock.RealClock{}, log)
+	sourceConfig.Wrap(setUp.wrap)
+	targetConfig.Wrap(setUp.wrap)
 	election, err := newElection(config, sourceConfig, targetConfig)
 	if err != nil {
 		return err
@@ -69,6 +72,7 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 	if err := addControllers(ctx, mgr, config, sourceConfig, targetConfig); err != nil {
 		return err
 	}
+	setUp.end()
 	log.Info("Starting resource-manager", "version", version,
 		"source", sourceConfig.Host, "target", targetConfig.Host, "class", *config.Controllers.ResourceClass)
 	return election.start(ctx, mgr)

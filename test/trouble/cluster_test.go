@@ -2,7 +2,9 @@ package trouble
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +30,34 @@ func restarts(t *testing.T, server *controlplane.APIServer) {
 	kit.Must(t, server.Restart(t.Context()))
 	s.rage(5, 20*time.Millisecond)
 	s.calm()
+}
+
+// TestStartBesideAPIServers starts the program while neither API server answers yet. It waits for them.
+func TestStartBesideAPIServers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.declare("set", configMap("one", "1"))
+	source, target := newProxy(t, w.controlPlane.Config()), newProxy(t, w.controlPlane.Config())
+	for _, p := range []*proxy{source, target} {
+		var asked atomic.Int64
+		p.breakWith(func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch asked.Add(1) {
+				case 1:
+					panic(http.ErrAbortHandler)
+				case 2:
+					answer(w, http.StatusServiceUnavailable, "ServiceUnavailable")
+				default:
+					next.ServeHTTP(w, r)
+				}
+			})
+		})
+	}
+	program := w.startBinary(w.kubeconfigOf(source.config()), w.kubeconfigOf(target.config()), noElection)
+	w.eventuallyHolds("in the end")
+	if waits := strings.Count(program.Written.String(), "Waiting for the API server"); waits != 4 {
+		t.Errorf("it has waited %d times, and says:\n%s", waits, program.Written)
+	}
 }
 
 // TestDiskFull fills the quota of etcd, so that it takes no more writes, and makes room again. What was declared before is there then,

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+)
+
+// startPatience is how long API servers may be out of reach while a resource-manager is set up: less than its liveness probe waits.
+const startPatience = 30 * time.Second
+
+// patience has reads repeated that an API server does not answer while a resource-manager is set up. Otherwise one of them would end the
+// process, which Kubernetes starts again ever later. When it is started, controllers do better: they go on with the rest.
+type patience struct {
+	clock    clock.Clock
+	log      logr.Logger
+	deadline time.Time
+	over     atomic.Bool
+}
+
+func newPatience(clk clock.Clock, log logr.Logger) *patience {
+	return &patience{clock: clk, log: log, deadline: clk.Now().Add(startPatience)}
+}
+
+// end has all further requests sent once.
+func (p *patience) end() { p.over.Store(true) }
+
+// wrap puts the patience over a transport.
+func (p *patience) wrap(next http.RoundTripper) http.RoundTripper { return patient{p, next} }
+
+type patient struct {
+	*patience
+	next http.RoundTripper
+}
+
+// RoundTrip sends the request, again and again if that may help. In the end it returns the last outcome.
+func (p patient) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet || request.URL.Query().Has("watch") {
+		return p.next.RoundTrip(request)
+	}
+	delays := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 4} // then every four seconds
+	for !p.over.Load() {
+		response, err := p.once(request)
+		delay := delays.Step()
+		if !isTransient(response, err) || p.clock.Now().Add(delay).After(p.deadline) {
+			return response, err
+		}
+		p.log.Info("Waiting for the API server", "url", request.URL.Redacted(), "outcome", outcome(response, err))
+		select {
+		case <-p.clock.After(delay):
+		case <-request.Context().Done():
+			return response, err
+		}
+	}
+	return p.next.RoundTrip(request)
+}
+
+// once sends the request and reads all of the answer, which may break off.
+func (p patient) once(request *http.Request) (*http.Response, error) {
+	response, err := p.next.RoundTrip(request.Clone(request.Context()))
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return nil, err
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return response, nil
+}
+
+// isTransient tells whether the outcome of a request may be another one soon.
+func isTransient(response *http.Response, err error) bool {
+	if err == nil {
+		return response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests
+	}
+	var certificate *tls.CertificateVerificationError
+	return !errors.As(err, &certificate) && !errors.Is(err, errRedirected)
+}
+
+func outcome(response *http.Response, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return response.Status
+}
