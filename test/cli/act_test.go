@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
@@ -60,6 +63,29 @@ func TestWait(t *testing.T) {
 	w.run("wait", "webshop-sale", "-n", "garden", "--for", "beauty").says(t, 2, "!there is no such goal")
 	w.run("wait", "nothing", "-n", "garden", "--for", "deleted").says(t, 0, "managedresource garden/nothing: deleted")
 	w.run("wait", "-n", "kube-public").says(t, 2, "!no ManagedResource is chosen")
+}
+
+// TestWaitForWhatIsGoing has the ManagedResource gone as soon as it was read.
+func TestWaitForWhatIsGoing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, args := range [][]string{{"shop"}, {}} {
+		namespace := w.namespace(t)
+		w.deliver(t, namespace, "shop", state.Ready, configMap)
+		deletes := sync.OnceFunc(func() { w.forget(t, namespace, "shop") })
+		w.runCall(call{args: append([]string{"wait", "-n", namespace, "--for", "deleted"}, args...), wrap: func(config *rest.Config) *rest.Config {
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return kit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+					response, err := next.RoundTrip(r)
+					if strings.Contains(r.URL.Path, "/managedresources") {
+						deletes()
+					}
+					return response, err
+				})
+			})
+			return config
+		}}).says(t, 0, "managedresource "+namespace+"/shop: deleted")
+	}
 }
 
 // TestDiffPredicts checks that what diff says is what happens: what manifests change, create and delete.

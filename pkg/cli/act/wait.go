@@ -58,28 +58,19 @@ type waiting struct {
 
 // run waits until all ManagedResources that follow chooses have reached the goal.
 func (w *waiting) run(ctx context.Context, c *console.Console, names []string, choice console.Choice) error {
-	w.left = map[types.NamespacedName]state.State{}
-	if w.goal == goalDeleted && len(names) > 0 {
-		var err error
-		if names, err = dropGone(ctx, c, names); err != nil || len(names) == 0 {
-			return err
-		}
-	}
-	chosen, err := c.Choose(ctx, names, choice)
-	if err != nil {
+	chosen, err := w.choose(ctx, c, names, choice)
+	if err != nil || len(chosen) == 0 {
 		return err
 	}
+	w.left = map[types.NamespacedName]state.State{}
 	for i := range chosen {
 		w.left[state.NameOf(&chosen[i])] = state.Of(&chosen[i])
-	}
-	if len(chosen) == 0 {
-		return errors.New("no ManagedResource is chosen by that")
 	}
 	limited, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	progress := c.Begin("Waiting for " + counted(len(w.left), "ManagedResource"))
 	defer progress.End()
-	err = c.Follow(limited, names, choice, func(mr *resourcesv1alpha1.ManagedResource, gone bool) error {
+	err = c.Follow(limited, chosen, len(names) > 0, choice, func(mr *resourcesv1alpha1.ManagedResource, gone bool) error {
 		if err := w.take(c, mr, gone); err != nil {
 			return err
 		}
@@ -95,11 +86,24 @@ func (w *waiting) run(ctx context.Context, c *console.Console, names []string, c
 	return &console.NoError{Message: fmt.Sprintf("not %s within %s:\n%s", w.goal, w.timeout, w.details())}
 }
 
-// dropGone returns those of the names that exist, and tells of the others that they are deleted.
-func dropGone(ctx context.Context, c *console.Console, names []string) ([]string, error) {
-	var there []string
+// choose returns the ManagedResources that are waited for, each read once: it may be gone at any time. If that is the goal, those of the
+// names that are gone are told.
+func (w *waiting) choose(ctx context.Context, c *console.Console, names []string, choice console.Choice) ([]resourcesv1alpha1.ManagedResource, error) {
+	if w.goal == goalDeleted && len(names) > 0 {
+		return chooseThere(ctx, c, names, choice)
+	}
+	chosen, err := c.Choose(ctx, names, choice)
+	if err == nil && len(chosen) == 0 {
+		err = errors.New("no ManagedResource is chosen by that")
+	}
+	return chosen, err
+}
+
+// chooseThere returns those of the names that exist, and tells of the others that they are deleted.
+func chooseThere(ctx context.Context, c *console.Console, names []string, choice console.Choice) ([]resourcesv1alpha1.ManagedResource, error) {
+	var there []resourcesv1alpha1.ManagedResource
 	for _, name := range names {
-		_, err := c.ChooseOne(ctx, name)
+		chosen, err := c.Choose(ctx, []string{name}, choice)
 		var unknown *console.UnknownError
 		switch {
 		case errors.As(err, &unknown):
@@ -107,7 +111,7 @@ func dropGone(ctx context.Context, c *console.Console, names []string) ([]string
 		case err != nil:
 			return nil, err
 		default:
-			there = append(there, name)
+			there = append(there, chosen...)
 		}
 	}
 	return there, nil

@@ -25,18 +25,14 @@ func Stop() error { return errStop }
 // retryWatch is how long is waited before a watch is begun anew that ended.
 const retryWatch = time.Second
 
-// Follow calls a function for each chosen ManagedResource, and for each change of one, until the function returns an error or the
-// context ends, which is no error. A name that does not exist is one.
-func (c *Console) Follow(ctx context.Context, names []string, choice Choice,
+// Follow calls a function for each ManagedResource that was chosen, by its name or not, and for each change of one, until the function
+// returns an error or the context ends, which is no error. Without names, those that come later and are of the choice are chosen, too.
+func (c *Console) Follow(ctx context.Context, chosen []resourcesv1alpha1.ManagedResource, byName bool, choice Choice,
 	changed func(mr *resourcesv1alpha1.ManagedResource, gone bool) error,
 ) error {
 	f := &follower{console: c, choice: choice, changed: changed, seen: map[types.NamespacedName]string{}}
-	chosen, err := c.Choose(ctx, names, choice)
-	if err != nil {
-		return err
-	}
 	for i := range chosen {
-		if len(names) > 0 {
+		if byName {
 			f.named = append(f.named, state.NameOf(&chosen[i]))
 		}
 		if err := f.tell(&chosen[i], false); err != nil {

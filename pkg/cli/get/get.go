@@ -232,9 +232,13 @@ func (o *options) follow(ctx context.Context, c *console.Console, names []string
 	if !o.output.IsText() && o.output.Format != console.FormatName {
 		return fmt.Errorf("-w goes with no output format, wide and name, not with %s", o.output.Format)
 	}
+	chosen, err := c.Choose(ctx, names, o.Choice)
+	if err != nil {
+		return err
+	}
 	shown := map[string]string{}
 	header := false
-	return c.Follow(ctx, names, o.Choice, func(mr *resourcesv1alpha1.ManagedResource, gone bool) error {
+	return c.Follow(ctx, chosen, len(names) > 0, o.Choice, func(mr *resourcesv1alpha1.ManagedResource, gone bool) error {
 		if o.output.Format == console.FormatName {
 			return o.followNames(c, shown, mr, gone)
 		}
