@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -19,7 +20,7 @@ rules:
 `
 
 // startAPIServer starts etcd and kube-apiserver, and provisions the administrator. Envtest gives etcd
-// --unsafe-no-fsync and both free ports on loopback.
+// --unsafe-no-fsync.
 func (cp *ControlPlane) startAPIServer(ctx context.Context) error {
 	environment := &envtest.Environment{
 		ControlPlaneStartTimeout: remaining(ctx, programTimeout),
@@ -61,12 +62,21 @@ func (cp *ControlPlane) startAPIServer(ctx context.Context) error {
 }
 
 func (cp *ControlPlane) configureEtcd(environment *envtest.Environment) (*os.File, error) {
+	clients, err := freeURL()
+	if err != nil {
+		return nil, err
+	}
+	peers, err := freeURL()
+	if err != nil {
+		return nil, err
+	}
 	dataDir := cp.path("etcd") // the watchdog knows etcd by it
 	path, log, err := cp.prepareProgram("etcd", dataDir)
 	if err != nil {
 		return nil, err
 	}
-	etcd := &envtest.Etcd{Path: path, DataDir: dataDir, Out: log, Err: log}
+	etcd := &envtest.Etcd{Path: path, DataDir: dataDir, Out: log, Err: log, URL: clients}
+	etcd.Configure().Set("listen-peer-urls", peers.String())
 	for name, values := range cp.options.EtcdArgs {
 		etcd.Configure().Set(name, slices.Clone(values)...)
 	}
@@ -99,12 +109,17 @@ func (cp *ControlPlane) configureAPIServer(environment *envtest.Environment) (*o
 		flags.Set(name, slices.Clone(values)...)
 	}
 
+	port, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
 	certDir := cp.path("certs") // the watchdog knows kube-apiserver by it
 	path, log, err := cp.prepareProgram("kube-apiserver", certDir)
 	if err != nil {
 		return nil, err
 	}
 	server := environment.ControlPlane.GetAPIServer()
+	server.Address, server.Port = "127.0.0.1", strconv.Itoa(port)
 	server.Path, server.CertDir, server.Out, server.Err = path, certDir, log, log
 	return log, nil
 }

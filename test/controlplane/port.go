@@ -1,19 +1,48 @@
 package controlplane
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"net/url"
+	"strconv"
+	"sync"
 )
 
-// FreePort returns a port of loopback that nobody listens on, for a program beside the control plane.
+// Ports that FreePort returns. Systems give none of them to connections (Linux begins at 32768, others at 49152 as RFC 6335 says), so that
+// no connection has the port by the time the program listens, or while it is restarted.
+const (
+	firstPort = 15000
+	lastPort  = 29999
+	portTries = 100
+)
+
+// taken are the ports that were returned.
+var taken sync.Map
+
+// FreePort returns a port of loopback that nobody listens on, for the control plane or a program beside it. It returns none twice.
 func FreePort() (int, error) {
-	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return 0, fmt.Errorf("finding a free port: %w", err)
+	var errs []error
+	for range portTries {
+		port := firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // not secret, but other than that of a process beside
+		if _, was := taken.LoadOrStore(port, true); was {
+			continue
+		}
+		listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+		if err == nil {
+			err = listener.Close()
+		}
+		if err == nil {
+			return port, nil
+		}
+		errs = append(errs, err)
 	}
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if err := listener.Close(); err != nil || !ok {
-		return 0, fmt.Errorf("finding a free port: %v: %w", listener.Addr(), err)
-	}
-	return address.Port, nil
+	return 0, fmt.Errorf("no free port from %d to %d in %d tries: %w", firstPort, lastPort, portTries, errors.Join(errs...))
+}
+
+// freeURL returns the URL of a server that may listen on a free port.
+func freeURL() (*url.URL, error) {
+	port, err := FreePort()
+	return &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}, err
 }

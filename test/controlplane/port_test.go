@@ -1,0 +1,29 @@
+package controlplane
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// TestFreePort has many ports returned, of which somebody listens on some.
+func TestFreePort(t *testing.T) {
+	var ports []int
+	for range 100 {
+		port, err := FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(ports, port) || port < firstPort || port > lastPort {
+			t.Errorf("port %d, after %v", port, ports)
+		}
+		ports = append(ports, port)
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+	}
+}
