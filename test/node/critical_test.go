@@ -28,9 +28,10 @@ func quantity(value int64) resource.Quantity { return *resource.NewQuantity(valu
 // everRunning is a controller of critical components for all tests that run in parallel. It looks at nodes again after an hour alone:
 // what happens before that, watches have brought about.
 var everRunning struct {
-	mu    sync.Mutex
-	users int
-	stop  func()
+	mu     sync.Mutex
+	users  int
+	target *target
+	stop   func()
 }
 
 // withController has the controller run until the last test is over that needs it.
@@ -40,7 +41,8 @@ func withController(t *testing.T) *fixture {
 	everRunning.mu.Lock()
 	defer everRunning.mu.Unlock()
 	if everRunning.users == 0 {
-		everRunning.stop = startController(t, cp).run()
+		everRunning.target = startController(t, cp)
+		everRunning.stop = everRunning.target.run()
 	}
 	everRunning.users++
 	t.Cleanup(func() {
@@ -50,19 +52,21 @@ func withController(t *testing.T) *fixture {
 			everRunning.stop()
 		}
 	})
-	return newFixtureOn(t, cp)
+	f := newFixtureOn(t, cp)
+	f.components = everRunning.target.components
+	return f
 }
 
 func startController(t *testing.T, cp *controlplane.ControlPlane, wrap ...func(*rest.Config)) *target {
 	t.Helper()
 	target, err := newTarget(cp, wrap...)
 	kit.Must(t, err)
-	components, err := target.newCache(criticalcomponents.CacheOptions(nil))
+	target.components, err = target.newCache(criticalcomponents.CacheOptions(nil))
 	kit.Must(t, err)
 	csiNodes, err := target.newCache(criticalcomponents.CSINodeCacheOptions())
 	kit.Must(t, err)
 	kit.Must(t, criticalcomponents.NewReconciler(criticalcomponents.Reconciler{
-		Nodes: target.GetCache(), Components: components, CSINodes: csiNodes, Client: target.GetClient(), Clock: clock.RealClock{},
+		Nodes: target.GetCache(), Components: target.components, CSINodes: csiNodes, Client: target.GetClient(), Clock: clock.RealClock{},
 		Options: criticalcomponents.Options{ConcurrentSyncs: 5, Backoff: time.Hour},
 	}).AddToManager(context.Background(), target))
 	return target
@@ -96,6 +100,7 @@ func (f *fixture) daemonSet(name string, changes ...func(*appsv1.DaemonSet)) *ap
 	}
 	kit.Must(f, f.client.Create(f.ctx, one))
 	f.Cleanup(func() { f.delete(one) })
+	f.eventuallyShown(one)
 	return one
 }
 
@@ -115,6 +120,7 @@ func (f *fixture) pod(name string, labels map[string]string, changes ...func(*co
 	}
 	kit.Eventually(f, "the Pod is created", func() string { return kit.TextOf(f.client.Create(f.ctx, one)) }) // its ServiceAccount may come late
 	f.Cleanup(func() { f.delete(one) })
+	f.eventuallyShown(one)
 	return one
 }
 
@@ -149,6 +155,7 @@ func (f *fixture) says(pod *corev1.Pod, ready corev1.ConditionStatus) {
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.Now()}}
 	kit.Must(f, f.client.Status().Patch(f.ctx, pod, client.MergeFrom(before)))
+	f.eventuallyShown(pod)
 }
 
 func (f *fixture) tainted(name string) bool {
@@ -311,6 +318,7 @@ func TestPodsWithoutDaemonSet(t *testing.T) {
 	before := ended.DeepCopy()
 	ended.Status.Phase = corev1.PodSucceeded
 	kit.Must(t, f.client.Status().Patch(f.ctx, ended, client.MergeFrom(before)))
+	f.eventuallyShown(ended)
 	f.pod("not-critical", nil, on(name))
 	f.node(name, notReady)
 	f.eventuallyTold(name, warning(criticalcomponents.ReasonUnready, "1 critical Pod(s) of this node are not Ready yet: "+f.namespace+"/one"))

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-k8s/trellis/pkg/node"
+	"github.com/trellis-k8s/trellis/pkg/node/criticalcomponents"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -36,6 +38,8 @@ type fixture struct {
 	ctx       context.Context
 	client    client.Client
 	namespace string
+	// components is the cache of the controller of critical components that runs; nil if there is none, or it is in another process.
+	components cache.Cache
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -58,6 +62,8 @@ type target struct {
 	manager.Manager
 	config   *rest.Config
 	requests *kit.Requests
+	// components is the cache of critical components, if they are looked at.
+	components cache.Cache
 }
 
 func newTarget(cp *controlplane.ControlPlane, wrap ...func(*rest.Config)) (*target, error) {
@@ -155,6 +161,29 @@ func (f *fixture) change(obj client.Object, change func()) {
 		}
 		kit.Must(f, err)
 		return ""
+	})
+}
+
+// eventuallyShown waits until the controller knows of a critical component as it is now. Its watch may show a Node earlier, which is
+// released then.
+func (f *fixture) eventuallyShown(obj client.Object) {
+	f.Helper()
+	if f.components == nil || obj.GetLabels()[criticalcomponents.Label] != criticalcomponents.LabelValue {
+		return
+	}
+	shown, ok := obj.DeepCopyObject().(client.Object)
+	if !ok {
+		f.Fatalf("%T is no object", obj)
+	}
+	kit.Eventually(f, "the controller knows of "+obj.GetName(), func() string {
+		if err := f.components.Get(f.ctx, client.ObjectKeyFromObject(obj), shown); err != nil {
+			return err.Error()
+		}
+		order, err := resourceversion.CompareResourceVersion(shown.GetResourceVersion(), obj.GetResourceVersion())
+		if err == nil && order < 0 {
+			return "it knows an earlier version"
+		}
+		return kit.TextOf(err)
 	})
 }
 
