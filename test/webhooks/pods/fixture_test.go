@@ -93,6 +93,10 @@ func (f *fixture) reader() cache.Cache {
 	var running sync.WaitGroup
 	running.Go(func() { _ = c.Start(f.Context()) }) // which ends with the test, or the test's reads fail
 	f.Cleanup(running.Wait)
+	for _, object := range []client.Object{&corev1.ServiceAccount{}, &corev1.Node{}} {
+		_, err := c.GetInformer(f.Context(), object) // the first request need not wait for it, as in the program
+		kit.Must(f, err)
+	}
 	return c
 }
 
