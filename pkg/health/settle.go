@@ -23,7 +23,8 @@ func PendingIfUnobserved(subjects []Subject) []Subject {
 
 // How long what is found has to last before a condition says it, so that nothing flaps while Pods are replaced one by one.
 const (
-	// rolloutPatience is for what is unhealthy during a rollout and after it: Pods that start are not ready.
+	// rolloutPatience is for what is unhealthy during a rollout and after it: Pods that start are not ready. It is also for what has not
+	// been taken in by its controller, which may be busy or be starting.
 	rolloutPatience = 30 * time.Second
 	// recoveryPatience is for what is healthy again during a rollout: the next Pod may follow.
 	recoveryPatience = 5 * time.Second
@@ -54,9 +55,13 @@ func (s *Settling) Settle(before resourcesv1alpha1.Condition, found resourcesv1a
 		return found, 0
 	}
 	if s.to != found.Status {
-		*s = Settling{to: found.Status, since: now}
+		since := now
+		if before.Status == resourcesv1alpha1.ConditionTrue && s.to == resourcesv1alpha1.ConditionUnknown && found.Status == resourcesv1alpha1.ConditionFalse {
+			since = s.since // it was not well before, either
+		}
+		*s = Settling{to: found.Status, since: since}
 	}
-	if wait := s.since.Add(patience(before, found.Status, rolling)).Sub(now); wait > 0 {
+	if wait := s.since.Add(patience(before, found, rolling)).Sub(now); wait > 0 {
 		return said, wait
 	}
 	*s = Settling{}
@@ -64,21 +69,23 @@ func (s *Settling) Settle(before resourcesv1alpha1.Condition, found resourcesv1a
 }
 
 // patience returns for how long something else has to be found before a condition says so.
-func patience(before resourcesv1alpha1.Condition, found resourcesv1alpha1.ConditionStatus, rolling bool) time.Duration {
+func patience(before resourcesv1alpha1.Condition, found resourcesv1alpha1.Statement, rolling bool) time.Duration {
 	const isTrue, isFalse, unknown = resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionUnknown
 	healthy := before.Type == resourcesv1alpha1.ResourcesHealthy
 	switch {
 	case before.Reason == resourcesv1alpha1.ReasonDeletionPending, before.Reason == resourcesv1alpha1.ReasonManagedResourceIgnored:
 		return 0 // that was not said about health
-	case found == unknown && before.Status != unknown:
+	case rolling && found == HealthPending() && before.Status != unknown:
+		return rolloutPatience
+	case found.Status == unknown && before.Status != unknown:
 		return unknownPatience
 	case !healthy || !rolling:
 		return 0
-	case before.Status == isTrue && found == isFalse:
+	case before.Status == isTrue && found.Status == isFalse:
 		return rolloutPatience
-	case before.Status == isFalse && found == isTrue:
+	case before.Status == isFalse && found.Status == isTrue:
 		return recoveryPatience
-	case before.Status == unknown && found == isFalse:
+	case before.Status == unknown && found.Status == isFalse:
 		return startPatience
 	}
 	return 0

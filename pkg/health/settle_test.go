@@ -93,6 +93,33 @@ func TestSettleBeginsAnew(t *testing.T) {
 	}
 }
 
+// TestSettlePending: that the controller of an object has not taken in a change yet is no news during the rollout. If it never does, that
+// is told as late as other trouble, counted from when it began.
+func TestSettlePending(t *testing.T) {
+	now := time.Unix(10_000, 0)
+	for _, status := range []resourcesv1alpha1.ConditionStatus{isTrue, isFalse} {
+		before := resourcesv1alpha1.Condition{Type: healthyType, Status: status, Reason: "Before", Message: "before"}
+		said := resourcesv1alpha1.NewStatement(status, "Before", "before")
+		var settling Settling
+		if got, again := settling.Settle(before, HealthPending(), true, now); got != said || again != 30*time.Second {
+			t.Errorf("it was %s: %+v, again after %s", status, got, again)
+		}
+		if got, again := settling.Settle(before, HealthPending(), false, now.Add(5*time.Second)); got != HealthPending() || again != 0 {
+			t.Errorf("it was %s, and nothing rolls: %+v, again after %s", status, got, again)
+		}
+	}
+	before := resourcesv1alpha1.Condition{Type: healthyType, Status: isTrue, Reason: "ResourcesHealthy", Message: "well"}
+	well, sick := resourcesv1alpha1.NewStatement(isTrue, "ResourcesHealthy", "well"), resourcesv1alpha1.NewStatement(isFalse, "DeploymentUnhealthy", "outdated")
+	var settling Settling
+	settling.Settle(before, HealthPending(), true, now)
+	if got, again := settling.Settle(before, sick, true, now.Add(20*time.Second)); got != well || again != 10*time.Second {
+		t.Errorf("outdated: %+v, again after %s", got, again)
+	}
+	if got, again := settling.Settle(before, sick, true, now.Add(30*time.Second)); got != sick || again != 0 {
+		t.Errorf("outdated for long: %+v, again after %s", got, again)
+	}
+}
+
 // TestSettleWording: a condition that stays the same says so in other words every five seconds at most.
 func TestSettleWording(t *testing.T) {
 	updated := time.Unix(10_000, 0)

@@ -74,7 +74,7 @@ func TestJudgeUnobserved(t *testing.T) {
 		}
 		l.clock.Step(max(min(again, time.Second), 100*time.Millisecond))
 	}
-	if got, want := strings.Join(history, ", "), "True ResourcesHealthy, Unknown ChecksPending, False DeploymentUnhealthy"; got != want {
+	if got, want := strings.Join(history, ", "), "True ResourcesHealthy, False DeploymentUnhealthy"; got != want {
 		t.Errorf("said %s, want %s", got, want)
 	}
 	l.memory = &memory{} // a restart
