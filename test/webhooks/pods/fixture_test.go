@@ -94,8 +94,11 @@ func (f *fixture) reader() cache.Cache {
 	running.Go(func() { _ = c.Start(f.Context()) }) // which ends with the test, or the test's reads fail
 	f.Cleanup(running.Wait)
 	for _, object := range []client.Object{&corev1.ServiceAccount{}, &corev1.Node{}} {
-		_, err := c.GetInformer(f.Context(), object) // the first request need not wait for it, as in the program
+		_, err := c.GetInformer(f.Context(), object, cache.BlockUntilSynced(false))
 		kit.Must(f, err)
+	}
+	if !c.WaitForCacheSync(f.Context()) { // as the program does, so that the first request need not
+		f.Fatal("the cache is not filled")
 	}
 	return c
 }
