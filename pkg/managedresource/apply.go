@@ -163,13 +163,18 @@ func (p *pass) unwanted() inventory {
 	if len(p.problems) > 0 {
 		return nil
 	}
+	return p.outsideManifests(p.recorded)
+}
+
+// outsideManifests returns the objects of an inventory that are in none of the manifests that could be read.
+func (p *pass) outsideManifests(recorded inventory) inventory {
 	equivalences := newEquivalences(p.mr.Spec.Equivalences)
 	wanted := map[object.Key]bool{}
-	for _, ref := range slices.Concat(refsOf(p.manifests), p.released) {
+	for _, ref := range slices.Concat(refsOf(p.manifests), p.coveted, p.released) {
 		wanted[equivalences.identity(ref.Key())] = true
 	}
 	unwanted := inventory{}
-	for key, entry := range p.recorded {
+	for key, entry := range recorded {
 		if !wanted[equivalences.identity(key)] {
 			unwanted[key] = entry
 		}
@@ -181,9 +186,7 @@ func (p *pass) unwanted() inventory {
 func (p *pass) pruneUnwanted(ctx context.Context) {
 	unwanted := p.unwanted()
 	p.departed = p.departures.note(p.self.Owner, unwanted, p.Clock.Now())
-	if p.guarded = guardPrune(p.mr, len(p.manifests), len(unwanted), p.checksum); p.guarded == nil {
-		p.prune(ctx, unwanted)
-	}
+	p.prune(ctx, p.guard(ctx, unwanted))
 }
 
 // prune deletes objects, in the opposite order of their waves. A wave is deleted only when the later ones are gone. What another
@@ -240,6 +243,9 @@ func (p *pass) planPruning(ctx context.Context, entries inventory, states map[ob
 		now:             p.Clock.Now(),
 	})
 	p.handOver(ctx, changes)
+	if p.guarded != nil { // what was not to be deleted a moment ago may be by now
+		changes = slices.DeleteFunc(changes, func(c change) bool { return c.action == actionDelete })
+	}
 	return changes
 }
 

@@ -47,7 +47,8 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 
 	status := *p.mr.Status.DeepCopy()
 	status.ObservedGeneration = p.mr.Generation
-	status.Resources = p.remaining().references()
+	remaining := p.remaining()
+	status.Resources, status.PruneBaseline = remaining.references(), p.baselineAfter(remaining)
 	conditions := func(base []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
 		if p.duty == dutyCleanUp {
 			return p.conditions(p.beingDeleted(base), verdict)

@@ -1,6 +1,7 @@
 package managedresource
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/utils/ptr"
@@ -11,25 +12,69 @@ import (
 // confirmationLength is how much of the manifests' checksum confirms a prune.
 const confirmationLength = 12
 
-// guardPrune returns an error if the prune guard of a ManagedResource keeps what left the manifests.
-func guardPrune(mr *resourcesv1alpha1.ManagedResource, wanted, unwanted int, checksum string) error {
-	if mr.Spec.Prune == nil || unwanted == 0 {
+// guardPrune returns an error if the prune guard of a ManagedResource refuses to delete so many objects. Before is how many objects the
+// inventory held before they left the manifests: objects that come new with the same manifests are not kept ones.
+func guardPrune(mr *resourcesv1alpha1.ManagedResource, before, deleted int, checksum string) error {
+	if mr.Spec.Prune == nil || deleted == 0 {
 		return nil
 	}
 	confirmation := checksum[:confirmationLength]
 	if mr.Annotations[resourcesv1alpha1.AnnotationConfirmPrune] == confirmation {
 		return nil
 	}
-	total, most := wanted+unwanted, int(ptr.Deref(mr.Spec.Prune.MaxPercent, 100))
+	most := int(ptr.Deref(mr.Spec.Prune.MaxPercent, 100))
 	var why string
 	switch {
-	case wanted == 0:
-		why = "the manifests hold no object any more"
-	case unwanted*100 > total*most:
+	case deleted >= before:
+		why = "no object of the inventory would be left"
+	case deleted*100 > before*most:
 		why = fmt.Sprintf("that is more than %d %%", most)
 	default:
 		return nil
 	}
 	return fmt.Errorf("%d of %d objects left the manifests, and are kept: %s; restore the manifests, or confirm with the "+
-		"annotation %s=%s", unwanted, total, why, resourcesv1alpha1.AnnotationConfirmPrune, confirmation)
+		"annotation %s=%s", deleted, before, why, resourcesv1alpha1.AnnotationConfirmPrune, confirmation)
+}
+
+// setBaseline notes how many objects the inventory held before objects left the manifests. It is called before what is wanted is added to
+// the inventory. Objects may stay in the inventory for many reconciles after they left the manifests, because the guard refuses or because
+// manifests cannot be read; the number of the first one counts.
+func (p *pass) setBaseline() {
+	p.baseline = int(p.mr.Status.PruneBaseline)
+	if p.baseline == 0 || len(p.outsideManifests(p.recorded)) == 0 {
+		p.baseline = len(p.recorded)
+	}
+}
+
+// baselineAfter returns what the next reconcile has to know of the baseline: nothing if every object in the inventory is wanted.
+func (p *pass) baselineAfter(remaining inventory) int32 {
+	if p.mr.Spec.Prune == nil || p.duty != dutyApply || len(p.outsideManifests(remaining)) == 0 {
+		return 0
+	}
+	baseline := p.baseline
+	for _, change := range p.changes {
+		if change.err == nil && (change.action == actionDelete || change.action == actionForget) {
+			baseline-- // so that a deletion that takes long leaves no room for more of them
+		}
+	}
+	return int32(max(baseline, 0)) //nolint:gosec // no inventory has so many entries
+}
+
+// guard asks the prune guard about objects that are not wanted any more. If it refuses, guard returns those that are not deleted, but
+// released, handed over or gone already.
+func (p *pass) guard(ctx context.Context, unwanted inventory) inventory {
+	if guardPrune(p.mr, p.baseline, len(unwanted), p.checksum) == nil {
+		return unwanted
+	}
+	living := inventory{}
+	for _, change := range p.planPruning(ctx, unwanted, p.Live.Confirm(ctx, refsOfEntries(unwanted))) {
+		switch change.action {
+		case actionRelease, actionHandOver, actionForget:
+			living[change.Key()] = unwanted[change.Key()]
+		}
+	}
+	if p.guarded = guardPrune(p.mr, p.baseline, len(unwanted)-len(living), p.checksum); p.guarded == nil {
+		return unwanted
+	}
+	return living
 }

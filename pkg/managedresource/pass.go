@@ -48,6 +48,8 @@ type pass struct {
 	departed     map[object.Key]time.Time
 	// others are the ManagedResources that were looked at; nil for those that do not exist.
 	others map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
+	// baseline is how many objects the inventory held before objects left the manifests. The share of the prune guard is of it.
+	baseline int
 	// guarded says why objects that left the manifests are kept.
 	guarded error
 	// unread is set if manifests could not be read, so that not all that is wanted is known.
@@ -265,12 +267,13 @@ func (r *Reconciler) wakeSharing(owner types.NamespacedName, recorded inventory)
 // recordInventory stores what is about to be applied before it is applied, so that nothing can be lost. Nothing is applied
 // if it cannot be stored.
 func (p *pass) recordInventory(ctx context.Context) error {
+	p.setBaseline()
 	union, grown := p.recorded.union(p.manifests)
 	if !grown {
 		return nil
 	}
 	status := *p.mr.Status.DeepCopy()
-	status.Resources = union.references()
+	status.Resources, status.PruneBaseline = union.references(), p.baselineAfter(union)
 	status, err := fit(status)
 	if err != nil {
 		p.refuse(err)
@@ -326,7 +329,7 @@ func metadataOf(mr *resourcesv1alpha1.ManagedResource) *metav1.PartialObjectMeta
 // withoutInventory returns the status of a ManagedResource of which nothing is left.
 func (p *pass) withoutInventory() resourcesv1alpha1.ManagedResourceStatus {
 	status := *p.mr.Status.DeepCopy()
-	status.Resources, status.SecretsDataChecksum, status.AppliedInputs = nil, nil, ""
+	status.Resources, status.SecretsDataChecksum, status.AppliedInputs, status.PruneBaseline = nil, nil, "", 0
 	return status
 }
 

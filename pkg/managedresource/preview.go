@@ -52,6 +52,7 @@ func (r *Reconciler) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	if err := p.gather(ctx); err != nil {
 		return nil, err
 	}
+	p.setBaseline()
 	p.recorded, _ = p.recorded.union(p.manifests)
 	blocked, err := p.dependencies(ctx)
 	if err != nil {

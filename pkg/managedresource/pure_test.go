@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/live"
@@ -39,35 +38,6 @@ func TestWhatFollowsADocument(t *testing.T) {
 	_, problems := decodeText("{a: b}\n{c: d}\n")
 	if len(problems) != 1 {
 		t.Errorf("problems: %v", textsOf(problems))
-	}
-}
-
-func TestGuardPrune(t *testing.T) {
-	const checksum = "0123456789abcdef"
-	for name, test := range map[string]struct {
-		guard            *resourcesv1alpha1.PruneGuard
-		wanted, unwanted int
-		confirmed        string
-		says             string
-	}{
-		"no guard":            {nil, 0, 9, "", ""},
-		"nothing to prune":    {&resourcesv1alpha1.PruneGuard{}, 0, 0, "", ""},
-		"nothing is left":     {&resourcesv1alpha1.PruneGuard{}, 0, 9, "", "hold no object any more"},
-		"some are left":       {&resourcesv1alpha1.PruneGuard{}, 1, 9, "", ""},
-		"too many":            {&resourcesv1alpha1.PruneGuard{MaxPercent: ptr.To[int32](50)}, 4, 6, "", "more than 50 %"},
-		"just enough":         {&resourcesv1alpha1.PruneGuard{MaxPercent: ptr.To[int32](50)}, 5, 5, "", ""},
-		"confirmed":           {&resourcesv1alpha1.PruneGuard{}, 0, 9, "0123456789ab", ""},
-		"another one was":     {&resourcesv1alpha1.PruneGuard{}, 0, 9, "0123456789ac", "confirm-prune=0123456789ab"},
-		"none may ever":       {&resourcesv1alpha1.PruneGuard{MaxPercent: ptr.To[int32](0)}, 99, 1, "", "more than 0 %"},
-		"a part is confirmed": {&resourcesv1alpha1.PruneGuard{}, 0, 9, "0123", "hold no object"},
-	} {
-		mr := &resourcesv1alpha1.ManagedResource{}
-		mr.Spec.Prune = test.guard
-		mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationConfirmPrune: test.confirmed}
-		err := guardPrune(mr, test.wanted, test.unwanted, checksum)
-		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%s: %v, want %q", name, err, test.says)
-		}
 	}
 }
 

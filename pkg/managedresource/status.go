@@ -172,6 +172,7 @@ type ownedStatus struct {
 	Resources           []resourcesv1alpha1.ObjectReference `json:"resources"`
 	SecretsDataChecksum *string                             `json:"secretsDataChecksum,omitempty"`
 	AppliedInputs       string                              `json:"appliedInputs,omitempty"`
+	PruneBaseline       int32                               `json:"pruneBaseline,omitempty"`
 }
 
 // statusPatch returns the server-side-apply patch for the part of a status that this controller owns: the inventory,
@@ -181,6 +182,7 @@ func statusPatch(mr *resourcesv1alpha1.ManagedResource, status resourcesv1alpha1
 	owned := ownedStatus{
 		ObservedGeneration: status.ObservedGeneration, Resources: status.Resources,
 		SecretsDataChecksum: status.SecretsDataChecksum, AppliedInputs: status.AppliedInputs,
+		PruneBaseline: status.PruneBaseline,
 	}
 	if owned.Resources == nil {
 		owned.Resources = []resourcesv1alpha1.ObjectReference{}

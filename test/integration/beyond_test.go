@@ -85,7 +85,7 @@ func TestPruneGuard(t *testing.T) {
 	}
 
 	f.secret("set", "objects.yaml", "")
-	refused("3 of 3 objects", "no object any more")
+	refused("3 of 3 objects", "no object of the inventory would be left")
 	f.secret("set", "objects.yaml", f.configMap("one", "2"))
 	confirmation := refused("2 of 3 objects", "more than 40 %")
 	f.wantConfigMap("one", "2")

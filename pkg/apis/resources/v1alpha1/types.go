@@ -140,10 +140,12 @@ type Dependency struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// PruneGuard refuses to prune when the manifests hold no object at all, or when more than a share of the inventory would
-// go. The objects then stay until the manifests change, or until AnnotationConfirmPrune confirms it.
+// PruneGuard refuses to prune when no object of the inventory would be left, or when more than a share of it would be deleted.
+// Only objects count that were in the inventory before the others left the manifests, not those that come new with the change.
+// The objects then stay until the manifests change, or until AnnotationConfirmPrune confirms it.
 type PruneGuard struct {
-	// MaxPercent is the share of the inventory, in percent, that may be pruned at once. Default: 100.
+	// MaxPercent is the share, in percent, of the objects that were in the inventory before the manifests changed that may
+	// be deleted. Default: 100.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
@@ -217,6 +219,10 @@ type ManagedResourceStatus struct {
 	// Secrets, the resource-manager's settings. While it stays the same, the Secrets need not be read.
 	// +optional
 	AppliedInputs string `json:"appliedInputs,omitempty"`
+	// PruneBaseline is how many objects the inventory held before objects left the manifests that are still in it. The share
+	// of the prune guard is of this number. It is not set if every object in the inventory is wanted.
+	// +optional
+	PruneBaseline int32 `json:"pruneBaseline,omitempty"`
 }
 
 // Condition is one aspect of a ManagedResource's state.

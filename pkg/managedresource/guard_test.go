@@ -1,0 +1,150 @@
+package managedresource
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/utils/ptr"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+func TestGuardPrune(t *testing.T) {
+	const checksum = "0123456789abcdef"
+	percent := func(most int32) *resourcesv1alpha1.PruneGuard {
+		return &resourcesv1alpha1.PruneGuard{MaxPercent: ptr.To(most)}
+	}
+	for name, test := range map[string]struct {
+		guard           *resourcesv1alpha1.PruneGuard
+		before, deleted int
+		confirmed       string
+		says            string
+	}{
+		"no guard":                              {nil, 9, 9, "", ""},
+		"nothing to prune":                      {&resourcesv1alpha1.PruneGuard{}, 0, 0, "", ""},
+		"nothing is left":                       {&resourcesv1alpha1.PruneGuard{}, 9, 9, "", "no object of the inventory would be left"},
+		"objects that came later go, too":       {&resourcesv1alpha1.PruneGuard{}, 9, 12, "", "no object of the inventory would be left"},
+		"some are left":                         {&resourcesv1alpha1.PruneGuard{}, 10, 9, "", ""},
+		"too many":                              {percent(50), 10, 6, "", "6 of 10 objects left the manifests, and are kept: that is more than 50 %"},
+		"just enough":                           {percent(50), 10, 5, "", ""},
+		"all are renamed":                       {percent(50), 200, 200, "", "200 of 200"},
+		"35 of 100 are removed, and 50 are new": {percent(30), 100, 35, "", "more than 30 %"},
+		"confirmed":                             {&resourcesv1alpha1.PruneGuard{}, 9, 9, "0123456789ab", ""},
+		"another one was":                       {&resourcesv1alpha1.PruneGuard{}, 9, 9, "0123456789ac", "confirm-prune=0123456789ab"},
+		"none may ever":                         {percent(0), 100, 1, "", "more than 0 %"},
+		"a part is confirmed":                   {&resourcesv1alpha1.PruneGuard{}, 9, 9, "0123", "no object of the inventory"},
+	} {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		mr.Spec.Prune = test.guard
+		mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationConfirmPrune: test.confirmed}
+		err := guardPrune(mr, test.before, test.deleted, checksum)
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, want %q", name, err, test.says)
+		}
+	}
+}
+
+// guardWorld plays reconciles of one ManagedResource, as far as the prune guard is concerned.
+type guardWorld struct {
+	*testing.T
+	random *rand.Rand
+	mr     *resourcesv1alpha1.ManagedResource
+	stored inventory
+	wanted []object.Manifest
+	// before is what was in the inventory, and still lives, of the last time when every object of it was wanted.
+	before map[object.Key]bool
+}
+
+// change wants other manifests: some of the objects less, some more.
+func (w *guardWorld) change() {
+	share := w.random.Float64() * w.random.Float64()
+	w.wanted = slices.DeleteFunc(slices.Clone(w.wanted), func(object.Manifest) bool { return w.random.Float64() < share })
+	for range w.random.IntN(30) {
+		w.wanted = append(w.wanted, manifestOf(configMapKind, "a", fmt.Sprint("object-", w.random.IntN(200))))
+	}
+}
+
+// reconcile does what a reconcile does. It may end before anything is pruned, or be unable to read all manifests.
+func (w *guardWorld) reconcile(ends, unread bool) {
+	w.Helper()
+	p := &pass{mr: w.mr, duty: dutyApply, recorded: w.stored, manifests: w.wanted, checksum: strings.Repeat("0", 64)}
+	if unread {
+		p.manifests = slices.DeleteFunc(slices.Clone(w.wanted), func(object.Manifest) bool { return w.random.IntN(3) == 0 })
+		p.problems = []problem{{err: errTimeout}}
+	}
+	w.note(p)
+	p.setBaseline()
+	p.recorded, _ = p.recorded.union(p.manifests)
+	w.mr.Status.PruneBaseline = p.baselineAfter(p.recorded)
+	w.stored = p.recorded
+	w.note(p)
+	if ends {
+		return
+	}
+	unwanted := p.unwanted()
+	fresh := w.mr.Status.PruneBaseline == int32(len(w.before)) // no object was deleted in the meantime
+	err := guardPrune(w.mr, p.baseline, len(unwanted), p.checksum)
+	w.check(err, unwanted, fresh)
+	if err == nil {
+		for key, entry := range unwanted {
+			if w.random.IntN(3) > 0 { // the others take longer
+				p.changes = append(p.changes, change{Ref: refOfEntry(entry), action: actionDelete})
+				delete(w.before, key)
+			}
+		}
+	}
+	w.stored = p.remaining()
+	w.mr.Status.PruneBaseline = p.baselineAfter(w.stored)
+	w.note(p)
+}
+
+// note remembers the inventory if every object of it is wanted.
+func (w *guardWorld) note(p *pass) {
+	if len(p.outsideManifests(w.stored)) == 0 {
+		w.before = map[object.Key]bool{}
+		for key := range w.stored {
+			w.before[key] = true
+		}
+	}
+}
+
+func (w *guardWorld) check(err error, unwanted inventory, fresh bool) {
+	w.Helper()
+	most, left := int(*w.mr.Spec.Prune.MaxPercent), 0
+	for key := range w.before {
+		if _, goes := unwanted[key]; !goes {
+			left++
+		}
+	}
+	tooMany := len(unwanted)*100 > len(w.before)*most
+	switch {
+	case len(unwanted) == 0:
+	case err == nil && (left == 0 || tooMany):
+		w.Fatalf("%d of %d objects may be deleted at %d %%, of which %d are left", len(unwanted), len(w.before), most, left)
+	case err != nil && fresh && !tooMany && len(unwanted) < len(w.before):
+		w.Fatalf("%d of %d objects may not be deleted at %d %%: %v", len(unwanted), len(w.before), most, err)
+	}
+}
+
+// TestPruneGuardOverRandomInventories: whatever comes with a change, or before the guard is asked, the objects that it lets go of are no
+// more than the allowed share of those that were there when every object was wanted, and never all of them.
+func TestPruneGuardOverRandomInventories(t *testing.T) {
+	for seed := range uint64(400) {
+		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // no secret
+		w := &guardWorld{T: t, random: random, stored: inventory{}, mr: &resourcesv1alpha1.ManagedResource{}}
+		w.mr.Spec.Prune = &resourcesv1alpha1.PruneGuard{MaxPercent: ptr.To(int32(random.IntN(101)))}
+		for range 12 {
+			if random.IntN(2) == 0 {
+				w.change()
+			}
+			w.reconcile(random.IntN(6) == 0, random.IntN(6) == 0)
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+}
