@@ -45,6 +45,16 @@ type Directive struct {
 	Wave int
 }
 
+// Reads tells whether Of reads an annotation.
+func Reads(key string) bool {
+	switch key {
+	case resourcesv1alpha1.AnnotationMode, resourcesv1alpha1.AnnotationIgnore, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate,
+		resourcesv1alpha1.AnnotationKeepObject, fluxPrune, fluxApply, fluxForce, fluxReconcile, argoOptions, argoWave:
+		return true
+	}
+	return false
+}
+
 // Of reads an object's annotations. Values that are not known count as if they were not there.
 func Of(annotations map[string]string) Directive {
 	var d Directive

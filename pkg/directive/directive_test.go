@@ -33,6 +33,9 @@ func TestOf(t *testing.T) {
 			if got := Of(map[string]string{test.key: test.value, "other": "x"}); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
+			if !Reads(test.key) || Reads("other") {
+				t.Errorf("%s is read: %t", test.key, Reads(test.key))
+			}
 		})
 	}
 	if got := Of(nil); got != (Directive{}) {

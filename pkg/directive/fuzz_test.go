@@ -23,6 +23,9 @@ func FuzzOf(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, firstKey, first, secondKey, second string) {
 		d := Of(map[string]string{firstKey: first, secondKey: second})
+		if !Reads(firstKey) && !Reads(secondKey) && d != (Directive{}) {
+			t.Errorf("%s or %s is read: %+v", firstKey, secondKey, d)
+		}
 		if d.Suspend && (!d.KeepOnPrune || !d.KeepOnDelete) || d.Bare && !d.CreateOnly {
 			t.Errorf("%+v contradicts itself", d)
 		}

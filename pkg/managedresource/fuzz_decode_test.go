@@ -217,7 +217,7 @@ func FuzzInventory(f *testing.F) {
 		if again := inventoryOf(references, nil); !reflect.DeepEqual(again, inv) {
 			t.Fatalf("%d objects are stored, and %d read, or others", len(inv), len(again))
 		}
-		status, err := fit(resourcesv1alpha1.ManagedResourceStatus{Resources: references})
+		status, err := fit(resourcesv1alpha1.ManagedResourceStatus{Resources: references}, resourcesv1alpha1.ManagedResourceSpec{})
 		if err != nil {
 			return
 		}

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/directive"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -89,22 +92,57 @@ func (i inventory) without(other inventory) inventory {
 // ManagedResource has other fields too.
 const greatestStatus = 1_450_000
 
-// fit makes a status small enough to be stored. An inventory that is too large goes without labels and annotations, which
-// are for information only. The error says by how much the rest is too large.
-func fit(status resourcesv1alpha1.ManagedResourceStatus) (resourcesv1alpha1.ManagedResourceStatus, error) {
+// fit makes a status small enough to be stored. An inventory that is too large goes without the labels and annotations that are for
+// information only and, if that is not enough, without those that spare reading the manifests. Those that decide about the end of an
+// object always stay. The error says by how much the rest is too large.
+func fit(status resourcesv1alpha1.ManagedResourceStatus, spec resourcesv1alpha1.ManagedResourceSpec) (resourcesv1alpha1.ManagedResourceStatus, error) {
 	if sizeOf(status) <= greatestStatus {
 		return status, nil
 	}
-	compact := slices.Clone(status.Resources)
-	for i := range compact {
-		compact[i].Labels, compact[i].Annotations = nil, nil
+	full, size := status.Resources, 0
+	for _, reduce := range []func(*resourcesv1alpha1.ObjectReference){
+		func(entry *resourcesv1alpha1.ObjectReference) { keepCompared(entry, spec) },
+		func(entry *resourcesv1alpha1.ObjectReference) {
+			entry.Labels, entry.Annotations = nil, only(entry.Annotations, directive.Reads)
+		},
+	} {
+		status.Resources = slices.Clone(full)
+		for i := range status.Resources {
+			reduce(&status.Resources[i])
+		}
+		if size = sizeOf(status); size <= greatestStatus {
+			return status, nil
+		}
 	}
-	status.Resources = compact
-	if size := sizeOf(status); size > greatestStatus {
-		return status, fmt.Errorf("the inventory of %d objects takes %d bytes, and a ManagedResource can hold %d: "+
-			"divide the objects among several ManagedResources", len(compact), size, greatestStatus)
+	return status, fmt.Errorf("the inventory of %d objects takes %d bytes, and a ManagedResource can hold %d: "+
+		"divide the objects among several ManagedResources", len(full), size, greatestStatus)
+}
+
+// keepCompared takes from an entry the labels and annotations that neither decide about its object nor are compared with those of the
+// live object (foreignKeys).
+func keepCompared(entry *resourcesv1alpha1.ObjectReference, spec resourcesv1alpha1.ManagedResourceSpec) {
+	if !ptr.Deref(spec.ForceOverwriteLabels, false) {
+		entry.Labels = nil
 	}
-	return status, nil
+	if !ptr.Deref(spec.ForceOverwriteAnnotations, false) {
+		entry.Annotations = only(entry.Annotations, func(key string) bool {
+			return directive.Reads(key) || strings.HasPrefix(key, referencePrefix)
+		})
+	}
+}
+
+// only returns the values whose keys are kept; nil if there are none.
+func only(values map[string]string, keep func(key string) bool) map[string]string {
+	var kept map[string]string
+	for key, value := range values {
+		if keep(key) {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = value
+		}
+	}
+	return kept
 }
 
 // sizeOf returns how many bytes a status takes once all its objects are applied.

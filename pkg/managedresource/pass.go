@@ -274,7 +274,7 @@ func (p *pass) recordInventory(ctx context.Context) error {
 	}
 	status := *p.mr.Status.DeepCopy()
 	status.Resources, status.PruneBaseline = union.references(), p.baselineAfter(union)
-	status, err := fit(status)
+	status, err := fit(status, p.mr.Spec)
 	if err != nil {
 		p.refuse(err)
 		return nil

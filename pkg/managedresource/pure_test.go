@@ -81,26 +81,6 @@ func TestOutcomeOf(t *testing.T) {
 	}
 }
 
-func TestInventoryThatIsTooLarge(t *testing.T) {
-	status := func(count int, annotation string) resourcesv1alpha1.ManagedResourceStatus {
-		var result resourcesv1alpha1.ManagedResourceStatus
-		for i := range count {
-			manifest := manifestOf(configMapKind, "a", fmt.Sprint("object-", i))
-			manifest.Annotations = map[string]string{"a": annotation}
-			result.Resources = append(result.Resources, entryOf(manifest, ""))
-		}
-		return result
-	}
-	large := status(1000, strings.Repeat("x", 2000))
-	got, err := fit(large)
-	if err != nil || len(got.Resources) != 1000 || got.Resources[0].Annotations != nil || large.Resources[0].Annotations == nil {
-		t.Errorf("%v; it goes without annotations: %t", err, got.Resources[0].Annotations == nil)
-	}
-	if _, err := fit(status(20_000, "x")); err == nil || !strings.Contains(err.Error(), "inventory of 20000 objects takes") {
-		t.Errorf("the error is %v", err)
-	}
-}
-
 // TestKubectlsAnnotationIsNotRecorded: its value is the whole object.
 func TestKubectlsAnnotationIsNotRecorded(t *testing.T) {
 	const key = "kubectl.kubernetes.io/last-applied-configuration"
