@@ -233,13 +233,13 @@ func nulls(keys []string) map[string]any {
 	return values
 }
 
-// Release takes our marks and our ownership off an object and leaves it as it is otherwise. An object that does not exist
-// needs nothing.
-func (e *Engine) Release(ctx context.Context, ref object.Ref) error {
+// Release takes our marks and our ownership off an object of a ManagedResource and leaves it as it is otherwise. An object that does not
+// exist, or of which the origin is not that ManagedResource any more, is left alone.
+func (e *Engine) Release(ctx context.Context, ref object.Ref, owner types.NamespacedName) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
-	err := e.release(ctx, ref)
+	err := e.release(ctx, ref, owner)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -249,28 +249,46 @@ func (e *Engine) Release(ctx context.Context, ref object.Ref) error {
 	return nil
 }
 
-func (e *Engine) release(ctx context.Context, ref object.Ref) error {
+func (e *Engine) release(ctx context.Context, ref object.Ref, owner types.NamespacedName) error {
 	resource, err := e.objects.ResourceInAnyVersion(ref)
 	if err != nil {
 		return err
 	}
-	meta, err := resource.Get(ctx, ref.Name, metav1.GetOptions{})
-	if err != nil {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		meta, err := resource.Get(ctx, ref.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		origin, ok := resourcesv1alpha1.ParseOrigin(meta.Annotations[resourcesv1alpha1.AnnotationOrigin])
+		if !ok || origin.Owner != owner {
+			return nil // what a watch showed may have changed since
+		}
+		rest, _ := fieldowner.Leave(meta.ManagedFields)
+		body, err := fieldowner.PatchFor(rest, meta.ResourceVersion, marksOf(meta)...)
+		if err != nil {
+			return err
+		}
+		_, err = resource.Patch(ctx, ref.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 		return err
-	}
-	meta, err = strip(ctx, resource, meta, Strip{
-		Labels:      []string{resourcesv1alpha1.LabelManagedBy},
-		Annotations: []string{resourcesv1alpha1.AnnotationOrigin, resourcesv1alpha1.AnnotationDescription},
 	})
-	if err != nil {
-		return err
-	}
-	_, err = rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
-		rest, changed := fieldowner.Leave(entries)
-		return rest, changed, nil
-	})
-	return err
 }
+
+// marksOf returns the JSON pointers to the marks that an object has.
+func marksOf(meta *metav1.PartialObjectMetadata) []string {
+	var pointers []string
+	if _, found := meta.Labels[resourcesv1alpha1.LabelManagedBy]; found {
+		pointers = append(pointers, "/metadata/labels/"+escapePointer(resourcesv1alpha1.LabelManagedBy))
+	}
+	for _, key := range []string{resourcesv1alpha1.AnnotationOrigin, resourcesv1alpha1.AnnotationDescription} {
+		if _, found := meta.Annotations[key]; found {
+			pointers = append(pointers, "/metadata/annotations/"+escapePointer(key))
+		}
+	}
+	return pointers
+}
+
+// escapePointer returns a key as a part of a JSON pointer (RFC 6901).
+func escapePointer(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
 // Finalize removes the finalizers of an object that is being deleted, if it still is the one of the given UID.
 func (e *Engine) Finalize(ctx context.Context, deletion Deletion) error {

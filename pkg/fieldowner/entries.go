@@ -34,14 +34,18 @@ func own(entries []metav1.ManagedFieldsEntry) int {
 	})
 }
 
-// PatchFor returns the JSON patch that replaces an object's managedFields. It is refused with a conflict if the object
-// is no longer the one of the given resourceVersion.
-func PatchFor(entries []metav1.ManagedFieldsEntry, resourceVersion string) ([]byte, error) {
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
+// PatchFor returns the JSON patch that replaces an object's managedFields and removes the fields that JSON pointers name. It is refused
+// with a conflict if the object is no longer the one of the given resourceVersion.
+func PatchFor(entries []metav1.ManagedFieldsEntry, resourceVersion string, removed ...string) ([]byte, error) {
+	operations := []map[string]any{
+		{"op": "add", "path": "/metadata/managedFields", "value": entries}, // also if it has none
 		// "replace", since a failed "test" is answered with Invalid instead of Conflict.
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion},
-	})
+	}
+	for _, pointer := range removed {
+		operations = append(operations, map[string]any{"op": "remove", "path": pointer})
+	}
+	patch, err := json.Marshal(operations)
 	if err != nil {
 		return nil, fmt.Errorf("encode managedFields: %w", err)
 	}

@@ -30,7 +30,7 @@ func (p *pass) releaseOne(ctx context.Context, ref object.Ref, state live.State)
 		result.action, result.reason = actionForget, "it is gone"
 	case live.Present:
 		if owner, ok := resourcesv1alpha1.ParseOrigin(state.Observation.Origin); ok && owner.Owner == p.self.Owner {
-			if result.err = p.engine.Release(ctx, ref); result.err == nil {
+			if result.err = p.engine.Release(ctx, ref, p.self.Owner); result.err == nil {
 				p.Live.NoteGone(ref, state.Observation.UID) // it lost the label
 			}
 		}
