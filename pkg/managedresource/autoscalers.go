@@ -3,7 +3,6 @@ package managedresource
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,23 +15,20 @@ import (
 // autoscalers are the objects that a HorizontalPodAutoscaler scales, by their identity.
 type autoscalers map[object.Key]bool
 
-// readAutoscalers returns what HorizontalPodAutoscalers scale. They are read only if something could be scaled.
-func (p *pass) readAutoscalers(ctx context.Context) (autoscalers, error) {
-	if !slices.ContainsFunc(p.documents, hasReplicas) {
-		return nil, nil
-	}
+// readAutoscalers finds out what HorizontalPodAutoscalers scale.
+func (p *pass) readAutoscalers(ctx context.Context) error {
 	list := &autoscalingv2.HorizontalPodAutoscalerList{}
 	if err := p.Autoscalers.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list HorizontalPodAutoscalers of the target cluster: %w", err)
+		return fmt.Errorf("list HorizontalPodAutoscalers of the target cluster: %w", err)
 	}
-	scaled := autoscalers{}
+	p.scalers = autoscalers{}
 	equivalences := newEquivalences(p.mr.Spec.Equivalences)
-	for _, autoscaler := range list.Items {
-		if key, ok := scaledObject(&autoscaler); ok {
-			scaled[equivalences.identity(key)] = true
+	for i := range list.Items {
+		if key, ok := scaledObject(&list.Items[i]); ok {
+			p.scalers[equivalences.identity(key)] = true
 		}
 	}
-	return scaled, nil
+	return nil
 }
 
 // hasReplicas tells whether a document may have to leave its replicas to an autoscaler.
@@ -50,7 +46,7 @@ func scaledObject(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (object.Key
 	return object.Key{Group: gv.Group, Kind: reference.Kind, Namespace: autoscaler.Namespace, Name: reference.Name}, true
 }
 
-func (p *pass) scaledBy(scalers autoscalers) func(object.Key) bool {
+func (p *pass) isScaled() func(object.Key) bool {
 	equivalences := newEquivalences(p.mr.Spec.Equivalences)
-	return func(key object.Key) bool { return scalers[equivalences.identity(key)] }
+	return func(key object.Key) bool { return p.scalers[equivalences.identity(key)] }
 }

@@ -30,13 +30,15 @@ type document struct {
 	source string
 }
 
-// problem is a part of the input that could not be read.
+// problem is a part of the input that could not be read, or that does not let anything be done.
 type problem struct {
 	// reason is that of the condition.
 	reason string
 	err    error
 	// transient problems may be gone at the next try.
 	transient bool
+	// refuses is set if the problem is not in the manifests, and keeps everything from being applied and pruned.
+	refuses bool
 }
 
 // decodeSecret returns the objects in a Secret's data: keys in ascending order, documents in theirs, the items of lists

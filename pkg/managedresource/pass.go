@@ -41,6 +41,8 @@ type pass struct {
 	secrets  []string
 	scopes   map[schema.GroupVersionKind]scope
 	recorded inventory
+	// scalers are what HorizontalPodAutoscalers scale; nil if they were not read.
+	scalers autoscalers
 	// tokenTargets are the Secrets into which a token requestor copies tokens.
 	tokenTargets map[object.Key]bool
 	manifests    []object.Manifest
@@ -144,7 +146,7 @@ func (p *pass) resolveScopes() {
 }
 
 // render turns the documents into manifests and lets go of them.
-func (p *pass) render(scalers autoscalers) {
+func (p *pass) render() {
 	ignored, err := ignoreRulesOf(p.mr.Spec.DriftDetection)
 	if err != nil {
 		p.refuse(err) // without its rules it would undo what it must not
@@ -155,7 +157,7 @@ func (p *pass) render(scalers autoscalers) {
 		origin:       p.self.String(),
 		managedBy:    p.Options.ManagedBy,
 		injectLabels: p.mr.Spec.InjectLabels,
-		scaled:       p.scaledBy(scalers),
+		scaled:       p.isScaled(),
 		ignored:      ignored,
 		tokenTargets: p.tokenTargets,
 	})
@@ -185,7 +187,8 @@ func (p *pass) impersonate(ctx context.Context) error {
 // refuse has nothing applied and nothing pruned.
 func (p *pass) refuse(err error) {
 	p.problems = append(p.problems, problem{
-		reason: resourcesv1alpha1.ReasonApplyFailed, err: err, transient: apierrors.ReasonForError(err) != metav1.StatusReasonUnknown,
+		reason: resourcesv1alpha1.ReasonApplyFailed, err: err, refuses: true,
+		transient: apierrors.ReasonForError(err) != metav1.StatusReasonUnknown,
 	})
 	p.coveted = append(p.coveted, refsOf(p.manifests)...)
 	p.manifests, p.released, p.documents = nil, nil, nil

@@ -5,6 +5,7 @@ package managedresource
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -208,14 +209,15 @@ func (p *pass) gather(ctx context.Context) error {
 	p.readSecrets(ctx)
 	p.resolveScopes()
 	p.watchKinds()
-	scalers, err := p.readAutoscalers(ctx)
-	if err != nil {
-		return err
+	if slices.ContainsFunc(p.documents, hasReplicas) {
+		if err := p.readAutoscalers(ctx); err != nil {
+			return err
+		}
 	}
 	if err := p.readTokenTargets(ctx); err != nil {
 		return err
 	}
-	p.render(scalers)
+	p.render()
 	if err := p.impersonate(ctx); err != nil {
 		p.refuse(err)
 	}

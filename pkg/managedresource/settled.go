@@ -9,12 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/directive"
@@ -122,23 +120,21 @@ func (p *pass) inputs(ctx context.Context, secretVersions []string, objects []ob
 	return object.Digest(parts...), nil
 }
 
-// scaledAmong returns which of the objects HorizontalPodAutoscalers scale, sorted.
+// scaledAmong returns which of the objects HorizontalPodAutoscalers scale, sorted. It looks at those that the manifests were rendered with:
+// one that came later is news.
 func (p *pass) scaledAmong(ctx context.Context, objects []object.Key) ([]string, error) {
-	list := &autoscalingv2.HorizontalPodAutoscalerList{}
-	if err := p.Autoscalers.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list HorizontalPodAutoscalers of the target cluster: %w", err)
+	if p.scalers == nil {
+		if err := p.readAutoscalers(ctx); err != nil {
+			return nil, err
+		}
 	}
 	equivalences := newEquivalences(p.mr.Spec.Equivalences)
-	wanted := make(map[object.Key]bool, len(objects))
-	for _, key := range objects {
-		wanted[equivalences.identity(key)] = true
-	}
 	var scaled []string
-	for i := range list.Items {
-		if key, ok := scaledObject(&list.Items[i]); ok && wanted[equivalences.identity(key)] {
-			scaled = append(scaled, equivalences.identity(key).String())
+	for _, key := range objects {
+		if identity := equivalences.identity(key); p.scalers[identity] {
+			scaled = append(scaled, identity.String())
 		}
 	}
 	slices.Sort(scaled)
-	return scaled, nil
+	return slices.Compact(scaled), nil
 }

@@ -100,12 +100,21 @@ func (t tally) problemReason() string {
 }
 
 func (t tally) message() string {
-	var problems []string
+	var unread, refusals []string
 	for _, problem := range t.problems {
-		problems = append(problems, problem.err.Error())
+		if problem.refuses {
+			refusals = append(refusals, problem.err.Error())
+		} else {
+			unread = append(unread, problem.err.Error())
+		}
+	}
+	refused := "Nothing is applied or pruned"
+	if t.deleting {
+		refused = "Nothing is deleted"
 	}
 	sections := []string{
-		section("Could not read all manifests, so nothing is pruned", problems),
+		section(refused, refusals),
+		section("Could not read all manifests, so nothing is pruned", unread),
 		section("Could not apply", errorsOf(t.failed)),
 		section("Could not release", errorsOf(t.unreleased)),
 		section("Could not delete", errorsOf(t.undeletable)),

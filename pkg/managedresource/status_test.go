@@ -42,6 +42,10 @@ func badManifest(text string) problem {
 	return problem{reason: resourcesv1alpha1.ReasonDecodingFailed, err: errors.New(text)}
 }
 
+func refusal(text string) problem {
+	return problem{reason: resourcesv1alpha1.ReasonApplyFailed, err: errors.New(text), refuses: true}
+}
+
 func unreadableSecret(transient bool) problem {
 	return problem{reason: resourcesv1alpha1.ReasonCannotReadSecret, err: errors.New("could not read secret"), transient: transient}
 }
@@ -74,6 +78,14 @@ func TestVerdict(t *testing.T) {
 			[]problem{badManifest("bad 2"), badManifest("bad 1")}, all, isFalse, "DecodingFailed",
 			[]string{"Could not read all manifests, so nothing is pruned (2): bad 1; bad 2\nCould not apply (1)"},
 		},
+		"what has nothing to do with manifests": {
+			[]problem{refusal("spec.serviceAccountName: missing")}, nil, isFalse, "ApplyFailed",
+			[]string{"Nothing is applied or pruned (1): spec.serviceAccountName: missing"},
+		},
+		"that, and bad manifests": {
+			[]problem{badManifest("bad"), refusal("missing")}, nil, isFalse, "DecodingFailed",
+			[]string{"Nothing is applied or pruned (1): missing\nCould not read all manifests, so nothing is pruned (1): bad"},
+		},
 		"an unreadable Secret is the gravest": {
 			[]problem{badManifest("bad"), unreadableSecret(false)}, nil, isFalse, "CannotReadSecret", []string{"bad; could not read secret"},
 		},
@@ -95,6 +107,13 @@ func TestVerdict(t *testing.T) {
 			expectContains(t, got.message, test.says...)
 		})
 	}
+}
+
+// A ManagedResource that is being deleted has nothing to apply.
+func TestVerdictOfDeletionThatIsRefused(t *testing.T) {
+	tally := tallyOf([]problem{refusal("spec.serviceAccountName: missing")}, nil)
+	tally.deleting = true
+	expectContains(t, tally.verdict().message, "Nothing is deleted (1): spec.serviceAccountName: missing")
 }
 
 // A ManagedResource that is being deleted waits for its heirs, and tells so.

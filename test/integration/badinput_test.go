@@ -277,7 +277,7 @@ func TestSetThatIsTooLargeForItsStatus(t *testing.T) {
 	f.managedResource("set", parts...)
 	mr, result, err := f.reconcile("set")
 	wantRetry(t, false, result, err)
-	wantContains(t, applied(mr).Message, "inventory of 8000 objects takes", "can hold 1450000")
+	wantContains(t, applied(mr).Message, "Nothing is applied or pruned (1): the inventory of 8000 objects takes", "can hold 1450000")
 	if writes := f.requests.writes(); len(writes) > 0 || len(mr.Status.Resources) > 0 {
 		t.Errorf("something was applied: %d requests, %d objects recorded", len(writes), len(mr.Status.Resources))
 	}

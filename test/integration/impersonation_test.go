@@ -23,7 +23,7 @@ func TestServiceAccountLimitsWhatIsApplied(t *testing.T) {
 	if err == nil {
 		t.Error("the missing ServiceAccount is not looked for again")
 	}
-	wantContains(t, applied(mr).Message, "spec.serviceAccountName", f.namespace+"/robot", "not found")
+	wantContains(t, applied(mr).Message, "Nothing is applied or pruned (1): spec.serviceAccountName", f.namespace+"/robot", "not found")
 	f.wantNoConfigMap("one")
 
 	must(t, f.client.Create(f.ctx, &corev1.ServiceAccount{ObjectMeta: meta}))
@@ -52,7 +52,7 @@ func TestServiceAccountLimitsWhatIsApplied(t *testing.T) {
 	must(t, f.client.Delete(f.ctx, &corev1.ServiceAccount{ObjectMeta: meta}))
 	must(t, f.client.Delete(f.ctx, mr))
 	mr, _, _ = f.reconcile("set")
-	wantContains(t, applied(mr).Message, "spec.serviceAccountName", "not found")
+	wantContains(t, applied(mr).Message, "Nothing is deleted (1): spec.serviceAccountName", "not found")
 	f.wantConfigMap("one", "3")
 	must(t, f.client.Create(f.ctx, &corev1.ServiceAccount{ObjectMeta: meta}))
 	f.reconcileUntil("set", "the ManagedResource is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
