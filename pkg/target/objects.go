@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -271,18 +270,6 @@ func (o *Objects) resource(mapping *meta.RESTMapping, namespace string) metadata
 		return o.metadata.Resource(mapping.Resource)
 	}
 	return o.metadata.Resource(mapping.Resource).Namespace(namespace)
-}
-
-// DeleteClaims deletes the PersistentVolumeClaims that a StatefulSet made from its templates: those in its namespace that
-// its selector matches. If it is not the StatefulSet of the given UID any more, nothing is deleted. The StatefulSet is read in full.
-func (o *Objects) DeleteClaims(ctx context.Context, namespace, name string, uid types.UID) error {
-	statefulSet, err := o.apps.StatefulSets(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil || statefulSet.UID != uid || len(statefulSet.Spec.VolumeClaimTemplates) == 0 || len(statefulSet.Spec.Selector.MatchLabels) == 0 {
-		return err
-	}
-	return o.core.PersistentVolumeClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{
-		LabelSelector: labels.SelectorFromSet(statefulSet.Spec.Selector.MatchLabels).String(),
-	})
 }
 
 // FinalizeNamespace removes the finalizers of a Namespace's spec, which only its finalize subresource does.

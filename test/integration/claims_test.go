@@ -33,9 +33,17 @@ spec:
 			mr.Spec.DeletePersistentVolumeClaims = ptr.To(wanted)
 			must(t, f.client.Patch(f.ctx, mr, patch))
 			f.reconcileOK("set")
-			for claim, app := range map[string]string{"data-db-0": "db", "other": "other"} {
+			own := map[string]string{"app": "db"}
+			labels := map[string]map[string]string{
+				"data-db-0": own, "data-db-12": {"app": "db", "more": "labels"},
+				// Those of another StatefulSet, whose labels are more, of no template, and of no ordinal.
+				"data-db-replica-0": {"app": "db", "role": "replica"}, "logs-db-0": own, "db-0": own, "data-db-01": own, "data-db-x": own,
+				// Some that the selector does not match.
+				"other": {"app": "other"}, "data-db-3": nil,
+			}
+			for claim, labels := range labels {
 				must(t, f.client.Create(f.ctx, &corev1.PersistentVolumeClaim{
-					ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: claim, Labels: map[string]string{"app": app}},
+					ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: claim, Labels: labels},
 					Spec: corev1.PersistentVolumeClaimSpec{
 						AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 						Resources: corev1.VolumeResourceRequirements{
@@ -52,7 +60,16 @@ spec:
 				for _, claim := range claims.Items {
 					alive[claim.Name] = claim.DeletionTimestamp == nil
 				}
-				return alive["data-db-0"] == !wanted && alive["other"]
+				for claim := range labels {
+					mine := claim == "data-db-0" || claim == "data-db-12"
+					if !mine && !alive[claim] {
+						t.Fatalf("PersistentVolumeClaim %s is deleted", claim)
+					}
+					if mine && alive[claim] == wanted {
+						return false
+					}
+				}
+				return true
 			})
 		})
 	}
