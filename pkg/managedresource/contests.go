@@ -65,6 +65,8 @@ func (c contest) describe(ref object.Ref) string {
 type contests struct {
 	mu       sync.Mutex
 	byObject map[object.Key]contest
+	// swept is when those of objects that nobody asks for any more were last forgotten.
+	swept time.Time
 }
 
 func newContests() *contests {
@@ -75,12 +77,25 @@ func newContests() *contests {
 func (c *contests) of(key object.Key, now time.Time) contest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.sweep(now)
 	known := c.byObject[key]
 	if now.Sub(known.last) > contestMemory {
-		delete(c.byObject, key)
 		return contest{}
 	}
 	return known
+}
+
+// sweep forgets the objects that are left in peace, each at the latest contestMemory after its time is over.
+func (c *contests) sweep(now time.Time) {
+	if now.Sub(c.swept) <= contestMemory {
+		return
+	}
+	c.swept = now
+	for key, known := range c.byObject {
+		if now.Sub(known.last) > contestMemory {
+			delete(c.byObject, key)
+		}
+	}
 }
 
 // corrected notes that an object was put back after a manager had changed it. It tells whether that opened a contest.
@@ -105,15 +120,13 @@ func (c *contests) corrected(key object.Key, manager string, now time.Time) (ope
 	return known.corrections == contestTolerance+1
 }
 
-// count returns how many objects are contested, and forgets those that are left in peace.
+// count returns how many objects are contested.
 func (c *contests) count(now time.Time) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	open := 0
-	for key, known := range c.byObject {
-		if now.Sub(known.last) > contestMemory {
-			delete(c.byObject, key)
-		} else if known.open() {
+	for _, known := range c.byObject {
+		if known.open() && now.Sub(known.last) <= contestMemory {
 			open++
 		}
 	}

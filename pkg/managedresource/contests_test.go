@@ -1,6 +1,7 @@
 package managedresource
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -67,12 +68,27 @@ func TestContestsAreForgotten(t *testing.T) {
 	if !contests.of(key, last).open() || contests.count(last) != 1 {
 		t.Error("the contest is forgotten too early")
 	}
-	if contests.count(last.Add(time.Nanosecond)) != 0 || len(contests.byObject) != 0 {
-		t.Error("count does not forget the contest")
+	if contests.count(last.Add(time.Nanosecond)) != 0 {
+		t.Error("count does not leave out the contest")
 	}
 	contests.corrected(key, "other", start)
 	if contests.corrected(key, "another", last.Add(time.Second)); contests.of(key, last.Add(time.Second)).corrections != 1 {
 		t.Error("corrections of long ago count")
+	}
+}
+
+// TestContestsNeedNoMetrics: what is remembered of objects that nobody looks at any more goes when others are looked at.
+func TestContestsNeedNoMetrics(t *testing.T) {
+	contests, now := newContests(), time.Unix(1_000_000, 0)
+	for i := range 100 {
+		contests.corrected(object.Key{Kind: "ConfigMap", Name: fmt.Sprint(i)}, "other", now)
+	}
+	other := object.Key{Kind: "ConfigMap", Name: "other"}
+	if contests.of(other, now.Add(contestMemory)); len(contests.byObject) != 100 {
+		t.Errorf("%d objects are remembered in the end of their time", len(contests.byObject))
+	}
+	if contests.of(other, now.Add(2*contestMemory+time.Nanosecond)); len(contests.byObject) != 0 {
+		t.Errorf("%d objects are remembered after their time", len(contests.byObject))
 	}
 }
 
