@@ -66,11 +66,9 @@ func change(ctx context.Context, read reader, options Options, request *admissio
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := wantedReplicas(w, around.failureTolerance)
-	if err != nil {
+	if w.replicas, err = replicasOf(w, around); err != nil {
 		return nil, err
 	}
-	w.replicas = setReplicas(w.replicas, wanted, around.autoscaler != nil)
 	spec := &w.template.Spec
 	pinToZones(spec, around)
 	spread(w, around)

@@ -221,6 +221,16 @@ func TestBadReplicas(t *testing.T) {
 	}
 }
 
+// TestBadReplicasOfHibernatedWorkloads: the number is not needed, and what hibernates must not be held up.
+func TestBadReplicasOfHibernatedWorkloads(t *testing.T) {
+	for _, kind := range []string{"Deployment", "StatefulSet"} {
+		response := world{}.handler().Handle(t.Context(), requestFor(t, manifest(kind, key+"type: server", key+`replicas: "many"`, "replicas: 0", "")))
+		if !response.Allowed {
+			t.Errorf("%s: the response is %+v", kind, response.Result)
+		}
+	}
+}
+
 func TestTolerations(t *testing.T) {
 	options := Options{NotReadySeconds: ptr.To[int64](60), UnreachableSeconds: ptr.To[int64](0)}
 	const added = `- effect: NoExecute

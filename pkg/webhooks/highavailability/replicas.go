@@ -30,15 +30,17 @@ func wantedReplicas(object metav1.Object, failureTolerance *string) (*int32, err
 	return ptr.To[int32](2), nil
 }
 
-// setReplicas sets replicas to what is wanted. Zero stays, since it means hibernation, as does more than is wanted if an autoscaler
-// sees to it.
-func setReplicas(replicas *int32, wanted *int32, autoscaled bool) *int32 {
-	switch {
-	case wanted == nil, replicas == nil, *replicas == 0, autoscaled && *replicas >= *wanted:
-		return replicas
-	default:
-		return wanted
+// replicasOf returns how many replicas a workload gets. Zero stays, whatever the annotation says, since it means hibernation; more than is
+// wanted stays if an autoscaler sees to it.
+func replicasOf(w workload, around *surroundings) (*int32, error) {
+	if w.replicas == nil || *w.replicas == 0 {
+		return w.replicas, nil
 	}
+	wanted, err := wantedReplicas(w, around.failureTolerance)
+	if err != nil || wanted == nil || around.autoscaler != nil && *w.replicas >= *wanted {
+		return w.replicas, err
+	}
+	return wanted, nil
 }
 
 // setBounds raises the bounds of an autoscaler to the wanted replicas.
