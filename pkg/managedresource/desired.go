@@ -173,8 +173,8 @@ func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) 
 		manifest.Defines, _ = definedKinds(doc.object)
 	}
 	labelled := true
+	maps.Copy(labels, marks.labels()) // the inventory has them of every object
 	if !manifest.Directive.Bare {
-		maps.Copy(labels, marks.labels())
 		annotations[resourcesv1alpha1.AnnotationOrigin] = marks.origin
 		annotations[resourcesv1alpha1.AnnotationDescription] = resourcesv1alpha1.Description
 		meta["labels"], meta["annotations"] = fieldsOf(labels), fieldsOf(annotations)

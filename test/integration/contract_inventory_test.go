@@ -49,7 +49,7 @@ func TestContractInventoryEntries(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set",
 		f.marked("one", "labels: {l: m, injected: m}\n  annotations: {a: m}"),
-		f.marked("ignored", "annotations: {resources.gardener.cloud/ignore: \"true\"}"),
+		f.marked("ignored", "labels: {l: m, injected: m}\n  annotations: {resources.gardener.cloud/ignore: \"true\"}"),
 		f.marked("released", "annotations: {resources.gardener.cloud/mode: Ignore}"),
 	)
 	f.change(mr, func() { mr.Spec.InjectLabels = map[string]string{"injected": "yes"} })
@@ -58,8 +58,14 @@ func TestContractInventoryEntries(t *testing.T) {
 		t.Fatalf("the inventory is %v, want %v", got, want)
 	}
 	one := mr.Status.Resources[1]
-	if want := map[string]string{"l": "m", "injected": "yes", "resources.gardener.cloud/managed-by": f.namespace}; !maps.Equal(one.Labels, want) {
-		t.Errorf("labels are %v, want %v", one.Labels, want)
+	want := map[string]string{"l": "m", "injected": "yes", "resources.gardener.cloud/managed-by": f.namespace}
+	for _, entry := range mr.Status.Resources { // the labels of an ignored object, too, though it is created without ours
+		if !maps.Equal(entry.Labels, want) {
+			t.Errorf("labels of %s are %v, want %v", entry.Name, entry.Labels, want)
+		}
+	}
+	if live := f.liveConfigMap("ignored"); !maps.Equal(live.Labels, map[string]string{"l": "m", "injected": "m"}) {
+		t.Errorf("the ignored object has the labels %v", live.Labels)
 	}
 	if want := map[string]string{"a": "m"}; !maps.Equal(one.Annotations, want) {
 		t.Errorf("annotations are %v, want %v", one.Annotations, want)
