@@ -21,6 +21,8 @@ type Replace struct {
 	Immutable bool
 	// Propagation is the policy of the deletion; nil for the API server's default.
 	Propagation *metav1.DeletionPropagation
+	// Err says why the object cannot be replaced though that is asked for; nil if it can.
+	Err error
 }
 
 func (r Replace) due(err error) bool {
@@ -82,6 +84,9 @@ func hopeless(err error) bool {
 // replace deletes the object that was found and creates it anew. It is not deleted if it could never be created.
 func (e *Engine) replace(ctx context.Context, resource metadata.ResourceInterface, task Task, cause error,
 ) (*metav1.PartialObjectMetadata, error) {
+	if task.Replace.Err != nil {
+		return nil, Permanent(fmt.Errorf("it is not replaced: %w; its update is invalid: %w", task.Replace.Err, cause))
+	}
 	if err := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationIgnore); hopeless(err) {
 		return nil, fmt.Errorf("it is not replaced, since it could not be created anew: %w; its update is invalid: %w", err, cause)
 	}

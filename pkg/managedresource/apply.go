@@ -125,19 +125,14 @@ func (p *pass) noteCorrection(change *change) {
 	p.Metrics.corrected(p.self.Owner, change, now)
 }
 
-// taskOf returns what the engine has to do about a wanted object. A wrong annotation makes the change fail.
+// taskOf returns what the engine has to do about a wanted object.
 func taskOf(change *change) (apply.Task, bool) {
 	if change.action != actionCreate && change.action != actionApply {
 		return apply.Task{}, false
 	}
-	task := apply.Task{Manifest: *change.manifest, Strip: change.strip}
+	task := apply.Task{Manifest: *change.manifest, Strip: change.strip, Replace: replaceOf(change.manifest)}
 	if change.action == actionApply {
 		task.Live = &change.observation
-	}
-	var err error
-	if task.Replace, err = replaceOf(change.manifest); err != nil {
-		change.action, change.err = actionFail, err
-		return apply.Task{}, false
 	}
 	return task, true
 }

@@ -50,7 +50,7 @@ func setByKubernetes(key string) bool {
 }
 
 // replaceOf returns whether an object is to be replaced when its update is invalid.
-func replaceOf(manifest *object.Manifest) (apply.Replace, error) {
+func replaceOf(manifest *object.Manifest) apply.Replace {
 	replace := apply.Replace{
 		Allowed:   manifest.Directive.Replace,
 		Immutable: isConfiguration(manifest.Key()),
@@ -61,10 +61,9 @@ func replaceOf(manifest *object.Manifest) (apply.Replace, error) {
 	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
 		replace.Propagation = &policy
 	default:
-		return replace, apply.Permanent(fmt.Errorf("%s: invalid deletion propagation policy: annotation %s is %q, "+
-			"use Background, Foreground or Orphan", manifest.Ref, key, policy))
+		replace.Err = fmt.Errorf("invalid deletion propagation policy: annotation %s is %q, use Background, Foreground or Orphan", key, policy)
 	}
-	return replace, nil
+	return replace
 }
 
 // isConfiguration tells whether the object is a ConfigMap or a Secret.

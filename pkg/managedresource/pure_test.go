@@ -62,9 +62,9 @@ func TestReplaceOf(t *testing.T) {
 	for policy, valid := range map[string]bool{"": true, "Background": true, "Foreground": true, "Orphan": true, "background": false, "x": false} {
 		manifest := manifestOf(configMapKind, "a", "x")
 		manifest.Annotations = map[string]string{resourcesv1alpha1.AnnotationDeletionPropagationOnInvalidUpdate: policy}
-		replace, err := replaceOf(&manifest)
-		if (err == nil) != valid || !replace.Immutable || replace.Allowed || valid && policy != "" && string(*replace.Propagation) != policy {
-			t.Errorf("%q: %+v, %v", policy, replace, err)
+		replace := replaceOf(&manifest)
+		if (replace.Err == nil) != valid || !replace.Immutable || replace.Allowed || valid && policy != "" && string(*replace.Propagation) != policy {
+			t.Errorf("%q: %+v", policy, replace)
 		}
 	}
 }

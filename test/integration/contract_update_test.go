@@ -45,6 +45,27 @@ func TestContractPropagationOnInvalidUpdate(t *testing.T) {
 	}
 }
 
+// TestWrongPropagationIsToldWhenItIsNeeded: it says how an object is deleted, so it is no reason not to create or update it.
+func TestWrongPropagationIsToldWhenItIsNeeded(t *testing.T) {
+	f := newFixture(t)
+	const wrong = ", resources.gardener.cloud/deletion-propagation-on-invalid-update: Sideways"
+	f.manage("set", f.allowing("web", wrong))
+	f.reconcileOK("set")
+	f.secret("set", "objects.yaml", f.allowing("web", wrong+", new: change"))
+	f.reconcileOK("set")
+	uid := f.liveDeployment().UID
+	if f.liveDeployment().Annotations["new"] != "change" {
+		t.Error("it was not updated")
+	}
+	f.secret("set", "objects.yaml", f.allowing("other", wrong))
+	mr, result, err := f.reconcile("set")
+	wantContains(t, applied(mr).Message, "invalid deletion propagation policy", "Sideways", "use Background, Foreground or Orphan", "field is immutable")
+	wantRetry(t, false, result, err)
+	if f.liveDeployment().UID != uid {
+		t.Error("it was replaced")
+	}
+}
+
 // TestContractInvalidButNotReplaced: creations, and whatever does not ask for it in its manifest.
 func TestContractInvalidButNotReplaced(t *testing.T) {
 	for name, test := range map[string]struct{ before, after func(f *fixture) string }{
