@@ -41,7 +41,7 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.explainPending(ctx)
 	tally := tallyOf(p.problems, p.changes)
-	tally.guarded, tally.deleting = p.guarded, p.duty == dutyCleanUp
+	tally.guarded, tally.deleting, tally.coerced = p.guarded, p.duty == dutyCleanUp, p.coerced
 	verdict := tally.verdict()
 	before := resourcesv1alpha1.ConditionOf(p.mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 

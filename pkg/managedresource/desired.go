@@ -50,6 +50,8 @@ type desired struct {
 	// problems are the parts that could not be read. While there are any, the manifests are not complete, so what is
 	// missing in them must not be pruned.
 	problems []problem
+	// coerced names objects with labels or annotations that were not strings.
+	coerced []string
 }
 
 // render turns documents into the manifests to be sent: namespaces defaulted, marks set, fields that only the API
@@ -69,6 +71,9 @@ func render(documents []document, scopes map[schema.GroupVersionKind]scope, reco
 			continue
 		}
 		ref.Namespace = namespaceOf(ref, scopes[ref.GroupVersionKind], recorded)
+		if paths := coerceMetadata(document.object); len(paths) > 0 {
+			result.coerced = append(result.coerced, describeCoerced(ref, paths))
+		}
 		if directive.Of(annotationsOf(document.object)).Release {
 			result.released = append(result.released, ref)
 			continue

@@ -47,7 +47,9 @@ type pass struct {
 	tokenTargets map[object.Key]bool
 	manifests    []object.Manifest
 	released     []object.Ref
-	departed     map[object.Key]time.Time
+	// coerced names objects with labels or annotations that were not strings.
+	coerced  []string
+	departed map[object.Key]time.Time
 	// others are the ManagedResources that were looked at; nil for those that do not exist.
 	others map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
 	// baseline is how many objects the inventory held before objects left the manifests. The share of the prune guard is of it.
@@ -161,7 +163,7 @@ func (p *pass) render() {
 		ignored:      ignored,
 		tokenTargets: p.tokenTargets,
 	})
-	p.manifests, p.released, p.documents = rendered.manifests, rendered.released, nil
+	p.manifests, p.released, p.coerced, p.documents = rendered.manifests, rendered.released, rendered.coerced, nil
 	p.problems = append(p.problems, rendered.problems...)
 	p.unread = len(p.problems) > 0
 }

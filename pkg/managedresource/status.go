@@ -35,6 +35,7 @@ type tally struct {
 	unreleased  []change // could not be released
 	contested   []change // put back, and changed again and again
 	handedOver  []change // kept until another ManagedResource has them
+	coerced     []string // have labels or annotations that were not strings
 	guarded     error    // left the manifests, and is kept by the prune guard
 	deleting    bool     // all objects have to go
 }
@@ -84,7 +85,7 @@ func (t tally) verdict() verdict {
 	case len(t.pending) > 0 || t.deleting && len(t.handedOver) > 0:
 		return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending, message}
 	}
-	if len(t.contested)+len(t.handedOver) == 0 {
+	if len(t.contested)+len(t.handedOver)+len(t.coerced) == 0 {
 		message = "All resources are applied."
 	}
 	return verdict{resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, message}
@@ -122,6 +123,7 @@ func (t tally) message() string {
 		section("Deletion is still pending", reasonsOf(t.pending)),
 		section("Handing over", reasonsOf(t.handedOver)),
 		section("Put back again and again", contestsOf(t.contested)),
+		section("Converted to strings; quote them in the manifests", slices.Clone(t.coerced)),
 	}
 	if t.guarded != nil {
 		sections = append(sections, "Not pruned: "+t.guarded.Error())

@@ -160,6 +160,26 @@ func TestContractModeIgnore(t *testing.T) {
 	}
 }
 
+// TestLabelsThatAreNoStrings: numbers and booleans are converted, which the condition says and which keeps nothing from being pruned.
+func TestLabelsThatAreNoStrings(t *testing.T) {
+	f := newFixture(t)
+	f.manage("set", f.configMap("one", "1"), f.configMap("two", "1"))
+	f.reconcileOK("set")
+	f.secret("set", "objects.yaml", f.marked("one", "labels: {version: 1, enabled: true}\n  annotations: {limit: 1.5}"))
+	mr := f.reconcileOK("set")
+	wantContains(t, applied(mr).Message, "Converted to strings; quote them in the manifests (1): v1/ConfigMap/"+f.namespace+
+		`/one: metadata.labels["enabled"], metadata.labels["version"], metadata.annotations["limit"]`)
+	live := f.liveConfigMap("one")
+	if live.Labels["version"] != "1" || live.Labels["enabled"] != "true" || live.Annotations["limit"] != "1.5" {
+		t.Errorf("the labels are %v, the annotations %v", live.Labels, live.Annotations)
+	}
+	f.wantNoConfigMap("two")
+	f.requests.writes()
+	if again := f.reconcileOK("set"); applied(again).Message != applied(mr).Message || len(f.requests.writes()) > 0 {
+		t.Errorf("the next reconcile writes, or says %q", applied(again).Message)
+	}
+}
+
 // TestContractIgnoredLater: an object that is to be ignored from now on is not touched any more.
 func TestContractIgnoredLater(t *testing.T) {
 	f := newFixture(t)
