@@ -134,7 +134,7 @@ func (w *guardWorld) check(err error, unwanted inventory, fresh bool) {
 // more than the allowed share of those that were there when every object was wanted, and never all of them.
 func TestPruneGuardOverRandomInventories(t *testing.T) {
 	for seed := range uint64(400) {
-		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // no secret
+		random := rand.New(rand.NewPCG(seed, 1))
 		w := &guardWorld{T: t, random: random, stored: inventory{}, mr: &resourcesv1alpha1.ManagedResource{}}
 		w.mr.Spec.Prune = &resourcesv1alpha1.PruneGuard{MaxPercent: ptr.To(int32(random.IntN(101)))}
 		for range 12 {
