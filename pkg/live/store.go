@@ -128,7 +128,8 @@ func (s *store) tell(key types.NamespacedName, difference difference) {
 // Update takes in an object that was seen.
 func (s *store) Update(obj any) error { return s.Add(obj) }
 
-// Delete drops an object that was deleted, or that lost its label.
+// Delete drops an object that was deleted, or that lost its label, unless a write of ours that certainly came later was noted.
+// If versions cannot be compared, the object is dropped: a needless look costs less than a deletion that nobody sees.
 func (s *store) Delete(obj any) error {
 	seen, err := s.observer.reduce(obj)
 	if err != nil {
@@ -137,7 +138,7 @@ func (s *store) Delete(obj any) error {
 	s.mu.Lock()
 	s.shown[s.scope(seen.Namespace)] = seen.observation.ResourceVersion
 	held, known := s.objects[seen.key()]
-	known = known && !newer(held.ResourceVersion, seen.observation.ResourceVersion)
+	known = known && !surelyNewer(held.ResourceVersion, seen.observation.ResourceVersion)
 	if known {
 		delete(s.objects, seen.key())
 	}

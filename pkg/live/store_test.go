@@ -225,3 +225,20 @@ func TestStoreConcurrently(t *testing.T) {
 		t.Errorf("%d objects are held, want those and the one of the last list", s.size())
 	}
 }
+
+// TestStoreDeletesOpaqueVersions: resourceVersions of an aggregated API need not be comparable. A watch shows changes in
+// order, so a DELETE event is about the object that is held.
+func TestStoreDeletesOpaqueVersions(t *testing.T) {
+	s, told := newTestStore()
+	must(t, s.Add(metaOf("ns", "a", "opaque-x", "x")))
+	wantTold(t, told, "a new object", "ns/a")
+	must(t, s.Delete(metaOf("ns", "a", "opaque-b", "x")))
+	wantTold(t, told, "a deletion", "ns/a")
+	wantHeld(t, s, "a", "")
+
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	must(t, s.Add(metaOf("ns", "a", "opaque-c", "x")))
+	s.note(key, &Observation{ResourceVersion: "opaque-a", UID: "nsa", Origin: "x", Examined: true})
+	must(t, s.Delete(metaOf("ns", "a", "opaque-d", "x")))
+	wantHeld(t, s, "a", "")
+}
