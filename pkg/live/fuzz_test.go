@@ -64,7 +64,7 @@ func newShownCluster(t *testing.T, r *rand.Rand) *shownCluster {
 		namespaces = []string{"a", "b"}
 	}
 	for _, namespace := range namespaces {
-		c.parts[namespace] = &part{store: c.store, synced: func() {}, namespace: namespace}
+		c.parts[namespace] = &part{store: c.store, synced: func() {}, failed: func(error) {}, namespace: namespace}
 	}
 	c.list()
 	return c

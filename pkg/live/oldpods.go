@@ -2,10 +2,12 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/trellis-k8s/trellis/pkg/health"
 	"github.com/trellis-k8s/trellis/pkg/target"
@@ -25,8 +29,10 @@ const firstCounts = 16
 // since Kubernetes 1.35. It watches the Pods of a Deployment from the end of a rollout until they are as many as wanted, and
 // once only. It is safe for concurrent use.
 type oldPods struct {
-	objects *target.Objects
-	slots   chan struct{}
+	// open returns what reads the objects of a kind.
+	open  func(schema.GroupVersionKind) (target.Collection, error)
+	clock clock.Clock
+	slots chan struct{}
 
 	mu      sync.Mutex
 	running map[types.NamespacedName]*podCount
@@ -39,8 +45,8 @@ type podCount struct {
 	cancel context.CancelFunc
 }
 
-func newOldPods(objects *target.Objects) *oldPods {
-	return &oldPods{objects: objects, slots: make(chan struct{}, firstCounts), running: map[types.NamespacedName]*podCount{}}
+func newOldPods(open func(schema.GroupVersionKind) (target.Collection, error), clk clock.Clock) *oldPods {
+	return &oldPods{open: open, clock: clk, slots: make(chan struct{}, firstCounts), running: map[types.NamespacedName]*podCount{}}
 }
 
 // awaitsCount tells whether Pods have to be counted to say whether the object is rolled out.
@@ -95,11 +101,6 @@ func (p *oldPods) count(ctx context.Context, namespace string, count *podCount, 
 	}
 	release := sync.OnceFunc(func() { <-p.slots })
 	defer release()
-	pods, err := p.objects.Whole(corev1.SchemeGroupVersion.WithKind("Pod"))
-	if err != nil {
-		return // no Deployment has Pods where there are none
-	}
-	reading := pods.In(namespace)
 	store := &podStore{relevant: map[types.NamespacedName]bool{}, counted: func(found int) {
 		release()
 		tell(count.uid, count.wanted, found)
@@ -111,25 +112,43 @@ func (p *oldPods) count(ctx context.Context, namespace string, count *podCount, 
 		if err != nil {
 			release() // others may have more luck
 		}
-		if apierrors.IsForbidden(err) {
+		if apierrors.IsForbidden(err) || errors.Is(err, target.ErrKindNotServed) {
 			tell(count.uid, count.wanted, int(count.wanted.Replicas)) // the Deployment alone has to tell
 		}
 	}
-	lister := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = count.wanted.Selector
-			list, err := reading.List(ctx, options)
-			note(err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = count.wanted.Selector
-			events, err := reading.Watch(ctx, options)
-			note(err)
-			return events, err
-		},
+	reading := podReader{open: p.open, namespace: namespace, selector: count.wanted.Selector, note: note}
+	lister := &cache.ListWatch{ListWithContextFunc: reading.list, WatchFuncWithContext: reading.watch}
+	reflector := cache.NewReflectorWithOptions(lister, &corev1.Pod{}, store,
+		cache.ReflectorOptions{Name: "old pods", Clock: p.clock, Backoff: reconnect()})
+	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard())) // an outage is logged for the Deployments, once
+}
+
+// podReader reads Pods. Which resource they are is found out at each request: the API server may be down at the first one.
+type podReader struct {
+	open                func(schema.GroupVersionKind) (target.Collection, error)
+	namespace, selector string
+	// note is called with the outcome of each request.
+	note func(error)
+}
+
+func (r podReader) list(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
+	defer func() { r.note(err) }()
+	pods, err := r.open(corev1.SchemeGroupVersion.WithKind("Pod"))
+	if err != nil {
+		return nil, err
 	}
-	cache.NewReflectorWithOptions(lister, &corev1.Pod{}, store, cache.ReflectorOptions{Name: "old pods"}).RunWithContext(ctx)
+	options.LabelSelector = r.selector
+	return pods.In(r.namespace).List(ctx, options)
+}
+
+func (r podReader) watch(ctx context.Context, options metav1.ListOptions) (events watch.Interface, err error) {
+	defer func() { r.note(err) }()
+	pods, err := r.open(corev1.SchemeGroupVersion.WithKind("Pod"))
+	if err != nil {
+		return nil, err
+	}
+	options.LabelSelector = r.selector
+	return pods.In(r.namespace).Watch(ctx, options)
 }
 
 // podStore counts the relevant ones among the Pods that a reflector shows.

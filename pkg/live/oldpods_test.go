@@ -2,8 +2,19 @@ package live
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"github.com/trellis-k8s/trellis/pkg/target"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,5 +87,72 @@ func TestPodStore(t *testing.T) {
 	}
 	if len(store.relevant) != 1 {
 		t.Errorf("held are %v", store.relevant)
+	}
+}
+
+// podReading shows Pods without an API server. Reads of one object are not needed.
+type podReading struct {
+	target.Reading
+	pods []corev1.Pod
+}
+
+func (r podReading) List(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: r.pods}, nil
+}
+
+func (r podReading) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if options.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil) // as an API server that cannot stream lists
+	}
+	events := watch.NewFake()
+	context.AfterFunc(ctx, events.Stop)
+	return events, nil
+}
+
+// TestOldPods_CountedAfterFailedDiscovery: if the API server does not answer which resource Pods are, it is asked again. If it answers
+// that there are no Pods, the Deployment counts as rolled out.
+func TestOldPods_CountedAfterFailedDiscovery(t *testing.T) {
+	one := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "one"}}
+	collection := target.Collection{Namespaced: true, In: func(string) target.Reading { return podReading{pods: []corev1.Pod{one}} }}
+	for name, test := range map[string]struct {
+		errs []error
+		want int
+	}{
+		"an API server that is down for a moment": {[]error{errors.New("connection refused"), errors.New("connection refused")}, 1},
+		"a cluster without Pods":                  {[]error{fmt.Errorf("Pod: %w", target.ErrKindNotServed)}, int(twoOf.Replicas)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				errs := test.errs
+				pods := newOldPods(func(schema.GroupVersionKind) (target.Collection, error) {
+					if len(errs) == 0 {
+						return collection, nil
+					}
+					err := errs[0]
+					errs = errs[1:]
+					return target.Collection{}, err
+				}, clock.RealClock{})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				counted := make(chan int, 1)
+				held := &Observation{UID: "u", Health: &health.Verdict{OldPods: twoOf}}
+				pods.follow(ctx, thing, func() *Observation { return held }, func(_ types.UID, _ health.PodCount, found int) {
+					select {
+					case counted <- found:
+					default:
+					}
+				})
+				select {
+				case found := <-counted:
+					if found != test.want {
+						t.Errorf("counted %d Pods, want %d", found, test.want)
+					}
+				case <-time.After(time.Hour):
+					t.Error("Pods are not counted")
+				}
+				cancel()
+				synctest.Wait()
+			})
+		})
 	}
 }

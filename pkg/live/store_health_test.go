@@ -133,7 +133,7 @@ func TestWhoIsTold(t *testing.T) {
 
 	s.see(saw("7", 2, nil))
 	felt.take()
-	all := &part{store: s, synced: func() {}}
+	all := &part{store: s, synced: func() {}, failed: func(error) {}}
 	sick := saw("8", 2, &health.Verdict{Unhealthy: "sick"})
 	list := []any{&reduced{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, observation: &sick}}
 	must(t, all.Replace(list, "9"))

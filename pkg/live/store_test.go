@@ -117,7 +117,7 @@ func TestLateAnswers(t *testing.T) {
 	}
 	answered("early", "5")
 	wantHeld(t, s, "early", "5") // nothing has been listed yet, and the list will tell
-	must(t, (&part{store: s, synced: func() {}}).Replace([]any{metaOf("ns", "a", "8", "x")}, "10"))
+	must(t, (&part{store: s, synced: func() {}, failed: func(error) {}}).Replace([]any{metaOf("ns", "a", "8", "x")}, "10"))
 	told.take()
 
 	answered("a", "7")
@@ -151,7 +151,7 @@ func TestLateAnswers(t *testing.T) {
 func TestStoreReplace(t *testing.T) {
 	s, told := newTestStore()
 	synced := 0
-	here := &part{store: s, namespace: "ns", synced: func() { synced++ }}
+	here := &part{store: s, namespace: "ns", synced: func() { synced++ }, failed: func(error) {}}
 	must(t, s.Add(metaOf("ns", "same", "5", "x")))
 	must(t, s.Add(metaOf("ns", "changed", "5", "x")))
 	must(t, s.Add(metaOf("ns", "gone", "5", "x")))
@@ -170,7 +170,7 @@ func TestStoreReplace(t *testing.T) {
 	if synced != 1 || s.size() != 4 {
 		t.Errorf("synced %d times, %d objects", synced, s.size())
 	}
-	everywhere := &part{store: s, synced: func() { synced++ }}
+	everywhere := &part{store: s, synced: func() { synced++ }, failed: func(error) {}}
 	must(t, everywhere.Replace(nil, "9"))
 	if synced != 2 || s.size() != 0 {
 		t.Errorf("after an empty list: synced %d times, %d objects", synced, s.size())
@@ -213,7 +213,7 @@ func TestStoreConcurrently(t *testing.T) {
 		s.size()
 		return nil
 	})
-	elsewhere := &part{store: s, namespace: "other", synced: func() {}}
+	elsewhere := &part{store: s, namespace: "other", synced: func() {}, failed: func(error) {}}
 	each(func(name, version string) error {
 		return elsewhere.Replace([]any{metaOf("other", name, version, version)}, version)
 	})

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"unique"
@@ -69,7 +70,7 @@ func (v *View) Start(ctx context.Context) error {
 		var watchCtx context.Context
 		watchCtx, w.cancel = context.WithCancel(ctx)
 		if w.store.observer.examiner != nil && w.gk == deployments {
-			w.store.follow = w.followPods(watchCtx, newOldPods(v.Objects))
+			w.store.follow = w.followPods(watchCtx, newOldPods(v.Objects.Whole, v.Clock))
 		}
 		w.run(watchCtx, collection, v.ManagedBy)
 	}
@@ -247,16 +248,10 @@ func (v *View) Fetch(ctx context.Context, refs []object.Ref) map[object.Key]Stat
 
 func (v *View) read(ctx context.Context, refs []object.Ref, confirm bool) map[object.Key]State {
 	states := make(map[object.Key]State, len(refs))
-	usable := map[schema.GroupKind]*kindWatch{}
+	usable := v.usable(ctx, refs)
 	var unseen []object.Ref
 	for _, ref := range refs {
-		w, asked := usable[ref.GroupKind()]
-		if !asked {
-			if w = v.watchOf(ref.GroupVersionKind); w != nil && !w.usable(ctx) {
-				w = nil
-			}
-			usable[ref.GroupKind()] = w
-		}
+		w := usable[ref.GroupKind()]
 		if w == nil || !w.covers(ref.Namespace) {
 			unseen = append(unseen, ref)
 			continue
@@ -275,6 +270,19 @@ func (v *View) read(ctx context.Context, refs []object.Ref, confirm bool) map[ob
 		states[key] = state
 	}
 	return states
+}
+
+// usable waits for the watches of the kinds of objects, and returns those that show the state of the cluster. All watches begin before
+// the first one is waited for, so that one that does not begin costs the others no more than firstSync.
+func (v *View) usable(ctx context.Context, refs []object.Ref) map[schema.GroupKind]*kindWatch {
+	watches := map[schema.GroupKind]*kindWatch{}
+	for _, ref := range refs {
+		if _, begun := watches[ref.GroupKind()]; !begun {
+			watches[ref.GroupKind()] = v.watchOf(ref.GroupVersionKind)
+		}
+	}
+	maps.DeleteFunc(watches, func(_ schema.GroupKind, w *kindWatch) bool { return w == nil || !w.usable(ctx) })
+	return watches
 }
 
 // Watches tells whether an object's changes and its end are noticed at once.

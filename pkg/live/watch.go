@@ -2,10 +2,13 @@ package live
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -30,11 +34,33 @@ const (
 	outage = time.Minute
 )
 
-// retryWatch are the delays before a watch that broke is begun anew. Client-go's own go up to 30 seconds, in which drift
-// would go unnoticed.
-func retryWatch(clk clock.Clock) wait.DelayFunc {
+// reconnect are the delays of a reflector before it asks again an API server that did not answer, or answered that it cannot serve at the
+// moment (429, 5xx). Client-go's own go up to a minute, in which drift would go unnoticed. A client waits longer by itself if the
+// answer says so, by Retry-After.
+func reconnect() *wait.Backoff {
+	return &wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 400 * time.Millisecond}
+}
+
+// retryDenied are the delays before an API server is asked again that answered, but will hardly answer otherwise soon, as if rights are
+// missing.
+func retryDenied(clk clock.Clock) wait.DelayFunc {
 	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 10 * time.Second}
 	return backoff.DelayWithReset(clk, 30*time.Second)
+}
+
+// isDenied tells whether the error is an answer of an API server that works.
+func isDenied(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || isRefused(err) || isOutdated(err) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
+}
+
+// isOutdated tells whether a resourceVersion is too old to go on from, so that a list is needed.
+func isOutdated(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
 
 // kindWatch watches the objects of one kind that have the managed-by label.
@@ -53,14 +79,12 @@ type kindWatch struct {
 	failing time.Time
 	// unserved is set if the kind is not served any more, hopeless if it cannot be watched.
 	unserved, hopeless bool
-	// decided is closed as soon as the watch is in sync, or fails.
+	// decided is closed as soon as the watch is in sync or fails, or when firstSync is over.
 	decided chan struct{}
 }
 
 // usable waits for a new watch, and tells whether what it shows is the state of the cluster.
 func (w *kindWatch) usable(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, firstSync)
-	defer cancel()
 	select {
 	case <-w.decided:
 	case <-ctx.Done():
@@ -83,63 +107,91 @@ func (w *kindWatch) run(ctx context.Context, collection target.Collection, manag
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	w.unsynced = len(namespaces)
+	go w.limit(ctx)
 	for _, namespace := range namespaces {
 		part := &part{store: w.store, synced: sync.OnceFunc(w.synced), namespace: namespace}
 		go w.runIn(ctx, part, collection.In(namespace), managedBy)
 	}
 }
 
+// limit has nobody wait any longer for a watch that neither begins nor fails in time. The time is that of the watch, so all kinds are
+// waited for at the same time, and once.
+func (w *kindWatch) limit(ctx context.Context) {
+	timer := w.clock.NewTimer(firstSync)
+	defer timer.Stop()
+	select {
+	case <-w.decided:
+	case <-ctx.Done():
+	case <-timer.C():
+		w.fail(ctx, errors.New("the watch has not shown all objects within "+firstSync.String()))
+	}
+}
+
 func (w *kindWatch) runIn(ctx context.Context, part *part, reading target.Reading, managedBy string) {
 	selector := labels.Set{resourcesv1alpha1.LabelManagedBy: managedBy}.String()
+	denied := retryDenied(w.clock)
+	answered := func(err error) {
+		w.note(ctx, err)
+		if isDenied(err) {
+			select {
+			case <-w.clock.After(denied()):
+			case <-ctx.Done():
+			}
+		}
+	}
 	lister := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = selector
 			ctx, cancel := context.WithTimeout(ctx, listTimeout)
 			defer cancel()
 			list, err := reading.List(ctx, options)
-			w.note(ctx, err)
+			answered(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.LabelSelector = selector
 			events, err := reading.Watch(ctx, options)
-			w.note(ctx, err)
+			answered(err)
 			return events, err
 		},
 	}
+	part.failed = func(err error) { w.note(ctx, err) }
 	reflector := cache.NewReflectorWithOptions(lister, nil, part,
-		cache.ReflectorOptions{Name: "live " + w.gk.String(), Clock: w.clock})
-	_ = retryWatch(w.clock).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
-			w.note(ctx, err)
-		}
-		return false, nil
-	})
+		cache.ReflectorOptions{Name: "live " + w.gk.String(), Clock: w.clock, Backoff: reconnect()})
+	// Failures are logged by note, once; the reflector would log each one.
+	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
-// note takes in how a request of the watch ended.
+// note takes in how a request of the watch ended. The context is that of the watch.
 func (w *kindWatch) note(ctx context.Context, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	switch {
-	case ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err): // a new list mends it
+	case ctx.Err() != nil || isOutdated(err): // a new list follows
 	case err == nil:
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		w.failing = time.Time{}
 	case isRefused(err):
 		// The API server may not know yet how to stream a list; then a plain one follows, and tells.
 	default:
-		if w.failing.IsZero() {
-			w.failing = w.clock.Now()
-			log.FromContext(ctx).WithName("live").Error(err, "Cannot watch objects of the target cluster; until that works, they are "+
-				"read one by one, and drift is noticed at the sync period only", "kind", w.gk.String())
-		}
-		w.unserved, w.hopeless = apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err)
-		if w.unserved || w.hopeless {
-			w.cancel()
-		}
-		if w.unsynced > 0 {
-			w.decide()
-		}
+		w.fail(ctx, err)
+	}
+}
+
+// fail takes in that the watch does not work, and why.
+func (w *kindWatch) fail(ctx context.Context, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failing.IsZero() {
+		w.failing = w.clock.Now()
+		log.FromContext(ctx).WithName("live").Error(err, "Cannot watch objects of the target cluster; until that works, they are "+
+			"read one by one, and drift is noticed at the sync period only", "kind", w.gk.String())
+	}
+	w.unserved, w.hopeless = apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err)
+	if w.unserved || w.hopeless {
+		w.cancel()
+	}
+	if w.unsynced > 0 {
+		w.decide()
 	}
 }
 
@@ -199,12 +251,14 @@ func (w *kindWatch) state() string {
 type part struct {
 	*store
 	synced    func()
+	failed    func(error)
 	namespace string
 }
 
 // Replace takes in a list of all objects of the namespace.
 func (p *part) Replace(list []any, resourceVersion string) error {
 	if err := p.replace(list, resourceVersion, p.namespace); err != nil {
+		p.failed(err)
 		return err
 	}
 	p.synced()
