@@ -17,6 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 	"github.com/trellis-k8s/trellis/pkg/node"
 	"github.com/trellis-k8s/trellis/pkg/reduce"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/loadbalancing"
 )
@@ -25,6 +26,7 @@ import (
 // versions, and what a token requestor needs: annotations of kubectl repeat a Secret's data.
 func cacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Options {
 	options := cache.Options{
+		NewInformer:      rewatch.NewInformer,
 		SyncPeriod:       ptr.To(config.SourceClientConnection.CacheResyncPeriod.Duration),
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
@@ -41,7 +43,8 @@ func cacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Opt
 // targetCacheOptions restricts the cache to the configured namespaces and keeps of objects what the parts need that read them.
 func targetCacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Options {
 	options := cache.Options{
-		SyncPeriod: ptr.To(config.TargetClientConnection.CacheResyncPeriod.Duration),
+		NewInformer: rewatch.NewInformer,
+		SyncPeriod:  ptr.To(config.TargetClientConnection.CacheResyncPeriod.Duration),
 		ByObject: map[client.Object]cache.ByObject{
 			&autoscalingv2.HorizontalPodAutoscaler{}:    {Transform: keepScale},
 			&corev1.Namespace{}:                         {Transform: keepMarks},
@@ -59,7 +62,7 @@ func targetCacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cac
 // of the others.
 func newTargetCache(config *configv1alpha1.ResourceManagerConfiguration, targetCluster cluster.Cluster, options cache.Options) (cache.Cache, error) {
 	options.HTTPClient, options.Mapper, options.Scheme = targetCluster.GetHTTPClient(), targetCluster.GetRESTMapper(), targetCluster.GetScheme()
-	options.SyncPeriod = &config.TargetClientConnection.CacheResyncPeriod.Duration
+	options.NewInformer, options.SyncPeriod = rewatch.NewInformer, &config.TargetClientConnection.CacheResyncPeriod.Duration
 	return cache.New(targetCluster.GetConfig(), options)
 }
 

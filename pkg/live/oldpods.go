@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/trellis-k8s/trellis/pkg/health"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
@@ -119,7 +120,7 @@ func (p *oldPods) count(ctx context.Context, namespace string, count *podCount, 
 	reading := podReader{open: p.open, namespace: namespace, selector: count.wanted.Selector, note: note}
 	lister := &cache.ListWatch{ListWithContextFunc: reading.list, WatchFuncWithContext: reading.watch}
 	reflector := cache.NewReflectorWithOptions(lister, &corev1.Pod{}, store,
-		cache.ReflectorOptions{Name: "old pods", Clock: p.clock, Backoff: reconnect()})
+		cache.ReflectorOptions{Name: "old pods", Clock: p.clock, Backoff: rewatch.Backoff()})
 	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard())) // an outage is logged for the Deployments, once
 }
 

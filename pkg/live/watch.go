@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
@@ -34,13 +34,6 @@ const (
 	outage = time.Minute
 )
 
-// reconnect are the delays of a reflector before it asks again an API server that did not answer, or answered that it cannot serve at the
-// moment (429, 5xx). Client-go's own go up to a minute, in which drift would go unnoticed. A client waits longer by itself if the
-// answer says so, by Retry-After.
-func reconnect() *wait.Backoff {
-	return &wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 400 * time.Millisecond}
-}
-
 // retryDenied are the delays before an API server is asked again that answered, but will hardly answer otherwise soon, as if rights are
 // missing.
 func retryDenied(clk clock.Clock) wait.DelayFunc {
@@ -50,12 +43,7 @@ func retryDenied(clk clock.Clock) wait.DelayFunc {
 
 // isDenied tells whether the error is an answer of an API server that works.
 func isDenied(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || isRefused(err) || isOutdated(err) {
-		return false
-	}
-	code := status.Status().Code
-	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
+	return err != nil && !rewatch.IsOutage(err) && !isRefused(err) && !isOutdated(err)
 }
 
 // isOutdated tells whether a resourceVersion is too old to go on from, so that a list is needed.
@@ -157,7 +145,7 @@ func (w *kindWatch) runIn(ctx context.Context, part *part, reading target.Readin
 	}
 	part.failed = func(err error) { w.note(ctx, err) }
 	reflector := cache.NewReflectorWithOptions(lister, nil, part,
-		cache.ReflectorOptions{Name: "live " + w.gk.String(), Clock: w.clock, Backoff: reconnect()})
+		cache.ReflectorOptions{Name: "live " + w.gk.String(), Clock: w.clock, Backoff: rewatch.Backoff()})
 	// Failures are logged by note, once; the reflector would log each one.
 	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }

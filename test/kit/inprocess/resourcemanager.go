@@ -23,6 +23,7 @@ import (
 	healthcontroller "github.com/trellis-k8s/trellis/pkg/health/controller"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/target"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -76,6 +77,7 @@ func (r ResourceManager) New(ctx context.Context) (*Parts, error) {
 		options.GracefulShutdownTimeout = ptr.To(time.Duration(-1))
 	}
 	options.Cache = cache.Options{
+		NewInformer:       rewatch.NewInformer,
 		DefaultNamespaces: namespaces,
 		DefaultTransform:  cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
@@ -88,7 +90,7 @@ func (r ResourceManager) New(ctx context.Context) (*Parts, error) {
 		return nil, err
 	}
 	p.Target, err = cluster.New(r.Target, func(options *cluster.Options) {
-		options.Scheme, options.Cache.DefaultNamespaces = r.Scheme, namespaces
+		options.Scheme, options.Cache.DefaultNamespaces, options.Cache.NewInformer = r.Scheme, namespaces, rewatch.NewInformer
 	})
 	if err != nil {
 		return nil, err
