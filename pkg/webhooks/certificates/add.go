@@ -25,6 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
 // controllerName names the controller in logs and metrics.
@@ -108,7 +110,7 @@ func newClients(mgr manager.Manager, target *rest.Config) (clients, error) {
 
 // newCaches returns a cache of the Secret, and one of the metadata of the configurations.
 func newCaches(mgr manager.Manager, target *rest.Config, options Options) (secrets, configurations cache.Cache, err error) {
-	secrets, err = cache.New(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), ByObject: map[client.Object]cache.ByObject{
+	secrets, err = cache.New(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), NewInformer: rewatch.NewInformer, ByObject: map[client.Object]cache.ByObject{
 		&corev1.Secret{}: {Namespaces: map[string]cache.Config{options.Secret.Namespace: {
 			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, options.Secret.Name),
 		}}},
@@ -116,7 +118,9 @@ func newCaches(mgr manager.Manager, target *rest.Config, options Options) (secre
 	if err != nil {
 		return nil, nil, fmt.Errorf("create a cache of Secret %s: %w", options.Secret, err)
 	}
-	configurations, err = cache.New(target, cache.Options{Scheme: mgr.GetScheme(), DefaultTransform: cache.TransformStripManagedFields()})
+	configurations, err = cache.New(target, cache.Options{
+		Scheme: mgr.GetScheme(), NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields(),
+	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("create a cache of configurations of webhooks: %w", err)
 	}

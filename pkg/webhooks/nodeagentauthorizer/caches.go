@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trellis-k8s/trellis/pkg/reduce"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
 const (
@@ -50,6 +51,7 @@ func AddToManager(mgr manager.Manager, target cluster.Cluster, options Options) 
 
 func addCache(mgr manager.Manager, of cluster.Cluster, options cache.Options, objects ...client.Object) (Cluster, error) {
 	options.Scheme, options.HTTPClient, options.Mapper = of.GetScheme(), of.GetHTTPClient(), of.GetRESTMapper()
+	options.NewInformer = rewatch.NewInformer
 	reduced, err := cache.New(of.GetConfig(), options)
 	if err != nil {
 		return Cluster{}, err
