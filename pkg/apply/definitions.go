@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,41 +14,40 @@ import (
 const (
 	// servedInterval is how often discovery is asked for the kinds of a new CustomResourceDefinition.
 	servedInterval = 50 * time.Millisecond
-	// servedTimeout is how long a CustomResourceDefinition may take until its kinds are served. It normally takes far
-	// below a second; the API server takes up to five more in a high-availability setup.
-	servedTimeout = 15 * time.Second
+	// servedPatience bounds the wait for the kinds of CustomResourceDefinitions, which holds a worker. An API server normally serves a
+	// new kind far below a second after it has accepted the definition.
+	servedPatience = time.Second
 )
 
-// AwaitServed waits until the API server serves the kinds, which it does once their CustomResourceDefinition is
-// Established. It returns the kinds that are not served in time, each with the reason.
+// AwaitServed waits for a second at most until the API server serves the kinds. It returns the kinds that are not served by then, each
+// with the reason.
 func (e *Engine) AwaitServed(ctx context.Context, gvks []schema.GroupVersionKind) map[schema.GroupKind]error {
-	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
+	ctx, cancel := context.WithTimeout(ctx, servedPatience)
 	defer cancel()
-
-	failed := map[schema.GroupKind]error{}
-	for _, gvk := range gvks {
-		if err := e.awaitServed(ctx, gvk); err != nil {
-			failed[gvk.GroupKind()] = err
-		}
-	}
-	return failed
-}
-
-func (e *Engine) awaitServed(ctx context.Context, gvk schema.GroupVersionKind) error {
 	ticker := e.clock.NewTicker(servedInterval)
 	defer ticker.Stop()
-	for {
-		_, err := e.objects.Mapping(gvk)
-		if err == nil {
-			return nil
-		}
+	unserved := e.Unserved(gvks)
+	for len(unserved) > 0 {
 		select {
 		case <-ticker.C():
+			gvks = slices.DeleteFunc(slices.Clone(gvks), func(gvk schema.GroupVersionKind) bool { return unserved[gvk.GroupKind()] == nil })
+			unserved = e.Unserved(gvks)
 		case <-ctx.Done():
-			return fmt.Errorf("not served within %s after its CustomResourceDefinition was applied, "+
-				"see the conditions of the CustomResourceDefinition: %w", servedTimeout, err)
+			return unserved
 		}
 	}
+	return unserved
+}
+
+// Unserved returns the kinds that the API server does not serve at the moment, each with the reason.
+func (e *Engine) Unserved(gvks []schema.GroupVersionKind) map[schema.GroupKind]error {
+	unserved := map[schema.GroupKind]error{}
+	for _, gvk := range gvks {
+		if _, err := e.objects.Mapping(gvk); err != nil {
+			unserved[gvk.GroupKind()] = fmt.Errorf("see the conditions of the CustomResourceDefinition: %w", err)
+		}
+	}
+	return unserved
 }
 
 // awaken has the API server open its storage of a CustomResourceDefinition's objects before the definition is deleted.

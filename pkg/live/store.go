@@ -113,6 +113,15 @@ func differenceOf(before, after *Observation) difference {
 	return result
 }
 
+// differenceOf is like the function. Whether a CustomResourceDefinition is established decides about the objects of its kind, too.
+func (s *store) differenceOf(before, after *Observation) difference {
+	result := differenceOf(before, after)
+	if s.observer.gk == definitions && before != nil && after != nil && !before.feels(after) {
+		result.decision = true
+	}
+	return result
+}
+
 func (s *store) tell(key types.NamespacedName, difference difference) {
 	if s.follow != nil {
 		s.follow(key)
@@ -174,7 +183,7 @@ func (s *store) exchange(listed map[types.NamespacedName]*Observation, resourceV
 	differing := map[types.NamespacedName]difference{}
 	for key, observation := range listed {
 		inherit(s.objects[key], observation)
-		differing[key] = differenceOf(s.objects[key], observation)
+		differing[key] = s.differenceOf(s.objects[key], observation)
 		s.objects[key] = observation
 	}
 	for key, held := range s.objects {
@@ -193,7 +202,7 @@ func (s *store) Resync() error { return nil }
 func (s *store) put(key types.NamespacedName, observation *Observation) difference {
 	before := s.objects[key]
 	inherit(before, observation)
-	difference := differenceOf(before, observation)
+	difference := s.differenceOf(before, observation)
 	if before != nil && !difference.decision {
 		observation.Seen = before.Seen
 	}

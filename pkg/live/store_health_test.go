@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trellis-k8s/trellis/pkg/health"
@@ -197,5 +198,25 @@ func TestCountedPods(t *testing.T) {
 	s.drop(thing, "u")
 	if wantHealth(t, s, "deleted by us", "gone"); followed != 1 {
 		t.Error("nobody is told that there is nothing to count any more")
+	}
+}
+
+// TestStoreTellsOfDefinitions: objects wait for their CustomResourceDefinition to be established, so that is a reason to decide anew. Of other
+// kinds it is a matter of health alone.
+func TestStoreTellsOfDefinitions(t *testing.T) {
+	for name, test := range map[string]struct {
+		gk   schema.GroupKind
+		want []string
+	}{
+		"a definition": {definitions, []string{"ns/a"}},
+		"a Deployment": {deployments, nil},
+	} {
+		s, told := newTestStore()
+		s.observer.gk = test.gk
+		key := types.NamespacedName{Namespace: "ns", Name: "a"}
+		s.tell(key, s.show(key, &Observation{ResourceVersion: "1", Examined: true, Health: &health.Verdict{Unhealthy: "not established"}}))
+		told.take()
+		s.tell(key, s.show(key, &Observation{ResourceVersion: "2", Examined: true}))
+		wantTold(t, told, name, test.want...)
 	}
 }

@@ -17,6 +17,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
+// definitions are the kind that has other kinds served.
+var definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
 // View shows the objects of the target cluster that have the managed-by label, by one watch for each kind in use. What it
 // does not see, because it is not watched or not in its namespaces, it reads from the API server. It is safe for
 // concurrent use.

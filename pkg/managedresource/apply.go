@@ -44,20 +44,21 @@ func (p *pass) applyWaves(ctx context.Context) {
 		step := stepOf(&manifest)
 		bySteps[step] = append(bySteps[step], manifest)
 	}
-	heldBack := map[schema.GroupKind]error{}
+	held, defined := map[schema.GroupKind]heldBack{}, newKinds{}
 	for _, step := range slices.SortedFunc(maps.Keys(bySteps), compareSteps) {
-		changes := p.applyWave(ctx, bySteps[step], heldBack)
+		p.awaitKinds(ctx, defined, bySteps[step], held)
+		changes := p.applyWave(ctx, bySteps[step], held)
 		p.changes = append(p.changes, changes...)
 		if step.kind == apply.WaveDefinitions {
-			p.awaitDefinitions(ctx, changes, heldBack)
+			defined.add(changes, held)
 		}
 	}
 }
 
 // applyWave applies the manifests of one wave. Objects that turn out not to be as the watches show them are looked at and
 // decided about once more.
-func (p *pass) applyWave(ctx context.Context, manifests []object.Manifest, heldBack map[schema.GroupKind]error) []change {
-	changes := p.planWave(ctx, manifests, p.Live.Read(ctx, refsOf(manifests)), heldBack)
+func (p *pass) applyWave(ctx context.Context, manifests []object.Manifest, held map[schema.GroupKind]heldBack) []change {
+	changes := p.planWave(ctx, manifests, p.Live.Read(ctx, refsOf(manifests)), held)
 	p.Metrics.detected(changes)
 	p.sendWave(ctx, changes)
 	var outdated []object.Manifest
@@ -69,21 +70,21 @@ func (p *pass) applyWave(ctx context.Context, manifests []object.Manifest, heldB
 	if len(outdated) == 0 {
 		return changes
 	}
-	again := p.planWave(ctx, outdated, p.Live.Fetch(ctx, refsOf(outdated)), heldBack)
+	again := p.planWave(ctx, outdated, p.Live.Fetch(ctx, refsOf(outdated)), held)
 	p.sendWave(ctx, again)
 	changes = slices.DeleteFunc(changes, func(c change) bool { return errors.Is(c.err, apply.ErrChanged) })
 	return append(changes, again...)
 }
 
 func (p *pass) planWave(ctx context.Context, manifests []object.Manifest, states map[object.Key]live.State,
-	heldBack map[schema.GroupKind]error,
+	held map[schema.GroupKind]heldBack,
 ) []change {
 	return planApply(applyInput{
 		manifests: manifests,
 		recorded:  p.recorded,
 		live:      states,
 		ownership: p.ownership(ctx),
-		heldBack:  heldBack,
+		heldBack:  held,
 		always:    p.Options.AlwaysUpdate,
 		contests:  func(key object.Key) contest { return p.contests.of(key, p.Clock.Now()) },
 		now:       p.Clock.Now(),
@@ -135,21 +136,6 @@ func taskOf(change *change) (apply.Task, bool) {
 		task.Live = &change.observation
 	}
 	return task, true
-}
-
-// awaitDefinitions waits until the kinds of new CustomResourceDefinitions are served, and holds back those that are not.
-func (p *pass) awaitDefinitions(ctx context.Context, changes []change, heldBack map[schema.GroupKind]error) {
-	var due []schema.GroupVersionKind
-	for _, change := range changes {
-		if change.err != nil {
-			for _, gvk := range change.manifest.Defines {
-				heldBack[gvk.GroupKind()] = change.err
-			}
-			continue
-		}
-		due = append(due, change.manifest.Defines...)
-	}
-	maps.Copy(heldBack, p.Engine.AwaitServed(ctx, due))
 }
 
 // unwanted returns the recorded objects that are in no manifest. It is empty while a manifest cannot be read: what is in

@@ -69,7 +69,7 @@ type planWorld struct {
 	standing map[resourcesv1alpha1.Origin]bool
 
 	deleting, unreadable, always, forceLabels, collects bool
-	heldBack                                            map[schema.GroupKind]error
+	heldBack                                            map[schema.GroupKind]heldBack
 	abolished                                           map[schema.GroupKind]bool
 	// ours are objects that shop applied, and that were neither deleted nor released since.
 	ours map[object.Key]bool
@@ -86,7 +86,7 @@ func newPlanWorld(t *testing.T, r *rand.Rand) *planWorld {
 	w := &planWorld{
 		T: t, Rand: r, now: time.Unix(1000, 0), states: map[object.Key]live.State{}, recorded: inventory{},
 		claims: map[object.Key]bool{}, first: map[object.Key]bool{}, standing: map[resourcesv1alpha1.Origin]bool{},
-		heldBack: map[schema.GroupKind]error{}, abolished: map[schema.GroupKind]bool{}, ours: map[object.Key]bool{}, kept: map[object.Key]bool{},
+		heldBack: map[schema.GroupKind]heldBack{}, abolished: map[schema.GroupKind]bool{}, ours: map[object.Key]bool{}, kept: map[object.Key]bool{},
 	}
 	w.deleting, w.unreadable, w.always = w.sometimes(), w.sometimes(), w.sometimes()
 	w.forceLabels, w.collects = w.sometimes(), w.sometimes()
@@ -95,7 +95,7 @@ func newPlanWorld(t *testing.T, r *rand.Rand) *planWorld {
 		w.standing[origin] = r.IntN(2) == 0
 	}
 	if w.sometimes() {
-		w.heldBack[widgetKind.GroupKind()] = errors.New("its definition is broken")
+		w.heldBack[widgetKind.GroupKind()] = heldBack{errors.New("its definition is broken"), time.Second}
 	}
 	w.abolished[widgetKind.GroupKind()] = w.sometimes()
 	for _, manifest := range []object.Manifest{

@@ -109,7 +109,7 @@ type applyInput struct {
 	ownership ownership
 	// heldBack are the kinds whose CustomResourceDefinition of the same ManagedResource is not there yet, with the
 	// reason.
-	heldBack map[schema.GroupKind]error
+	heldBack map[schema.GroupKind]heldBack
 	// force removes labels and annotations that others added.
 	forceLabels, forceAnnotations bool
 	// always applies objects even if nothing changed.
@@ -148,8 +148,10 @@ func (in applyInput) decide(manifest *object.Manifest, state live.State) change 
 		sent, _, _ := strings.Cut(in.recorded[key].Digest, digestSeparator)
 		return change{action: actionCreate, drift: sent == manifest.Digest, reason: "it does not exist"}
 	case live.KindNotServed:
-		if err, ok := in.heldBack[manifest.GroupKind()]; ok {
-			return change{action: actionWait, reason: fmt.Sprintf("its CustomResourceDefinition is not ready: %v", err)}
+		if held, ok := in.heldBack[manifest.GroupKind()]; ok {
+			return change{
+				action: actionWait, due: in.now.Add(held.again), reason: fmt.Sprintf("its CustomResourceDefinition is not ready: %v", held.err),
+			}
 		}
 		return change{action: actionFail, err: fmt.Errorf("%s: %w: install its CustomResourceDefinition or API, "+
 			"or remove the object", manifest.Ref, state.Err)}

@@ -111,7 +111,7 @@ func TestPlanApply(t *testing.T) {
 				always:    test.always,
 			}
 			if test.heldBack {
-				in.heldBack = map[schema.GroupKind]error{widgetKind.GroupKind(): errors.New("broken schema")}
+				in.heldBack = map[schema.GroupKind]heldBack{widgetKind.GroupKind(): {err: errors.New("broken schema")}}
 			}
 			changes := planApply(in)
 			if len(changes) != 1 {

@@ -162,3 +162,40 @@ func (f *fixture) patiently(reason string, done func() bool) {
 		f.Fatalf("not within 3 minutes: %s", reason)
 	}
 }
+
+// TestLiveDefinitionNotEstablished applies a CustomResourceDefinition whose short name another one has. The objects that do not depend on it
+// are applied, and its own when it is established.
+func TestLiveDefinitionNotEstablished(t *testing.T) {
+	f := newFixture(t)
+	f.start(onlyEvents)
+	first, _ := f.ofGroup("")
+	first = strings.Replace(first, "plural: twins,", "plural: twins, shortNames: [tw],", 1)
+	second, object := strings.NewReplacer("twins", "others", "Twin", "Other"), f.here
+	f.createObject(first, "somebody")
+	f.eventually("the first definition is established", func() bool { return established(f.object(first)) })
+	_, twin := f.ofGroup("")
+	other := second.Replace(object(twin))
+	f.manage("set", second.Replace(first), other, f.configMap("one", "1"), f.here(driftKinds()["Deployment"].named("x")))
+	kit.Eventually(t, "the condition says what is waited for", func() string {
+		condition := applied(f.read("set"))
+		if condition.Status == resourcesv1alpha1.ConditionProgressing && strings.Contains(condition.Message, "its CustomResourceDefinition is not ready") {
+			return ""
+		}
+		return fmt.Sprintf("%+v", condition)
+	})
+	f.wantConfigMap("one", "1")
+	f.object(f.here(driftKinds()["Deployment"].named("x")))
+	must(t, f.client.Delete(f.ctx, f.object(first)))
+	f.eventually("the object is applied", func() bool { return f.uidIfServed(other) != "" })
+	f.eventuallySucceeded("set")
+}
+
+func established(definition *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	for _, condition := range conditions {
+		if condition, is := condition.(map[string]any); is && condition["type"] == "Established" {
+			return condition["status"] == "True"
+		}
+	}
+	return false
+}
