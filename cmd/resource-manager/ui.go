@@ -3,14 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/http"
-	"path/filepath"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -51,12 +50,12 @@ func addUI(ctx context.Context, mgr manager.Manager, config *configv1alpha1.Reso
 	}
 	switch directory := settings.TLS.ServerCertDir; {
 	case directory != "":
-		watcher, err := certwatcher.New(filepath.Join(directory, "tls.crt"), filepath.Join(directory, "tls.key"))
+		files, err := certificates.FromDirectory(directory, func(*tls.Certificate) {}, log, clock.RealClock{})
 		if err != nil {
 			return fmt.Errorf("read the certificate of the page, tls.crt and tls.key in server.ui.tls.serverCertDir: %w", err)
 		}
-		server.Certificate = watcher.GetCertificate
-		if err := mgr.Add(watcher); err != nil {
+		server.Certificate = files.GetCertificate
+		if err := mgr.Add(files); err != nil {
 			return err
 		}
 	case ofWebhooks == nil:

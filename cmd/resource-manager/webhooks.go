@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -81,9 +82,9 @@ func webhookCertificate(ctx context.Context, mgr manager.Manager, config *config
 		}
 		return managed.Get, nil
 	case settings.ServerCertDir != "":
-		directory, err := certificates.FromDirectory(settings.ServerCertDir, served, log, clock.RealClock{})
+		directory, err := certificates.FromDirectory(settings.ServerCertDir, served.Serve(log, clock.RealClock{}), log, clock.RealClock{})
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read the certificate of the webhooks, tls.crt and tls.key in server.webhooks.tls.serverCertDir: %w", err)
 		}
 		return directory.GetCertificate, mgr.Add(directory)
 	default:

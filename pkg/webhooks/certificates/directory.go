@@ -2,15 +2,18 @@
 package certificates
 
 import (
+	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
 // The names of the files, as in Secrets of type kubernetes.io/tls.
@@ -19,20 +22,88 @@ const (
 	keyFile         = "tls.key"
 )
 
-// Directory serves the certificate that is in a directory, and reads it again when the files change. It has to be started, by a
-// manager for example.
+// rereadInterval is how often the files are read again. Changes are not waited for by inotify: its instances are limited for each user of a
+// node (fs.inotify.max_user_instances), and may be used up.
+const rereadInterval = 5 * time.Second
+
+// Directory serves the certificate that is in tls.crt and tls.key of a directory, and reads it again when they change. It has to be
+// started, by a manager for example. It is safe for concurrent use.
 type Directory struct {
-	*certwatcher.CertWatcher
+	path   string
+	clock  clock.WithTicker
+	log    logr.Logger
+	served func(*tls.Certificate)
+
+	current atomic.Pointer[content]
 }
 
-// FromDirectory reads tls.crt and tls.key of a directory. The error says which file is missing or wrong.
-func FromDirectory(path string, metrics *Metrics, log logr.Logger, now clock.PassiveClock) (*Directory, error) {
-	watcher, err := certwatcher.New(filepath.Join(path, certificateFile), filepath.Join(path, keyFile))
-	if err != nil {
-		return nil, fmt.Errorf("read the certificate of the webhooks, %s and %s in server.webhooks.tls.serverCertDir: %w", certificateFile, keyFile, err)
+// content is what was read.
+type content struct {
+	certificatePEM, keyPEM []byte
+	certificate            *tls.Certificate
+}
+
+// FromDirectory reads the certificate of a directory. Served is called with it and with each one that follows. The error says which file is
+// missing or wrong.
+func FromDirectory(path string, served func(*tls.Certificate), log logr.Logger, clk clock.WithTicker) (*Directory, error) {
+	d := &Directory{path: path, clock: clk, log: log.WithValues("directory", path), served: served}
+	if err := d.read(); err != nil {
+		return nil, err
 	}
-	watcher.RegisterCallback(func(certificate tls.Certificate) { metrics.serve(&certificate, log, now) })
-	return &Directory{watcher}, nil
+	return d, nil
+}
+
+// GetCertificate returns the certificate, for a tls.Config. It never fails.
+func (d *Directory) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return d.current.Load().certificate, nil
+}
+
+// NeedLeaderElection says that every replica serves.
+func (d *Directory) NeedLeaderElection() bool { return false }
+
+// Start reads the files again and again until the context ends. While they are missing or wrong, the last certificate is served; that is
+// logged once.
+func (d *Directory) Start(ctx context.Context) error {
+	ticker := d.clock.NewTicker(rereadInterval)
+	defer ticker.Stop()
+	failing := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+		err := d.read()
+		if err != nil && err.Error() != failing {
+			d.log.Error(err, "Cannot read the certificate again; the last one is served until the files are right")
+		}
+		failing = ""
+		if err != nil {
+			failing = err.Error()
+		}
+	}
+}
+
+// read takes in the files, if they changed.
+func (d *Directory) read() error {
+	certificatePEM, err := os.ReadFile(filepath.Join(d.path, certificateFile))
+	if err != nil {
+		return err
+	}
+	keyPEM, err := os.ReadFile(filepath.Join(d.path, keyFile))
+	if err != nil {
+		return err
+	}
+	if last := d.current.Load(); last != nil && bytes.Equal(last.certificatePEM, certificatePEM) && bytes.Equal(last.keyPEM, keyPEM) {
+		return nil
+	}
+	certificate, err := tls.X509KeyPair(certificatePEM, keyPEM)
+	if err != nil {
+		return fmt.Errorf("%s and %s in %s: %w", certificateFile, keyFile, d.path, err)
+	}
+	d.current.Store(&content{certificatePEM, keyPEM, &certificate})
+	d.served(&certificate)
+	return nil
 }
 
 // leafOf returns the certificate that is shown to clients; nil if there is none.

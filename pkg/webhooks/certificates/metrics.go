@@ -24,6 +24,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return metrics
 }
 
+// Serve returns what notes that a certificate is served from now on.
+func (m *Metrics) Serve(log logr.Logger, now clock.PassiveClock) func(*tls.Certificate) {
+	return func(certificate *tls.Certificate) { m.serve(certificate, log, now) }
+}
+
 // serve notes that a certificate is served from now on.
 func (m *Metrics) serve(certificate *tls.Certificate, log logr.Logger, now clock.PassiveClock) {
 	leaf := leafOf(certificate)
