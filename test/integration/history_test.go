@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -83,7 +82,7 @@ func TestBeforeFirstApply(t *testing.T) {
 				if name == "PersistentVolumeClaim" {
 					must(t, f.client.Patch(f.ctx, u, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"volumeName":"pv-x"}}`)), client.FieldOwner("kube-controller-manager")))
 				}
-				time.Sleep(200 * time.Millisecond)
+				f.eventuallyTakenIn(u)
 				u = f.getObject(u.GetAPIVersion(), name, "x")
 				if manager == "cleared" {
 					must(t, f.client.Patch(f.ctx, u, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`))))
@@ -138,7 +137,7 @@ func TestTakeOverMore(t *testing.T) {
 				f := newFixture(t)
 				m := strings.ReplaceAll(m, "NS", f.namespace)
 				u := f.createObject(m, manager)
-				time.Sleep(500 * time.Millisecond)
+				f.eventuallyTakenIn(u)
 				if manager == "cleared" {
 					must(t, f.client.Patch(f.ctx, u, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`))))
 				}
@@ -153,7 +152,7 @@ func TestTakeOverMore(t *testing.T) {
 				after, _ := json.Marshal([]any{u.Object["spec"], u.Object["status"], u.GetLabels(), u.GetAnnotations(), u.GetFinalizers()})
 				t.Logf("before %.700s", before)
 				t.Logf("after  %.900s", after)
-				time.Sleep(300 * time.Millisecond)
+				f.eventuallyTakenIn(u)
 				f.wantQuiet("set")
 				f.delete(mr)
 			})

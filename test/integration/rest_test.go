@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -15,6 +15,41 @@ import (
 )
 
 // quiet: the second and third reconcile write nothing.
+// eventuallyTakenIn waits until the controllers of the control plane have seen objects as they are now.
+func (f *fixture) eventuallyTakenIn(objects ...*unstructured.Unstructured) {
+	f.Helper()
+	for _, object := range objects {
+		f.eventually(object.GetKind()+" "+object.GetName()+" is seen by its controller", func() bool {
+			must(f, f.client.Get(f.ctx, client.ObjectKeyFromObject(object), object))
+			switch object.GetKind() {
+			case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "PodDisruptionBudget":
+				observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+				return observed == object.GetGeneration()
+			case "CustomResourceDefinition":
+				return established(object)
+			case "Namespace":
+				account := types.NamespacedName{Namespace: object.GetName(), Name: "default"}
+				return f.client.Get(f.ctx, account, &corev1.ServiceAccount{}) == nil
+			}
+			return true // no controller writes it
+		})
+	}
+}
+
+// ofInventory returns the objects of a ManagedResource.
+func (f *fixture) ofInventory(mr *resourcesv1alpha1.ManagedResource) []*unstructured.Unstructured {
+	var objects []*unstructured.Unstructured
+	for _, reference := range mr.Status.Resources {
+		object := &unstructured.Unstructured{}
+		object.SetAPIVersion(reference.APIVersion)
+		object.SetKind(reference.Kind)
+		object.SetNamespace(reference.Namespace)
+		object.SetName(reference.Name)
+		objects = append(objects, object)
+	}
+	return objects
+}
+
 func (f *fixture) wantQuiet(name string) {
 	f.Helper()
 	for i := range 2 {
@@ -160,7 +195,7 @@ status: {}`,
 				if err != nil || result.RequeueAfter != syncPeriod || applied(mr).Status != "True" {
 					t.Errorf("first: %v %v %v", result, err, applied(mr).Message)
 				}
-				time.Sleep(400 * time.Millisecond)
+				f.eventuallyTakenIn(f.ofInventory(mr)...)
 				f.wantQuiet("set")
 				f.delete(mr)
 			})

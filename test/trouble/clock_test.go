@@ -1,6 +1,7 @@
 package trouble
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,16 @@ type skewed struct {
 func (s skewed) Now() time.Time { return s.RealClock.Now().Add(s.by) }
 
 func (s skewed) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
+
+// movable is a clock that a test can put forward.
+type movable struct {
+	clock.RealClock
+	by *atomic.Int64
+}
+
+func (m movable) Now() time.Time { return m.RealClock.Now().Add(time.Duration(m.by.Load())) }
+
+func (m movable) Since(t time.Time) time.Duration { return m.Now().Sub(t) }
 
 // TestClockSkew has the clock of the resource-manager differ from that of the API server by an hour.
 func TestClockSkew(t *testing.T) {

@@ -46,12 +46,12 @@ func TestWatchFaults(t *testing.T) {
 }
 
 // startBehindGate starts a resource-manager whose watch of ManagedResources goes through a gate, and a witness of what passes.
-func (w *world) startBehindGate() (*proxy, *gate, *witness) {
+func (w *world) startBehindGate(tune ...func(*inprocess.ResourceManager)) (*proxy, *gate, *witness) {
 	w.Helper()
 	source, shut, seen := newProxy(w.T, w.controlPlane.Config()), &gate{}, &witness{}
 	source.disturb(onResource("managedresources", stream{gate: shut, sees: seen.sees}))
 	w.Cleanup(shut.open)
-	w.startManager(throughProxy(source, nil))
+	w.startManager(append(tune, throughProxy(source, nil))...)
 	return source, shut, seen
 }
 
@@ -143,7 +143,8 @@ func TestDeletionHeedsWhatWasWrittenMeanwhile(t *testing.T) {
 func TestSuccessorOfTheSameName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	source, shut, _ := w.startBehindGate()
+	now := movable{by: &atomic.Int64{}}
+	source, shut, _ := w.startBehindGate(func(r *inprocess.ResourceManager) { r.Clock = now })
 	// The Service goes first, and somebody holds it.
 	objects := []string{later(service("held", 1)), configMap("one", "1")}
 	w.declare("set", objects...)
@@ -163,7 +164,7 @@ func TestSuccessorOfTheSameName(t *testing.T) {
 	kit.Must(t, w.change("set", withoutFinalizers))
 	kit.EventuallyTrue(t, "it is gone", func() bool { return w.gone("set", old) })
 	w.refer("set", "set")
-	time.Sleep(6 * time.Second) // for the first seconds it takes it for granted that nobody has done all this
+	now.by.Store(int64(6 * time.Second)) // for the first seconds it takes it for granted that nobody has done all this
 	w.patch(objects[0], `{"metadata":{"finalizers":null}}`)
 	reads := readsOf(source, "managedresources/set")
 	kit.Eventually(t, "it looks at the API server before it deletes more", func() string { return atLeast(reads+2, readsOf(source, "managedresources/set")) })

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -202,51 +203,51 @@ func TestEntrance(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreBounded(t *testing.T) {
-	plain, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// pipes is a listener whose connections are those of a channel.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	connection, open := <-p
+	if !open {
+		return nil, net.ErrClosed
 	}
-	listener := limit(plain, 1)
-	for range 2 {
-		client, err := net.Dial("tcp", plain.Addr().String())
+	return connection, nil
+}
+
+func (p pipes) Close() error { close(p); return nil }
+
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func TestConnectionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clients := make(pipes, 3)
+		for range 3 {
+			_, server := net.Pipe()
+			clients <- server
+		}
+		listener := limit(clients, 1)
+		first, err := listener.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = client.Close() })
-	}
-	first, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted := make(chan error, 1)
-	go func() {
-		connection, err := listener.Accept()
-		if err == nil {
-			err = connection.Close()
+		var second net.Conn
+		go func() { second, err = listener.Accept() }()
+		synctest.Wait()
+		if second != nil {
+			t.Error("a second connection is served beside the first one")
 		}
-		accepted <- err
-	}()
-	select {
-	case err := <-accepted:
-		t.Error(err, "a second connection is served beside the first one")
-	case <-time.After(50 * time.Millisecond):
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-accepted; err != nil {
-		t.Errorf("the second connection: %v", err)
-	}
-	full, err := net.Dial("tcp", plain.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer full.Close()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := listener.Accept(); err == nil {
-		t.Error("a listener that is closed accepts")
-	}
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if second == nil || err != nil {
+			t.Errorf("after the first connection was closed, the second one is %v, %v", second, err)
+		}
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := listener.Accept(); err == nil {
+			t.Error("a listener that is closed accepts")
+		}
+	})
 }
