@@ -16,7 +16,7 @@ import (
 // Cluster is what an engine writes to. Its methods are those of target.Objects, which is the cluster itself; another
 // implementation may only show what writing would lead to.
 type Cluster interface {
-	Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
+	Discover(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
 	Resource(ref object.Ref) (metadata.ResourceInterface, error)
 	ResourceInAnyVersion(ref object.Ref) (metadata.ResourceInterface, error)
 	Defined(definition string) (metadata.ResourceInterface, error)

@@ -43,7 +43,7 @@ func (e *Engine) AwaitServed(ctx context.Context, gvks []schema.GroupVersionKind
 func (e *Engine) Unserved(gvks []schema.GroupVersionKind) map[schema.GroupKind]error {
 	unserved := map[schema.GroupKind]error{}
 	for _, gvk := range gvks {
-		if _, err := e.objects.Mapping(gvk); err != nil {
+		if _, err := e.objects.Discover(gvk); err != nil {
 			unserved[gvk.GroupKind()] = fmt.Errorf("see the conditions of the CustomResourceDefinition: %w", err)
 		}
 	}

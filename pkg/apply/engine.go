@@ -37,10 +37,6 @@ type Engine struct {
 	policy  fieldowner.Policy
 	clock   clock.WithTicker
 	slots   chan struct{}
-
-	mu sync.Mutex
-	// impersonated are the engines that work in the name of ServiceAccounts.
-	impersonated map[types.NamespacedName]*Engine
 }
 
 // NewEngine returns an engine for the cluster that objects give access to. The policy says whose fields it takes over.
@@ -50,33 +46,23 @@ func NewEngine(objects *target.Objects, policy fieldowner.Policy, clk clock.With
 
 // NewEngineFor is NewEngine for what may not be the cluster itself.
 func NewEngineFor(cluster Cluster, policy fieldowner.Policy, clk clock.WithTicker) *Engine {
-	return &Engine{
-		objects: cluster, policy: policy, clock: clk, slots: make(chan struct{}, requestsInFlight),
-		impersonated: map[types.NamespacedName]*Engine{},
-	}
+	return &Engine{objects: cluster, policy: policy, clock: clk, slots: make(chan struct{}, requestsInFlight)}
 }
 
 // As returns an engine that works in the name of a ServiceAccount of the target cluster. The bound on requests in flight
-// holds over it, too. The error says that the ServiceAccount does not exist, or cannot be looked for.
+// holds over it, too. It is for one pass and not kept: with as many tenants as there may be, nothing remains of them. The error says
+// that the ServiceAccount does not exist, or cannot be looked for.
 func (e *Engine) As(ctx context.Context, serviceAccount types.NamespacedName) (*Engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if err := e.objects.CheckServiceAccount(ctx, serviceAccount); err != nil {
 		return nil, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if engine, ok := e.impersonated[serviceAccount]; ok {
-		return engine, nil
-	}
 	objects, err := e.objects.As(serviceAccount)
 	if err != nil {
 		return nil, err
 	}
-	engine := &Engine{objects: objects, policy: e.policy, clock: e.clock, slots: e.slots,
-		impersonated: map[types.NamespacedName]*Engine{}}
-	e.impersonated[serviceAccount] = engine
-	return engine, nil
+	return &Engine{objects: objects, policy: e.policy, clock: e.clock, slots: e.slots}, nil
 }
 
 // Task is one object to be applied.

@@ -119,15 +119,15 @@ func emptied(secrets []*corev1.Secret) bool {
 	return len(secrets) > 0
 }
 
-// resolveScopes finds out which kinds live in namespaces. Kinds that are not served, or not at the moment, stay unknown.
-func (p *pass) resolveScopes() {
+// resolveScopes finds out by discover which kinds live in namespaces. Kinds that are not served, or not at the moment, stay unknown.
+func (p *pass) resolveScopes(discover func(schema.GroupVersionKind) (*meta.RESTMapping, error)) {
 	p.scopes = map[schema.GroupVersionKind]scope{}
 	resolve := func(gvk schema.GroupVersionKind) {
 		if _, done := p.scopes[gvk]; done {
 			return
 		}
 		p.scopes[gvk] = scopeUnknown
-		mapping, err := p.Objects.Mapping(gvk)
+		mapping, err := discover(gvk)
 		switch {
 		case err != nil:
 		case mapping.Scope.Name() == meta.RESTScopeNameRoot:

@@ -82,7 +82,7 @@ func (r *Reconciler) beginPreview(ctx context.Context) error {
 }
 
 func (p *pass) previewCleanUp(ctx context.Context) *Prospect {
-	p.resolveScopes()
+	p.resolveScopes(p.Objects.Discover)
 	p.claim()
 	if p.mr.Spec.KeepObjects == nil || !*p.mr.Spec.KeepObjects {
 		p.prune(ctx, p.recorded)

@@ -207,7 +207,7 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 // of the pass.
 func (p *pass) gather(ctx context.Context) error {
 	p.readSecrets(ctx)
-	p.resolveScopes()
+	p.resolveScopes(p.Objects.Discover) // a kind that was not served before may be now; what follows relies on this answer
 	p.watchKinds()
 	if slices.ContainsFunc(p.documents, hasReplicas) {
 		if err := p.readAutoscalers(ctx); err != nil {
@@ -235,7 +235,7 @@ func (p *pass) realize(ctx context.Context) {
 // cleanUp deletes the objects of a ManagedResource and then lets go of it.
 func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	p := r.newPass(mr)
-	p.resolveScopes()
+	p.resolveScopes(p.Objects.Discover)
 	p.claim()
 	if mr.Spec.KeepObjects == nil || !*mr.Spec.KeepObjects {
 		if err := p.impersonate(ctx); err != nil {

@@ -32,7 +32,7 @@ func (p *pass) settled(ctx context.Context) (bool, error) {
 		resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied).Reason != resourcesv1alpha1.ReasonApplySucceeded {
 		return false, nil // one that was ignored until now is True for another reason
 	}
-	p.resolveScopes()
+	p.resolveScopes(p.Objects.Mapping)
 	versions, err := p.secretVersions(ctx)
 	if err != nil {
 		return false, err

@@ -20,7 +20,7 @@ func (o *Objects) TryCreate(ctx context.Context, ref object.Ref, body []byte, va
 		return err
 	}
 	var code int
-	err = o.discovery.RESTClient().Post().AbsPath(collectionOf(mapping, ref)...).
+	err = o.rest.Post().AbsPath(collectionOf(mapping, ref)...).
 		Param("dryRun", metav1.DryRunAll).
 		Param("fieldManager", resourcesv1alpha1.FieldManager).
 		Param("fieldValidation", validation).

@@ -108,7 +108,7 @@ func (o *Objects) typedClient(gv schema.GroupVersion) (rest.Interface, error) {
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	client, err := rest.RESTClientForConfigAndClient(config, o.unbounded)
+	client, err := rest.RESTClientForConfigAndClient(config, o.http)
 	if err != nil {
 		return nil, fmt.Errorf("create a client for %s: %w", gv, err)
 	}

@@ -108,9 +108,9 @@ func (s *shared) copyOf(ref object.Ref) *Copy {
 	return held
 }
 
-// Mapping returns the resource and scope of a kind. Of one that would be defined it is told that it is served: nobody has to wait.
-func (c *Cluster) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	mapping, err := c.Objects.Mapping(gvk)
+// Discover returns the resource and scope of a kind. A kind that would be defined counts as served, so that no one waits for it.
+func (c *Cluster) Discover(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := c.Objects.Discover(gvk)
 	if errors.Is(err, target.ErrKindNotServed) && c.shared.defines(gvk.GroupKind()) {
 		return &meta.RESTMapping{GroupVersionKind: gvk, Scope: meta.RESTScopeNamespace}, nil
 	}

@@ -1,0 +1,300 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// ErrKindNotServed says that the API server answers for the group and version but does not serve the kind, or that it
+// serves neither. It does not say that objects of the kind are gone.
+var ErrKindNotServed = errors.New("the target cluster does not serve this kind")
+
+const (
+	// discoveryTimeout bounds one discovery request.
+	discoveryTimeout = 30 * time.Second
+	// absenceHolds is how long the answer that a kind is not served holds for those who do not ask for a new one. Within it, a
+	// thousand objects of the kind cost no more requests than one object. It is longer than most reconciles take.
+	absenceHolds = 5 * time.Second
+)
+
+// kinds knows which kinds a cluster serves. That does not depend on who asks, so all identities share it. It is safe for
+// concurrent use.
+type kinds struct {
+	config    *rest.Config
+	http      *http.Client
+	discovery discovery.DiscoveryInterface
+	clock     clock.PassiveClock
+	// asking has those who ask for a kind at the same time share one answer.
+	asking singleflight.Group
+
+	mu     sync.RWMutex
+	mapper *loadingMapper
+	// mappings are those that the mapper, which searches long, has found.
+	mappings map[schema.GroupVersionKind]*meta.RESTMapping
+	// absent are the kinds that were not served when they were asked for last.
+	absent map[schema.GroupVersionKind]*absence
+}
+
+// loadingMapper is a REST mapper that asks the API server for what it does not know.
+type loadingMapper struct {
+	meta.RESTMapper
+	// loaded is set once the mapper knows what the API server served at some moment. From then on it asks for the version of a
+	// group that it does not know. Before, it takes what a list of everything lacks for absent, also if an aggregated API is down.
+	loaded bool
+}
+
+// absence is the answer that a kind is not served in a version.
+type absence struct {
+	asked time.Time
+
+	mu sync.Mutex
+	// searched is set when other is known: the mapping of the kind in another version; nil if there is none.
+	searched bool
+	other    *meta.RESTMapping
+}
+
+func newKinds(config *rest.Config, httpClient *http.Client) (*kinds, error) {
+	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("create a discovery client for the target cluster: %w", err)
+	}
+	k := &kinds{config: config, http: httpClient, discovery: discoveryClient, clock: clock.RealClock{}}
+	return k, k.Rediscover()
+}
+
+// Rediscover forgets what is known of the cluster's kinds. They are read again when they are next asked for.
+func (k *kinds) Rediscover() error {
+	mapper, err := apiutil.NewDynamicRESTMapper(k.config, k.http)
+	if err != nil {
+		return fmt.Errorf("create a REST mapper for the target cluster: %w", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mapper, k.mappings = &loadingMapper{RESTMapper: mapper}, map[schema.GroupVersionKind]*meta.RESTMapping{}
+	k.absent = map[schema.GroupVersionKind]*absence{}
+	return nil
+}
+
+// Mapping returns the resource and scope of a kind. The error wraps ErrKindNotServed if the kind is not served, or was not a
+// few seconds ago; any other error means that it could not be found out.
+func (k *kinds) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	if k.absence(gvk) != nil {
+		return nil, notServed(gvk)
+	}
+	return k.Discover(gvk)
+}
+
+// Discover is Mapping for those who have to know of a new kind at once: that a kind was not served before does not count.
+func (k *kinds) Discover(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	k.mu.RLock()
+	found := k.mappings[gvk]
+	k.mu.RUnlock()
+	if found != nil {
+		return found, nil
+	}
+	answer, err, _ := k.asking.Do(gvk.String(), func() (any, error) { return k.ask(gvk) })
+	if err != nil {
+		return nil, err
+	}
+	return answer.(*meta.RESTMapping), nil
+}
+
+// ask asks the API server for a kind, and remembers the answer.
+func (k *kinds) ask(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	k.mu.RLock()
+	mapper := k.mapper
+	loaded := mapper.loaded
+	k.mu.RUnlock()
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("discover %s: %w", gvk, err)
+	}
+	if err != nil && !loaded {
+		served, err := k.Serves(gvk)
+		if err != nil {
+			return nil, err
+		}
+		if served {
+			return nil, fmt.Errorf("discover %s: the kind has just appeared, try again", gvk)
+		}
+	}
+	k.remember(gvk, mapper, mapping)
+	if err != nil {
+		return nil, notServed(gvk)
+	}
+	return mapping, nil
+}
+
+// remember keeps what a mapper found, or that it found nothing, unless the mapper was replaced meanwhile.
+func (k *kinds) remember(gvk schema.GroupVersionKind, finder *loadingMapper, mapping *meta.RESTMapping) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.mapper != finder {
+		return
+	}
+	finder.loaded = true
+	now := k.clock.Now()
+	for other, absence := range k.absent { // so that they are not more than those that were asked for of late
+		if now.Sub(absence.asked) >= absenceHolds {
+			delete(k.absent, other)
+		}
+	}
+	if mapping == nil {
+		k.absent[gvk] = &absence{asked: now}
+		return
+	}
+	delete(k.absent, gvk)
+	k.mappings[gvk] = mapping
+}
+
+// absence returns the answer that a kind is not served, if there is one that still holds.
+func (k *kinds) absence(gvk schema.GroupVersionKind) *absence {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if absence := k.absent[gvk]; absence != nil && k.clock.Since(absence.asked) < absenceHolds {
+		return absence
+	}
+	return nil
+}
+
+func notServed(gvk schema.GroupVersionKind) error { return fmt.Errorf("%s: %w", gvk, ErrKindNotServed) }
+
+// mappingInAnyVersion returns the mapping of a kind, in another version if its own is not served. Errors are those of Mapping.
+func (k *kinds) mappingInAnyVersion(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := k.Mapping(gvk)
+	if !errors.Is(err, ErrKindNotServed) {
+		return mapping, err
+	}
+	absence := k.absence(gvk)
+	if absence == nil { // it has just ended
+		return nil, err
+	}
+	absence.mu.Lock()
+	defer absence.mu.Unlock()
+	if !absence.searched {
+		other, searchErr := k.search(gvk.GroupKind())
+		if searchErr != nil {
+			return nil, searchErr
+		}
+		absence.other, absence.searched = other, true
+	}
+	if absence.other == nil {
+		return nil, err
+	}
+	return absence.other, nil
+}
+
+// search returns the mapping of a kind in the version that the API server prefers; nil if it serves the kind in no version.
+func (k *kinds) search(gk schema.GroupKind) (*meta.RESTMapping, error) {
+	// The mapper would read the list of all groups for a group that it does not know.
+	if gk.Group != "" {
+		err := k.discovery.RESTClient().Get().AbsPath("/apis", gk.Group).Do(context.Background()).Error()
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("discover the versions of %s: %w", gk, err)
+		}
+	}
+	mapping, err := k.currentMapper().RESTMapping(gk)
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("discover the versions of %s: %w", gk, err)
+	}
+	return mapping, nil
+}
+
+func (k *kinds) currentMapper() *loadingMapper {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.mapper
+}
+
+// Serves asks the API server itself, past any cache, whether it serves the kind in its version. An error means that
+// it could not be found out, as for an aggregated API that is down.
+func (k *kinds) Serves(gvk schema.GroupVersionKind) (bool, error) {
+	list, err := k.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("discover %s: %w", gvk.GroupVersion(), err)
+	}
+	for _, resource := range list.APIResources {
+		if resource.Kind == gvk.Kind {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Abolished asks the API server itself whether no version of the kind is served any more, so that no object of it can
+// be read, changed or deleted. An error means that it could not be found out: an API server that is not ready or an
+// aggregated API that is down proves nothing.
+func (k *kinds) Abolished(ctx context.Context, gk schema.GroupKind) (bool, error) {
+	if err := k.discovery.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
+		return false, fmt.Errorf("target cluster is not ready to tell whether it serves %s: %w", gk, err)
+	}
+	groups, err := k.discovery.ServerGroups()
+	if err != nil {
+		return false, fmt.Errorf("discover the API groups of the target cluster: %w", err)
+	}
+	for _, group := range groups.Groups {
+		if group.Name != gk.Group {
+			continue
+		}
+		for _, version := range group.Versions {
+			served, err := k.Serves(gk.WithVersion(version.Version))
+			if served || err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// Explain turns the error of a request into ErrKindNotServed where the API server's "not found" speaks of the resource
+// and not of the object, and forgets the outdated mapping. Other errors are returned as they are.
+func (k *kinds) Explain(ref object.Ref, err error) error {
+	if !apierrors.IsNotFound(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return err
+	}
+	// Many requests may fail at once because of one mapping: the first one to fail forgets it.
+	if k.remembers(ref.GroupVersionKind) {
+		if rediscoverErr := k.Rediscover(); rediscoverErr != nil {
+			return errors.Join(err, rediscoverErr)
+		}
+	}
+	return notServed(ref.GroupVersionKind)
+}
+
+// remembers tells whether requests about a kind are sent without asking for the kind first.
+func (k *kinds) remembers(gvk schema.GroupVersionKind) bool {
+	k.mu.RLock()
+	found, absence := k.mappings[gvk], k.absent[gvk]
+	k.mu.RUnlock()
+	if found != nil || absence == nil {
+		return found != nil
+	}
+	absence.mu.Lock()
+	defer absence.mu.Unlock()
+	return absence.other != nil
+}
