@@ -126,6 +126,66 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
+// TestPodsNeedANode: without a Node there are no Pods to see, whatever API servers say of selectors.
+func TestPodsNeedANode(t *testing.T) {
+	for _, settings := range []settings{{}, {machines: true}, {selectors: true}, {machines: true, selectors: true}} {
+		for _, user := range []string{"new", "nodeless"} {
+			for _, verb := range []string{"list", "watch", "get", "delete"} {
+				facts := newWorld()
+				facts.machines["nodeless"] = machine{secret: "osc-own"}
+				spec := specOf(user, authorizationv1.ResourceAttributes{Verb: verb, Resource: "pods", Namespace: "default", Name: "pod-own"})
+				got, err := decide(t.Context(), settings, spec, facts)
+				if err != nil || got.verdict != denied || !strings.Contains(got.reason, "no node for") {
+					t.Errorf("%+v: %s %s: %+v, %v", settings, user, verb, got, err)
+				}
+			}
+		}
+	}
+}
+
+// TestHostFilesBeforeTheNode: what its host is called is known of a node agent once there is a Node. It reads the files before, to make one.
+func TestHostFilesBeforeTheNode(t *testing.T) {
+	for name, test := range map[string]struct {
+		settings settings
+		user     string
+		change   func(*world)
+		secret   string
+		want     verdict
+	}{
+		"a Machine without a Node":           {settings{machines: true}, "bare", func(w *world) { w.machines["bare"] = machine{secret: "osc-own"} }, "file-host-own", allowed},
+		"a Machine whose Node is to come":    {settings{machines: true}, "own", func(w *world) { delete(w.nodes, "n-own") }, "file-host-own", allowed},
+		"no Machines, and no Node":           {settings{}, "new", func(*world) {}, "file-host-foreign", allowed},
+		"not a file of the Machine's pool":   {settings{machines: true}, "bare", func(w *world) { w.machines["bare"] = machine{secret: "osc-own"} }, "file-foreign", denied},
+		"no Machine":                         {settings{machines: true}, "new", func(*world) {}, "file-host-own", denied},
+		"another host, once there is a Node": {settings{machines: true}, "own", func(*world) {}, "file-host-foreign", denied},
+	} {
+		facts := newWorld()
+		test.change(facts)
+		spec := specOf(test.user, authorizationv1.ResourceAttributes{Verb: "get", Resource: "secrets", Namespace: "kube-system", Name: test.secret})
+		got, err := decide(t.Context(), test.settings, spec, facts)
+		if err != nil || got.verdict != test.want {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// TestIncompleteReviews: what API servers always fill in and is missing leaves nothing to allow, and nothing to leave to RBAC.
+func TestIncompleteReviews(t *testing.T) {
+	for name, spec := range map[string]*authorizationv1.SubjectAccessReviewSpec{
+		"neither attributes": {User: userPrefix + "own", Groups: []string{userGroup}},
+		"empty attributes":   specOf("own", authorizationv1.ResourceAttributes{}),
+		"no verb":            specOf("own", authorizationv1.ResourceAttributes{Resource: "nodes", Name: "n-own"}),
+		"no resource":        specOf("own", authorizationv1.ResourceAttributes{Verb: "get", Name: "n-own"}),
+		"no name":            specOf("own", authorizationv1.ResourceAttributes{Verb: "get", Resource: "nodes"}),
+		"no namespace":       specOf("own", authorizationv1.ResourceAttributes{Verb: "get", Resource: "secrets", Name: "osc-own"}),
+	} {
+		got, err := decide(t.Context(), settings{machines: true}, spec, newWorld())
+		if err != nil || got.verdict != denied || got.reason == "" {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
 // TestLeastReads: only what a decision depends on is read.
 func TestLeastReads(t *testing.T) {
 	for name, test := range map[string]struct {

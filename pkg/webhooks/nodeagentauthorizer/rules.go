@@ -120,14 +120,12 @@ func applyToNodes(ctx context.Context, q *question) error {
 	return err
 }
 
-// applyToPods allows the Pods of the own Node, and to see all of them unless lists have to select.
+// applyToPods allows the Pods of the own Node, and to see all of them unless lists have to select. Without a Node, there are no Pods to
+// see: a certificate without a Machine or Node gives no access.
 func applyToPods(ctx context.Context, q *question) error {
 	sees := q.attributes.Verb == "list" || q.attributes.Verb == "watch"
-	if sees && !q.selectors {
-		return nil
-	}
 	node, err := q.ownNode(ctx)
-	if err != nil {
+	if err != nil || sees && !q.selectors {
 		return err
 	}
 	if sees && selectsField(q.attributes.FieldSelector, nodeNameField, node.name) {
@@ -217,7 +215,8 @@ func (q *question) configurations(ctx context.Context) ([]string, error) {
 	return []string{node.secret}, nil
 }
 
-// refersTo tells whether a file of a configuration, one that this Node gets, refers to a Secret.
+// refersTo tells whether a file of a configuration, one that this Node gets, refers to a Secret. While there is no Node, files of all
+// hosts count.
 func (q *question) refersTo(ctx context.Context, configuration, secret string) (bool, error) {
 	references, err := q.references(ctx, configuration)
 	if err != nil {
@@ -233,8 +232,8 @@ func (q *question) refersTo(ctx context.Context, configuration, secret string) (
 		return hosts[""], nil
 	}
 	node, err := q.ownNode(ctx)
-	if isDenial(err) { // without a Node, nobody knows the host
-		return false, nil
+	if isDenial(err) { // the node agent reads its files to make a Node, which then has the label with the host
+		return true, nil
 	}
 	return err == nil && hosts[node.host], err
 }

@@ -26,13 +26,14 @@ func getSecret(name string) call {
 // TestNoNode: without a Node there is no access to what belongs to it, and the reason says so. What belongs to no Node can be used.
 func TestNoNode(t *testing.T) {
 	f := newFixture(t)
-	for mode, users := range map[string][]string{byMachineSelected: {"m-none", "m-bare"}, byNode: {"n-none"}} {
+	for mode, users := range map[string][]string{byMachine: {"m-none", "m-bare"}, byMachineSelected: {"m-none", "m-bare"}, byNode: {"n-none"}} {
 		for _, user := range users {
 			agent := f.newAgent(t, mode, prefix+user)
 			want := fmt.Sprintf("no node for %q found", user)
 			for _, call := range []call{
 				getNode("n-own"), {verb: "patch", base: core, resource: "nodes", name: user},
 				{verb: "list", base: core, resource: "pods", selector: "spec.nodeName=n-own"},
+				{verb: "list", base: core, resource: "pods"}, {verb: "watch", base: core, resource: "pods"},
 				{verb: "get", base: core, resource: "pods", namespace: "default", name: "pod-own"},
 				{verb: "get", base: coordination, resource: "leases", namespace: kubeSystem, name: "gardener-node-agent-n-own"},
 				{verb: "create", base: coordination, resource: "leases", namespace: kubeSystem},
@@ -59,15 +60,15 @@ func TestSecretsBeforeTheNode(t *testing.T) {
 	f := newFixture(t)
 	for user, wants := range map[string]map[string]string{
 		byMachine + " m-new": {
-			"osc-own": "allow", "file-of-all": "allow", "gardener-valitail": "allow", "osc-foreign": "deny", "file-of-own-host": "deny",
-			"file-of-foreign-pool": "deny",
+			"osc-own": "allow", "file-of-all": "allow", "gardener-valitail": "allow", "osc-foreign": "deny", "file-of-own-host": "allow",
+			"file-of-foreign-host": "allow", "file-of-foreign-pool": "deny",
 		},
 		byMachine + " m-bare": {"gardener-valitail": "allow", "osc-own": "deny", "": "deny", "file-of-all": "deny"},
 		// A Machine that is gone: its certificate may still be valid.
 		byMachine + " m-none": {"gardener-valitail": "deny", "osc-own": "deny", "shoot-access-cluster-admin": "deny"},
 		byNode + " n-new": {
 			"osc-own": "allow", "osc-foreign": "allow", "file-of-all": "allow", "file-of-foreign-pool": "allow", "gardener-valitail": "allow",
-			"file-of-own-host": "error", "none": "error", // one of the configurations cannot be read
+			"file-of-own-host": "allow", "none": "error", // one of the configurations cannot be read
 		},
 		byNode + " n-empty": {"gardener-valitail": "allow", "osc-own": "deny", "file-of-all": "deny"},
 	} {
