@@ -268,10 +268,10 @@ var workerCases = []specCase{
 	bad(pool(`architecture: ""`), `spec.pools[0].architecture: Unsupported value: ""`),
 	ok(pool(`nodeTemplate: {}`)), ok(pool(`nodeTemplate: {capacity: {cpu: 1.5, memory: 0}}`)),
 	bad(pool(`nodeTemplate: {capacity: {memory: -1, cpu: many}}`),
-		`spec.pools[0].nodeTemplate.capacity[cpu]: Invalid value: "many"`+notQuantity, "spec.pools[0].nodeTemplate.capacity[memory]: Invalid value: -1: must not be negative"),
+		`spec.pools[0].nodeTemplate.capacity.cpu: Invalid value: "many"`+notQuantity, "spec.pools[0].nodeTemplate.capacity.memory: Invalid value: -1: must not be negative"),
 	bad(pool(`nodeTemplate: {capacity: {cpu: "1e-2147483648", memory: "1E+99999999"}}`),
-		"spec.pools[0].nodeTemplate.capacity[cpu]: Invalid value"+`: "1e-2147483648"`+notQuantity, "spec.pools[0].nodeTemplate.capacity[memory]: Invalid value"),
-	bad(pool(`nodeTemplate: {capacity: {cpu: true}}`), "spec.pools[0].nodeTemplate.capacity[cpu]: Invalid value: true"+notQuantity),
+		"spec.pools[0].nodeTemplate.capacity.cpu: Invalid value"+`: "1e-2147483648"`+notQuantity, "spec.pools[0].nodeTemplate.capacity.memory: Invalid value"),
+	bad(pool(`nodeTemplate: {capacity: {cpu: true}}`), "spec.pools[0].nodeTemplate.capacity.cpu: Invalid value: true"+notQuantity),
 }
 
 var etcdCases = []specCase{
