@@ -3,6 +3,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -98,7 +99,7 @@ func (o *Objects) As(serviceAccount types.NamespacedName) (*Objects, error) {
 	impersonating := *o.http
 	impersonating.Transport = transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{
 		UserName: config.Impersonate.UserName, Groups: config.Impersonate.Groups,
-	}, o.http.Transport)
+	}, cmp.Or(o.http.Transport, http.DefaultTransport))
 	objects, err := newObjects(o.kinds, config, &impersonating)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the target cluster as ServiceAccount %s: %w", serviceAccount, err)
