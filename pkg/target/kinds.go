@@ -75,7 +75,10 @@ func newKinds(config *rest.Config, httpClient *http.Client) (*kinds, error) {
 		return nil, fmt.Errorf("create a discovery client for the target cluster: %w", err)
 	}
 	k := &kinds{config: config, http: httpClient, discovery: discoveryClient, clock: clock.RealClock{}}
-	return k, k.Rediscover()
+	if err := k.Rediscover(); err != nil {
+		return nil, err
+	}
+	return k, nil
 }
 
 // Rediscover forgets what is known of the cluster's kinds. They are read again when they are next asked for.
@@ -109,10 +112,8 @@ func (k *kinds) Discover(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
 		return found, nil
 	}
 	answer, err, _ := k.asking.Do(gvk.String(), func() (any, error) { return k.ask(gvk) })
-	if err != nil {
-		return nil, err
-	}
-	return answer.(*meta.RESTMapping), nil
+	mapping, _ := answer.(*meta.RESTMapping)
+	return mapping, err
 }
 
 // ask asks the API server for a kind, and remembers the answer.
@@ -201,6 +202,8 @@ func (k *kinds) mappingInAnyVersion(gvk schema.GroupVersionKind) (*meta.RESTMapp
 }
 
 // search returns the mapping of a kind in the version that the API server prefers; nil if it serves the kind in no version.
+//
+//nolint:contextcheck // as all of discovery, it is bounded by the client's time limit and shared by callers with different contexts
 func (k *kinds) search(gk schema.GroupKind) (*meta.RESTMapping, error) {
 	// The mapper would read the list of all groups for a group that it does not know.
 	if gk.Group != "" {

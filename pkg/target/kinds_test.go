@@ -99,19 +99,19 @@ func (s *apiServer) requests() []string {
 	return asked
 }
 
-func newTestObjects(t testing.TB) (*Objects, *apiServer, *clocktesting.FakePassiveClock) {
-	t.Helper()
+func newTestObjects(tb testing.TB) (*Objects, *apiServer, *clocktesting.FakePassiveClock) {
+	tb.Helper()
 	server := &apiServer{groups: map[string][]string{"apps.example.org": {"v1"}}}
 	listening := httptest.NewServer(server)
-	t.Cleanup(listening.Close)
+	tb.Cleanup(listening.Close)
 	objects, err := NewObjects(&rest.Config{Host: listening.URL, QPS: -1}, &http.Client{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	clk := clocktesting.NewFakePassiveClock(time.Now())
 	objects.clock = clk
 	if _, err := objects.Mapping(corev1.SchemeGroupVersion.WithKind("ConfigMap")); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	server.requests()
 	return objects, server, clk

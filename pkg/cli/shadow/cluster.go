@@ -122,7 +122,7 @@ func (c *Cluster) Resource(ref object.Ref) (metadata.ResourceInterface, error) {
 	if err := ref.Validate(); err != nil {
 		return nil, err
 	}
-	mapping, err := c.Objects.Mapping(ref.GroupVersionKind)
+	mapping, err := c.Mapping(ref.GroupVersionKind)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (c *Cluster) ResourceInAnyVersion(ref object.Ref) (metadata.ResourceInterfa
 	if _, err := c.Objects.ResourceInAnyVersion(ref); err != nil {
 		return nil, err
 	}
-	if _, err := c.Objects.Mapping(ref.GroupVersionKind); err != nil {
+	if _, err := c.Mapping(ref.GroupVersionKind); err != nil {
 		return nil, fmt.Errorf("%s is served in another version only, of which no preview is made: %w", ref, err)
 	}
 	return c.Resource(ref)

@@ -119,3 +119,23 @@ func TestReviewsOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestIncompleteReviews: a review that lacks something is denied like the request that it would be.
+func TestIncompleteReviews(t *testing.T) {
+	f := newFixture(t)
+	for name, attributes := range map[string]authorizationv1.ResourceAttributes{
+		"nothing":      {},
+		"no verb":      {Resource: "nodes", Name: "n-own"},
+		"no resource":  {Verb: "get", Name: "n-own"},
+		"no name":      {Verb: "get", Resource: "nodes"},
+		"no namespace": {Verb: "get", Resource: "secrets", Name: "osc-own"},
+	} {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: prefix + "m-own", Groups: []string{group, allGroup, "mode:" + byMachine}, ResourceAttributes: &attributes,
+		}}
+		kit.Must(t, f.client.Create(t.Context(), review))
+		if word(review.Status) != "deny" {
+			t.Errorf("%s: %+v, want a denial", name, review.Status)
+		}
+	}
+}
