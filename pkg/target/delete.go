@@ -18,7 +18,7 @@ func (o *Objects) Delete(ctx context.Context, ref object.Ref, options metav1.Del
 	if err := ref.Validate(); err != nil {
 		return false, err
 	}
-	mapping, err := o.mappingInAnyVersion(ref.GroupVersionKind)
+	mapping, err := o.mappingInAnyVersion(ref.GroupVersionKind) //nolint:contextcheck // discovery has a time limit of its own
 	if err != nil {
 		return false, err
 	}

@@ -202,8 +202,7 @@ func (k *kinds) mappingInAnyVersion(gvk schema.GroupVersionKind) (*meta.RESTMapp
 }
 
 // search returns the mapping of a kind in the version that the API server prefers; nil if it serves the kind in no version.
-//
-//nolint:contextcheck // as all of discovery, it is bounded by the client's time limit and shared by callers with different contexts
+// Like all of discovery it is bounded by the time limit of the client: callers with different contexts share its answer.
 func (k *kinds) search(gk schema.GroupKind) (*meta.RESTMapping, error) {
 	// The mapper would read the list of all groups for a group that it does not know.
 	if gk.Group != "" {

@@ -144,7 +144,7 @@ func TestKindNotServedCostsOneAnswer(t *testing.T) {
 		documents = append(documents, string(text))
 	}
 	f.manage("set", documents...)
-	f.reconcile("set") // learns the cluster's kinds
+	_, _, _ = f.reconcile("set") // learns the cluster's kinds
 	f.requests.discoveries()
 	for range 2 {
 		mr, _, _ := f.reconcile("set")

@@ -151,7 +151,7 @@ func (c *Cluster) resource(mapping *meta.RESTMapping, ref object.Ref) *resource 
 
 // Delete has the object gone.
 func (c *Cluster) Delete(ctx context.Context, ref object.Ref, _ metav1.DeleteOptions) (gone bool, err error) {
-	deleted, err := c.ResourceInAnyVersion(ref)
+	deleted, err := c.ResourceInAnyVersion(ref) //nolint:contextcheck // discovery has a time limit of its own
 	if err != nil {
 		return false, err
 	}
