@@ -151,7 +151,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *configv1al
 	})
 	return errors.Join(
 		addManagedResource(ctx, mgr, config, targetCluster, objects, view, identity),
-		addHealth(mgr, config, objects, view, examiner, identity),
+		addHealth(mgr, config, objects, view, identity),
 		addGarbageCollector(mgr, config, objects),
 		addTokenRequestor(mgr, config, targetConfig, identity),
 		addNodeControllers(ctx, mgr, config, targetCluster),
@@ -175,11 +175,11 @@ func newExaminer(config *configv1alpha1.ResourceManagerConfiguration) (*health.E
 
 // addHealth adds the controller of the conditions of health.
 func addHealth(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, objects *target.Objects,
-	view *live.View, examiner *health.Examiner, identity string,
+	view *live.View, identity string,
 ) error {
 	settings := config.Controllers.Health
 	return healthcontroller.NewReconciler(healthcontroller.Reconciler{
-		Source: mgr.GetClient(), Live: view, Examiner: examiner, Objects: objects,
+		Source: mgr.GetClient(), Live: view, Objects: objects,
 		Recorder: newRecorder(mgr, "resource-manager"),
 		Metrics:  healthcontroller.NewMetrics(metrics.Registry),
 		Clock:    clock.RealClock{},

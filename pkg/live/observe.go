@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/health"
 )
@@ -19,6 +20,9 @@ type Examiner interface {
 	NeedsBody(gk schema.GroupKind) bool
 	// Examine returns how a whole object is.
 	Examine(gk schema.GroupKind, obj runtime.Object) health.Verdict
+	// SetOwn sets the checks for the objects of an origin, and returns the kinds of which objects are to be examined again because of
+	// that. The error says why the checks cannot be used.
+	SetOwn(origin string, checks []resourcesv1alpha1.HealthCheck) ([]schema.GroupKind, error)
 }
 
 // observer reduces objects of one kind.

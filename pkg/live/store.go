@@ -221,6 +221,8 @@ func completes(before, observation *Observation) bool {
 func inherit(before, observation *Observation) {
 	same := before != nil && before.UID == observation.UID && before.Generation == observation.Generation
 	switch {
+	case same && !observation.Examined && before.Origin != observation.Origin:
+		// Another ManagedResource has the object now, and may have another check.
 	case same && !observation.Examined:
 		observation.Examined, observation.Health, observation.borrowed = before.Examined, before.Health, true
 		observation.counted = before.counted

@@ -37,6 +37,7 @@ type View struct {
 	// listener is told which objects changed.
 	listener atomic.Pointer[func(object.Key)]
 	health   *healthNews
+	checks   adoption
 }
 
 // Options are the settings of a View.
@@ -162,7 +163,7 @@ func (v *View) tryWatch(gvk schema.GroupVersionKind) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if (examiner == nil) != (examinerOf(v.Examiner, gvk.GroupKind()) == nil) {
-		return false // Refresh found no watch to replace
+		return false // AdoptChecks found no watch to end
 	}
 	if !v.lacksLocked(gvk.GroupKind()) {
 		return true
@@ -201,26 +202,6 @@ func (v *View) lacksLocked(gk schema.GroupKind) bool {
 func (v *View) tell(gk schema.GroupKind, name types.NamespacedName) {
 	if listener := v.listener.Load(); listener != nil {
 		(*listener)(object.Key{Group: gk.Group, Kind: gk.Kind, Namespace: name.Namespace, Name: name.Name})
-	}
-}
-
-// Refresh begins to watch a kind anew, after the way in which its objects are examined has changed.
-func (v *View) Refresh(gk schema.GroupKind) {
-	v.mu.Lock()
-	running := v.watches[gk]
-	delete(v.watches, gk)
-	var gvk schema.GroupVersionKind
-	for _, handles := range v.uses {
-		for _, handle := range handles {
-			if handle.Value().GroupKind() == gk {
-				gvk = handle.Value()
-			}
-		}
-	}
-	v.mu.Unlock()
-	if running != nil {
-		running.cancel()
-		v.ensure(gvk)
 	}
 }
 

@@ -13,11 +13,18 @@ import (
 )
 
 // announce returns the conditions with the first word on the health of the objects that were applied: what is known of them
-// if nothing was said before, that a rollout has begun, or that the checks are pending. All else is left to the health
-// controller, which knows whether a change for the worse is only passing.
+// if nothing was said before by the present checks, that a rollout has begun, that what was changed is not healthy, or that the checks
+// are pending. All else is left to the health controller, which knows whether a change for the worse is only passing.
 func (p *pass) announce(ctx context.Context, conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
-	refs := refsOfEntries(p.remaining())
-	p.Live.ReadExamined(ctx, p.written()) // others are as they were
+	since, checksErr := p.Live.AdoptedChecks(p.self.String())
+	if since > p.mr.Status.ObservedGeneration || checksErr != nil {
+		conditions = p.checksPending(conditions) // what they say was found by other checks
+	}
+	if checksErr != nil {
+		return conditions // the health controller reports it
+	}
+	refs, written := refsOfEntries(p.remaining()), p.written()
+	p.Live.ReadExamined(ctx, written) // others are as they were
 	states := p.Live.Read(ctx, refs)
 	first := !speaks(conditions, resourcesv1alpha1.ResourcesHealthy)
 	if first {
@@ -27,8 +34,22 @@ func (p *pass) announce(ctx context.Context, conditions []resourcesv1alpha1.Cond
 	if !first {
 		subjects = slices.DeleteFunc(subjects, func(subject health.Subject) bool { return subject.Missing })
 	}
-	healthy, progressing := health.Healthy(health.PendingIfUnobserved(subjects)), health.Progressing(subjects)
-	return firstWord(conditions, healthy, progressing, p.Clock.Now())
+	changed := slices.DeleteFunc(live.Subjects(written, states), func(subject health.Subject) bool { return subject.Missing })
+	return firstWord(conditions, judge(subjects), judge(changed), p.Clock.Now())
+}
+
+// findings are what is found of objects.
+type findings struct {
+	healthy, progressing resourcesv1alpha1.Statement
+	// unseen is set if an object is not known as it is now.
+	unseen bool
+}
+
+func judge(subjects []health.Subject) findings {
+	return findings{
+		healthy: health.Healthy(health.PendingIfUnobserved(subjects)), progressing: health.Progressing(subjects),
+		unseen: slices.ContainsFunc(subjects, func(subject health.Subject) bool { return subject.Pending }),
+	}
 }
 
 // written returns the objects that were changed.
@@ -53,18 +74,20 @@ func (p *pass) confirmAbsent(ctx context.Context, refs []object.Ref, states map[
 	maps.Copy(states, p.Live.Fetch(ctx, absent))
 }
 
-// firstWord decides about announce.
-func firstWord(conditions []resourcesv1alpha1.Condition, healthy, progressing resourcesv1alpha1.Statement, now time.Time,
-) []resourcesv1alpha1.Condition {
-	pending := healthy.Reason == resourcesv1alpha1.ReasonChecksPending && progressing.Reason == resourcesv1alpha1.ReasonChecksPending
-	if pending || !speaks(conditions, resourcesv1alpha1.ResourcesHealthy) {
-		if healthy.Status == resourcesv1alpha1.ConditionFalse && progressing.Status == resourcesv1alpha1.ConditionTrue {
+// firstWord decides about announce, by what is found of all objects, and of those that were changed. Of a changed object that no check
+// has seen, or that is not healthy though it is not being rolled out, the condition must not repeat what it said before the change.
+func firstWord(conditions []resourcesv1alpha1.Condition, found, changed findings, now time.Time) []resourcesv1alpha1.Condition {
+	pending := found.healthy.Reason == resourcesv1alpha1.ReasonChecksPending && found.progressing.Reason == resourcesv1alpha1.ReasonChecksPending
+	broken := changed.healthy.Status == resourcesv1alpha1.ConditionFalse && changed.progressing.Status != resourcesv1alpha1.ConditionTrue
+	if pending || broken || changed.unseen || !speaks(conditions, resourcesv1alpha1.ResourcesHealthy) {
+		healthy := found.healthy
+		if healthy.Status == resourcesv1alpha1.ConditionFalse && found.progressing.Status == resourcesv1alpha1.ConditionTrue {
 			healthy = health.HealthPending() // what has just been created may only need a moment
 		}
 		conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesHealthy, healthy, now)
 	}
-	if pending || progressing.Status == resourcesv1alpha1.ConditionTrue || !speaks(conditions, resourcesv1alpha1.ResourcesProgressing) {
-		conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesProgressing, progressing, now)
+	if pending || found.progressing.Status == resourcesv1alpha1.ConditionTrue || !speaks(conditions, resourcesv1alpha1.ResourcesProgressing) {
+		conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesProgressing, found.progressing, now)
 	}
 	return conditions
 }

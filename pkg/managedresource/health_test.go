@@ -72,11 +72,32 @@ func TestFirstWord(t *testing.T) {
 		"only progressing is missing": {pair{well[0], {}}, pair{sick[0], rolling[1]}, pair{well[0], rolling[1]}},
 	} {
 		before := conditionsOf(test.before[0], test.before[1])
-		got := firstWord(before, test.found[0], test.found[1], time.Unix(2, 0))
+		got := firstWord(before, findingsOf(test.found), findingsOf(well), time.Unix(2, 0))
 		if saying(got) != test.want {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, saying(got), test.want)
 		}
 	}
+	unseen := findingsOf(pending)
+	unseen.unseen = true
+	for name, test := range map[string]struct {
+		found, changed findings
+		want           pair
+	}{
+		"the changed object is not healthy":               {findingsOf(sick), findingsOf(sick), sick},
+		"it is being rolled out":                          {findingsOf(pair{sick[0], rolling[1]}), findingsOf(pair{sick[0], rolling[1]}), pair{well[0], rolling[1]}},
+		"it is not healthy while another is rolled out":   {findingsOf(pair{sick[0], rolling[1]}), findingsOf(sick), pair{health.HealthPending(), rolling[1]}},
+		"another one is not healthy":                      {findingsOf(sick), findingsOf(well), well},
+		"it was not seen while another one is rolled out": {findingsOf(pair{pending[0], rolling[1]}), unseen, pair{pending[0], rolling[1]}},
+		"it is just not known":                            {findingsOf(pair{pending[0], rolling[1]}), findingsOf(pending), pair{well[0], rolling[1]}},
+	} {
+		if got := saying(firstWord(conditionsOf(well[0], well[1]), test.found, test.changed, time.Unix(2, 0))); got != test.want {
+			t.Errorf("%s:\n got %+v\nwant %+v", name, got, test.want)
+		}
+	}
+}
+
+func findingsOf(statements [2]resourcesv1alpha1.Statement) findings {
+	return findings{healthy: statements[0], progressing: statements[1]}
 }
 
 func TestConditionsOfHealth(t *testing.T) {

@@ -208,6 +208,7 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 func (p *pass) gather(ctx context.Context) error {
 	p.readSecrets(ctx)
 	p.resolveScopes(p.Objects.Discover) // a kind that was not served before may be now; what follows relies on this answer
+	p.Live.AdoptChecks(live.ChecksOf(p.self.String(), p.mr)) // before the kinds are watched, and judged for the first time
 	p.watchKinds()
 	if slices.ContainsFunc(p.documents, hasReplicas) {
 		if err := p.readAutoscalers(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ type history struct {
 // version is what one version of a ManagedResource says.
 type version struct {
 	at         time.Time
+	observed   int64
 	conditions map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.Condition
 }
 
@@ -66,7 +68,7 @@ func (h *history) note(event watch.Event) {
 		conditions[condition.Type] = condition
 	}
 	h.mu.Lock()
-	h.versions = append(h.versions, version{time.Now(), conditions})
+	h.versions = append(h.versions, version{time.Now(), mr.Status.ObservedGeneration, conditions})
 	h.mu.Unlock()
 	select {
 	case h.grown <- struct{}{}:
@@ -102,6 +104,24 @@ func (h *history) statuses(conditionType resourcesv1alpha1.ConditionType) string
 		}
 	}
 	return strings.Join(statuses, " ")
+}
+
+// ready tells whether a version said of a generation that its objects are applied and healthy.
+func (h *history) ready(generation int64) bool {
+	return slices.ContainsFunc(h.all(), func(v version) bool {
+		return v.observed == generation && v.conditions[resourcesv1alpha1.ResourcesApplied].Status == resourcesv1alpha1.ConditionTrue &&
+			v.conditions[resourcesv1alpha1.ResourcesHealthy].Status == resourcesv1alpha1.ConditionTrue
+	})
+}
+
+// objectionToApplied says that no version said yet that a generation is applied; empty if one did.
+func (h *history) objectionToApplied(generation int64) string {
+	if slices.ContainsFunc(h.all(), func(v version) bool {
+		return v.observed == generation && v.conditions[resourcesv1alpha1.ResourcesApplied].Status == resourcesv1alpha1.ConditionTrue
+	}) {
+		return ""
+	}
+	return fmt.Sprintf("generation %d is not applied", generation)
 }
 
 // String returns a line for each change of a condition, with the time since the history began.

@@ -15,6 +15,8 @@ type resourceManager struct {
 	class string
 	// source and target are the requests to both clusters.
 	source, target *kit.Requests
+	// stop ends it before the test does.
+	stop func()
 }
 
 // managers counts them.
@@ -37,6 +39,6 @@ func (f *fixture) startManager(tune ...func(*inprocess.ResourceManager)) *resour
 	var err error
 	m.Parts, err = r.New(f.ctx)
 	must(f, err)
-	kit.Run(f, m.Manager)
+	m.class, m.stop = r.Class, kit.Run(f, m.Manager)
 	return m
 }

@@ -16,6 +16,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/health"
+	"github.com/trellis-k8s/trellis/pkg/live"
 )
 
 const (
@@ -176,14 +177,20 @@ func TestMemories(t *testing.T) {
 // TestForget: nothing is kept of a ManagedResource that is gone, its checks neither.
 func TestForget(t *testing.T) {
 	examiner := health.NewExaminer("", nil)
-	r := NewReconciler(Reconciler{Examiner: examiner, Clock: clocktesting.NewFakeClock(noon), Options: Options{ClusterID: "seed"}})
+	view := live.NewView(live.Options{Examiner: examiner})
+	r := NewReconciler(Reconciler{Live: view, Clock: clocktesting.NewFakeClock(noon), Options: Options{ClusterID: "seed"}})
 	kind := resourcesv1alpha1.HealthCheck{Kind: "ConfigMap", Healthy: "true"}
-	if _, err := examiner.SetOwn("seed:garden/shop", []resourcesv1alpha1.HealthCheck{kind}); err != nil {
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.Name, Generation: 3}}
+	mr.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{kind}
+	if err := r.adoptChecks(mr); err != nil {
 		t.Fatal(err)
 	}
 	r.forget(shop)
 	if changed, err := examiner.SetOwn("seed:garden/shop", nil); len(changed) > 0 || err != nil {
 		t.Errorf("the checks of %v were kept: %v", changed, err)
+	}
+	if since, err := view.AdoptedChecks("seed:garden/shop"); since != 0 || err != nil {
+		t.Errorf("since generation %d: %v", since, err)
 	}
 }
 

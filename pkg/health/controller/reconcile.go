@@ -55,9 +55,8 @@ type Options struct {
 type Reconciler struct {
 	// Source reads ManagedResources from a cache and writes them.
 	Source client.Client
-	// Live shows the objects, as Examiner examines them.
-	Live     *live.View
-	Examiner *health.Examiner
+	// Live shows the objects, and how they are.
+	Live *live.View
 	// Objects reads Events of the target cluster.
 	Objects *target.Objects
 	// Recorder writes Events on ManagedResources.
@@ -157,28 +156,22 @@ func (r *Reconciler) seedChecks(ctx context.Context) error {
 	if err := r.Source.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list ManagedResources: %w", err)
 	}
-	changed := map[schema.GroupKind]bool{}
+	var all []live.Checks
 	for i := range list.Items {
 		if mr := &list.Items[i]; r.concerned(mr) {
-			kinds, _ := r.Examiner.SetOwn(r.originOf(client.ObjectKeyFromObject(mr)), mr.Spec.HealthChecks) // its own reconcile tells
-			for _, gk := range kinds {
-				changed[gk] = true
-			}
+			all = append(all, live.ChecksOf(r.originOf(client.ObjectKeyFromObject(mr)), mr))
 		}
 	}
-	for gk := range changed {
-		r.Live.Refresh(gk)
-	}
+	r.Live.AdoptChecks(all...)
 	r.seeded = true
 	return nil
 }
 
 // adoptChecks has the objects examined by the checks of the ManagedResource. The error says what is wrong with them.
 func (r *Reconciler) adoptChecks(mr *resourcesv1alpha1.ManagedResource) error {
-	changed, err := r.Examiner.SetOwn(r.originOf(client.ObjectKeyFromObject(mr)), mr.Spec.HealthChecks)
-	for _, gk := range changed {
-		r.Live.Refresh(gk)
-	}
+	origin := r.originOf(client.ObjectKeyFromObject(mr))
+	r.Live.AdoptChecks(live.ChecksOf(origin, mr))
+	_, err := r.Live.AdoptedChecks(origin)
 	return err
 }
 
@@ -299,10 +292,9 @@ func (r *Reconciler) patch(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return nil
 }
 
-// forget drops what is remembered of a ManagedResource that is gone. Nothing is examined anew without its checks: its objects
-// are gone, too, or nobody asks for them any more.
+// forget drops what is remembered of a ManagedResource that is gone.
 func (r *Reconciler) forget(owner types.NamespacedName) {
-	_, _ = r.Examiner.SetOwn(r.originOf(owner), nil)
+	r.Live.ForgetChecks(r.originOf(owner))
 	r.memories.forget(owner)
 	r.Metrics.forget(owner)
 }

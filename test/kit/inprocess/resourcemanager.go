@@ -134,7 +134,7 @@ func (r ResourceManager) addControllers(ctx context.Context, p *Parts) error {
 		},
 	})
 	examining := healthcontroller.NewReconciler(healthcontroller.Reconciler{
-		Source: p.Manager.GetClient(), Live: p.Live, Examiner: examiner, Objects: p.Objects,
+		Source: p.Manager.GetClient(), Live: p.Live, Objects: p.Objects,
 		Recorder: p.Manager.GetEventRecorder("resource-manager"), Clock: r.Clock,
 		Options: healthcontroller.Options{
 			Class: r.Class, ClusterID: r.Identity, Namespaces: r.Namespaces, SyncPeriod: r.SyncPeriod, ConcurrentSyncs: concurrent,

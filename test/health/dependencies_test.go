@@ -1,0 +1,181 @@
+package health
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/inprocess"
+)
+
+const dependent = "dependent"
+
+// dependsOn creates a ManagedResource that depends on another one, for the Secret of its name.
+func (f *fixture) dependsOn(name, dependency string) {
+	f.Helper()
+	must(f, f.client.Create(f.ctx, &resourcesv1alpha1.ManagedResource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
+		Spec: resourcesv1alpha1.ManagedResourceSpec{
+			Class:      ptr.To(f.manager.class),
+			SecretRefs: []resourcesv1alpha1.LocalObjectReference{{Name: name}},
+			DependsOn:  []resourcesv1alpha1.Dependency{{Name: dependency}},
+		},
+	}))
+}
+
+// newKind defines a kind that nothing watches yet.
+func (f *fixture) newKind(kind string) schema.GroupVersionKind {
+	f.Helper()
+	group := f.namespace + ".example.org"
+	kit.Define(f, f.controlPlane.Config(), definition(group, "v1", kind, strings.ToLower(kind)+"s"))
+	return kindOf(group+"/v1", kind)
+}
+
+// hasConfigMap tells whether a ConfigMap exists.
+func (f *fixture) hasConfigMap(name string) bool {
+	f.Helper()
+	err := f.client.Get(f.ctx, f.key(name), &corev1.ConfigMap{})
+	if !apierrors.IsNotFound(err) {
+		must(f, err)
+	}
+	return err == nil
+}
+
+func sized(gvk schema.GroupVersionKind) check {
+	return check{Group: gvk.Group, Kind: gvk.Kind, Healthy: "status.size == spec.size"}
+}
+
+// opensLate has a ManagedResource with an object of a kind, and one that depends on it. The dependency must not be called healthy, and
+// the dependent must not be applied, before the object's status says so.
+func (f *fixture) opensLate(gvk schema.GroupVersionKind, between func()) {
+	f.Helper()
+	f.secret(managed, custom(gvk, "app", "size: 3"))
+	f.secret(dependent, configMap)
+	history := f.follow(managed)
+	f.managedResource(managed, sized(gvk))
+	f.dependsOn(dependent, managed)
+	between()
+	f.eventuallySays(managed, unhealthy(gvk.Kind+"Unhealthy", "has no status yet"), want{})
+	for _, said := range history.changes(resourcesv1alpha1.ResourcesHealthy) {
+		if said.Status == resourcesv1alpha1.ConditionTrue {
+			f.Errorf("%s was called healthy before its check has seen it", gvk.Kind)
+		}
+	}
+	if f.hasConfigMap("app") {
+		f.Errorf("what depends on %s was applied before that is healthy", gvk.Kind)
+	}
+	f.setStatus(gvk, "app", `{"size": 3}`)
+	f.eventuallySays(managed, isHealthy, isRolledOut)
+	f.eventually("the dependent is applied", func() string {
+		if f.hasConfigMap("app") {
+			return ""
+		}
+		return "its object does not exist"
+	})
+}
+
+// TestDependencyOfANewKind: a kind that nothing has watched before is judged by the check of the ManagedResource from the beginning.
+func TestDependencyOfANewKind(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for i := range 6 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			f := f.in(t)
+			f.opensLate(f.newKind("Gadget"), func() {})
+		})
+	}
+}
+
+// TestDependencyWithSlowWatches: neither a slow watch nor a slow list makes a dependency healthy.
+func TestDependencyWithSlowWatches(t *testing.T) {
+	t.Parallel()
+	for name, slows := range map[string]func(*http.Request) bool{
+		"watches": func(r *http.Request) bool { return r.URL.Query().Has("watch") },
+		"all":     func(r *http.Request) bool { return r.Method == http.MethodGet },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(r *inprocess.ResourceManager) {
+				r.Target.Wrap(func(next http.RoundTripper) http.RoundTripper {
+					return kit.RoundTripper(func(request *http.Request) (*http.Response, error) {
+						if strings.Contains(request.URL.Path, "gadgets") && slows(request) {
+							select {
+							case <-time.After(2 * time.Second): // slower than the resource-manager waits for what it has written
+							case <-request.Context().Done():
+							}
+						}
+						return next.RoundTrip(request)
+					})
+				})
+			})
+			f.opensLate(f.newKind("Gadget"), func() {})
+		})
+	}
+}
+
+// TestDependencyAcrossARestart: a resource-manager that takes over in the middle of applying a dependency judges as the first one.
+func TestDependencyAcrossARestart(t *testing.T) {
+	t.Parallel()
+	f := fixtureWithoutManager(t, shared.Get(t))
+	begun := make(chan struct{}, 1)
+	first := f.startManager(func(r *inprocess.ResourceManager) {
+		r.Target.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return kit.RoundTripper(func(request *http.Request) (*http.Response, error) {
+				response, err := next.RoundTrip(request)
+				if request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "gadgets") {
+					select {
+					case begun <- struct{}{}:
+					default:
+					}
+					<-request.Context().Done() // the object is written, and the first resource-manager never learns of it
+				}
+				return response, err
+			})
+		})
+	})
+	f.manager = first
+	gvk := f.newKind("Gadget")
+	f.opensLate(gvk, func() {
+		<-begun
+		first.stop()
+		f.manager = f.startManager(func(r *inprocess.ResourceManager) { r.Class, r.Identity = first.class, first.class })
+	})
+}
+
+// TestChangedCheckOfADependency: what was found by another check says nothing about the present one.
+func TestChangedCheckOfADependency(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	gvk := f.newKind("Gadget")
+	f.secret(managed, custom(gvk, "app", "size: 3"))
+	f.managedResource(managed)
+	f.eventuallySays(managed, isHealthy, isRolledOut)
+	history := f.follow(managed)
+	f.setChecks(managed, sized(gvk))
+	f.eventuallySays(managed, unhealthy("GadgetUnhealthy", "has no status yet"), want{})
+	f.eventually("generation 2 is applied", func() string { return history.objectionToApplied(2) })
+	if history.ready(2) {
+		t.Error("the ManagedResource was ready at generation 2 before the check of that generation has seen its object")
+	}
+	f.setStatus(gvk, "app", `{"size": 3}`)
+	f.eventuallySays(managed, isHealthy, isRolledOut)
+
+	// An object that is changed is not as healthy as it was before.
+	f.secret("other", custom(gvk, "app", "size: 4"))
+	f.change(managed, `{"spec": {"secretRefs": [{"name": "other"}]}}`)
+	f.eventuallySays(managed, unhealthy("GadgetUnhealthy", "not healthy"), want{})
+	f.eventually("generation 3 is applied", func() string { return history.objectionToApplied(3) })
+	if history.ready(3) {
+		t.Error("the ManagedResource was ready at generation 3 before the check has seen the changed object")
+	}
+}
