@@ -72,7 +72,7 @@ func (v *View) adoptOne(checks Checks) []schema.GroupKind {
 	}
 	kinds, err := v.Examiner.SetOwn(checks.Origin, checks.Written)
 	after := adopted{uid: checks.UID, generation: checks.Generation, since: before.since, err: err}
-	if !known || before.uid != checks.UID || len(kinds) > 0 {
+	if !known || before.uid != checks.UID || len(kinds) > 0 || (err == nil) != (before.err == nil) {
 		after.since = checks.Generation
 	}
 	if v.checks.byOrigin == nil {

@@ -88,6 +88,7 @@ func (p *pass) planWave(ctx context.Context, manifests []object.Manifest, states
 		always:    p.Options.AlwaysUpdate,
 		contests:  func(key object.Key) contest { return p.contests.of(key, p.Clock.Now()) },
 		now:       p.Clock.Now(),
+		gate:      p.gate,
 
 		forceLabels:      ptr.Deref(p.mr.Spec.ForceOverwriteLabels, false),
 		forceAnnotations: ptr.Deref(p.mr.Spec.ForceOverwriteAnnotations, false),
@@ -166,6 +167,10 @@ func (p *pass) outsideManifests(recorded inventory) inventory {
 // pruneUnwanted deletes what is in no manifest any more, after a moment in which another ManagedResource may take it over.
 func (p *pass) pruneUnwanted(ctx context.Context) {
 	unwanted := p.unwanted()
+	if !p.gate.open() {
+		p.prune(ctx, unwanted) // which disowns it: a dependency may take it over, and wait for that
+		return
+	}
 	p.departed = p.departures.note(p.self.Owner, unwanted, p.Clock.Now())
 	p.prune(ctx, p.guard(ctx, unwanted))
 }
@@ -223,6 +228,7 @@ func (p *pass) planPruning(ctx context.Context, entries inventory, states map[ob
 		collectsGarbage: p.Options.CollectsGarbage,
 		now:             p.Clock.Now(),
 	})
+	p.gate.hold(changes, p.recorded)
 	p.handOver(ctx, changes)
 	if p.guarded != nil { // what was not to be deleted a moment ago may be by now
 		changes = slices.DeleteFunc(changes, func(c change) bool { return c.action == actionDelete })

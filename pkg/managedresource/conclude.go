@@ -42,6 +42,7 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	p.explainPending(ctx)
 	tally := tallyOf(p.problems, p.changes)
 	tally.guarded, tally.deleting, tally.coerced = p.guarded, p.duty == dutyCleanUp, p.coerced
+	tally.gate, tally.revision = p.gate, p.revisionOf()
 	verdict := tally.verdict()
 	before := resourcesv1alpha1.ConditionOf(p.mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 
@@ -53,10 +54,13 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 		if p.duty == dutyCleanUp {
 			return p.conditions(p.beingDeleted(base), verdict)
 		}
+		if len(tally.held) > 0 && len(status.Resources) == 0 {
+			return p.conditions(p.notBegun(base), verdict)
+		}
 		return p.conditions(p.announce(ctx, base), verdict)
 	}
 	status.Conditions = conditions(status.Conditions)
-	if len(p.problems) == 0 && p.mr.DeletionTimestamp == nil {
+	if len(p.problems)+len(tally.held) == 0 && p.mr.DeletionTimestamp == nil {
 		status.SecretsDataChecksum = &p.checksum
 	}
 	inputs, inputsErr := p.completeInputs(ctx, tally, verdict)
@@ -103,22 +107,6 @@ func (p *pass) conditions(conditions []resourcesv1alpha1.Condition, verdict verd
 	now := p.Clock.Now()
 	conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesApplied, verdict.statement(), now)
 	return resourcesv1alpha1.SetReady(conditions, now)
-}
-
-// concludeBlocked says why nothing is done for now. The ManagedResources that are waited for wake this one.
-func (p *pass) concludeBlocked(ctx context.Context, verdict verdict) (reconcile.Result, error) {
-	status := *p.mr.Status.DeepCopy()
-	status.ObservedGeneration = p.mr.Generation
-	conditions := func(base []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
-		return p.conditions(base, verdict)
-	}
-	status.Conditions = conditions(status.Conditions)
-	if !equality.Semantic.DeepEqual(status, p.mr.Status) {
-		if err := p.storeFinalStatus(ctx, status, conditions); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	return reconcile.Result{RequeueAfter: p.Options.SyncPeriod}, nil
 }
 
 // storeFinalStatus writes the status. Other controllers write conditions of their own meanwhile, which is no reason to
@@ -206,6 +194,9 @@ func (p *pass) untilNextLook(tally tally) time.Duration {
 // completeInputs returns what the pass worked from, if it was complete, so that nothing needs to be read again until
 // something changes.
 func (p *pass) completeInputs(ctx context.Context, tally tally, verdict verdict) (string, error) {
+	if len(tally.held) > 0 || tally.gate.closedHere {
+		return p.mr.Status.AppliedInputs, nil // a change that is taken back while it waits is none
+	}
 	if verdict.status != resourcesv1alpha1.ConditionTrue || len(tally.contested)+len(tally.handedOver) > 0 || p.duty != dutyApply {
 		return "", nil
 	}

@@ -28,7 +28,7 @@ type newKind struct {
 // add takes in what became of CustomResourceDefinitions. The kinds of those that could not be applied are held back.
 func (d newKinds) add(changes []change, held map[schema.GroupKind]heldBack) {
 	for _, change := range changes {
-		if change.manifest == nil {
+		if change.manifest == nil || change.action == actionHold {
 			continue
 		}
 		for _, gvk := range change.manifest.Defines {

@@ -1,15 +1,18 @@
 package managedresource
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 // lookup returns a ManagedResource, nil if there is none.
@@ -28,49 +31,55 @@ func dependenciesOf(mr *resourcesv1alpha1.ManagedResource) []types.NamespacedNam
 	return names
 }
 
-// checkDependencies returns what a ManagedResource has to say while it must not be applied; nil if it may.
-func checkDependencies(mr *resourcesv1alpha1.ManagedResource, get lookup) (*verdict, error) {
+// gateOf returns what keeps the changes of a ManagedResource waiting.
+func gateOf(mr *resourcesv1alpha1.ManagedResource, get lookup) (gate, error) {
 	if len(mr.Spec.DependsOn) == 0 {
-		return nil, nil
+		return gate{}, nil
 	}
 	self := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}
 	cycle, err := findCycle(self, dependenciesOf(mr), []types.NamespacedName{self}, map[types.NamespacedName]bool{}, get)
 	if err != nil {
-		return nil, err
+		return gate{}, err
 	}
 	if cycle != nil {
-		return &verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDependencyCycle,
-			"ManagedResources wait for each other: " + joinNames(cycle) + ": remove one of these dependencies"}, nil
+		found := gate{cycle: cycle}
+		// It is said again as long as it is all that is said: the next look has no other sign that this one has closed the cycle.
+		said := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied).Message
+		found.closedHere = mr.Status.ObservedGeneration != mr.Generation || said == found.why()
+		return found, nil
 	}
 	var waits []string
 	for _, name := range dependenciesOf(mr) {
 		dependency, err := get(name)
 		if err != nil {
-			return nil, err
+			return gate{}, err
 		}
 		if why := notReady(dependency); why != "" {
 			waits = append(waits, fmt.Sprintf("ManagedResource %s %s", name, why))
 		}
 	}
-	if len(waits) == 0 {
-		return nil, nil
-	}
 	slices.Sort(waits)
-	return &verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDependencyNotReady,
-		message.ForCondition("Waiting: " + strings.Join(waits, "; "))}, nil
+	return gate{waits: waits}, nil
 }
 
-// notReady says why a dependency is not applied and healthy; empty if it is.
+// notReady says why a dependency is not applied and healthy; empty if it is. It names reasons and no messages, which change often:
+// whoever waits would be written with each of them.
 func notReady(mr *resourcesv1alpha1.ManagedResource) string {
 	if mr == nil {
 		return "does not exist"
 	}
-	if mr.Status.ObservedGeneration != mr.Generation ||
-		resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied).Status != resourcesv1alpha1.ConditionTrue {
-		return "is not applied"
+	if mr.DeletionTimestamp != nil {
+		return "is being deleted"
 	}
-	if resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy).Status != resourcesv1alpha1.ConditionTrue {
-		return "is not healthy"
+	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
+	healthy := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
+	switch {
+	case mr.Status.ObservedGeneration != mr.Generation:
+		return fmt.Sprintf("is not applied: its generation %d has not been observed", mr.Generation)
+	case applied.Status != resourcesv1alpha1.ConditionTrue:
+		return "is not applied: " + cmp.Or(applied.Reason, "no condition says so")
+	case healthy.Status != resourcesv1alpha1.ConditionTrue:
+		return "is not healthy: " + cmp.Or(healthy.Reason, "no condition says so")
 	}
 	return ""
 }
@@ -109,9 +118,32 @@ func joinNames(names []types.NamespacedName) string {
 	return strings.Join(texts, " → ")
 }
 
-// dependencies returns what there is to say while dependencies are not ready; nil if nothing is to be waited for.
-func (p *pass) dependencies(ctx context.Context) (*verdict, error) {
-	return checkDependencies(p.mr, func(name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
+// findGate finds out what the changes of this pass have to wait for. Inputs that are the applied ones are no change.
+func (p *pass) findGate(ctx context.Context) error {
+	found, err := gateOf(p.mr, func(name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 		return p.other(ctx, name)
 	})
+	if err != nil || found.open() {
+		return err
+	}
+	inputs, err := p.inputs(ctx, p.secrets, slices.Collect(maps.Keys(p.recorded)))
+	if err != nil || inputs == p.mr.Status.AppliedInputs {
+		return err
+	}
+	p.gate = found
+	return nil
+}
+
+// recordable returns the manifests whose objects belong in the inventory before anything is applied. Of those that wait, these are the
+// ones whose objects exist: their present owner keeps them until they are in this inventory, and may be a dependency that goes.
+func (p *pass) recordable(ctx context.Context) []object.Manifest {
+	if p.gate.open() {
+		return p.manifests
+	}
+	added := slices.DeleteFunc(slices.Clone(p.manifests), func(manifest object.Manifest) bool {
+		_, recorded := p.recorded[manifest.Key()]
+		return recorded
+	})
+	states := p.Live.Read(ctx, refsOf(added))
+	return slices.DeleteFunc(added, func(manifest object.Manifest) bool { return states[manifest.Key()].Presence != live.Present })
 }

@@ -38,6 +38,14 @@ func (p *pass) announce(ctx context.Context, conditions []resourcesv1alpha1.Cond
 	return firstWord(conditions, judge(subjects), judge(changed), p.Clock.Now())
 }
 
+// notBegun returns the conditions of health for a ManagedResource of which nothing may be applied yet.
+func (p *pass) notBegun(conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
+	if speaks(conditions, resourcesv1alpha1.ResourcesHealthy) {
+		return conditions
+	}
+	return p.checksPending(conditions)
+}
+
 // findings are what is found of objects.
 type findings struct {
 	healthy, progressing resourcesv1alpha1.Statement

@@ -124,7 +124,7 @@ func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally 
 	}
 	states := map[string]int{
 		"failed":  len(tally.failed) + len(tally.unreleased) + len(tally.undeletable),
-		"waiting": len(tally.waiting) + len(tally.handedOver), "deleting": len(tally.pending),
+		"waiting": len(tally.waiting) + len(tally.handedOver) + len(tally.held), "deleting": len(tally.pending),
 	}
 	for _, change := range changes {
 		m.changes.WithLabelValues(outcomeOf(change)).Inc()
@@ -132,6 +132,7 @@ func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally 
 			continue
 		}
 		switch {
+		case change.action == actionHold: // counted above
 		case change.action != actionWait:
 			states["applied"]++
 		case change.contest.open(): // which the tally does not have among those that wait
@@ -196,7 +197,7 @@ func outcomeOf(change change) string {
 		return "pruned"
 	case actionRelease:
 		return "released"
-	case actionWait, actionHandOver:
+	case actionWait, actionHold, actionHandOver:
 		return "waiting"
 	}
 	return "skipped"

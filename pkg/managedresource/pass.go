@@ -54,6 +54,8 @@ type pass struct {
 	others map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
 	// baseline is how many objects the inventory held before objects left the manifests. The share of the prune guard is of it.
 	baseline int
+	// gate says what changes have to wait for.
+	gate gate
 	// guarded says why objects that left the manifests are kept.
 	guarded error
 	// unread is set if manifests could not be read, so that not all that is wanted is known.
@@ -273,7 +275,7 @@ func (r *Reconciler) wakeSharing(owner types.NamespacedName, recorded inventory)
 // if it cannot be stored.
 func (p *pass) recordInventory(ctx context.Context) error {
 	p.setBaseline()
-	union, grown := p.recorded.union(p.manifests)
+	union, grown := p.recorded.union(p.recordable(ctx))
 	if !grown {
 		return nil
 	}

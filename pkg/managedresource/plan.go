@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,6 +37,8 @@ const (
 	actionHandOver action = "HandOver"
 	// actionWait leaves the object for a later reconcile.
 	actionWait action = "Wait"
+	// actionHold leaves a change for when the dependencies are ready.
+	actionHold action = "Hold"
 	// actionConflict leaves the object to the ManagedResource that owns it.
 	actionConflict action = "Conflict"
 	// actionFail cannot do what is wanted.
@@ -118,6 +119,8 @@ type applyInput struct {
 	contests func(object.Key) contest
 	// now is the present time.
 	now time.Time
+	// gate holds back changes.
+	gate gate
 }
 
 // planApply decides about every wanted object.
@@ -133,6 +136,7 @@ func planApply(in applyInput) []change {
 		change.Ref, change.manifest, change.observation = manifest.Ref, manifest, state.Observation
 		changes = append(changes, change)
 	}
+	in.gate.hold(changes, in.recorded)
 	return changes
 }
 
@@ -145,8 +149,7 @@ func (in applyInput) decide(manifest *object.Manifest, state live.State) change 
 		if owner, ok := in.ownership.firstClaim(key); ok && owner != in.ownership.self.Owner {
 			return conflict(key, owner.String())
 		}
-		sent, _, _ := strings.Cut(in.recorded[key].Digest, digestSeparator)
-		return change{action: actionCreate, drift: sent == manifest.Digest, reason: "it does not exist"}
+		return change{action: actionCreate, drift: sentDigest(in.recorded[key]) == manifest.Digest, reason: "it does not exist"}
 	case live.KindNotServed:
 		if held, ok := in.heldBack[manifest.GroupKind()]; ok {
 			return change{
@@ -177,8 +180,7 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 	strip := in.foreignKeys(manifest, observation)
 	digest := digestOf(*manifest, observation)
 	recorded := in.recorded[key].Digest
-	sent, _, _ := strings.Cut(recorded, digestSeparator)
-	switch drift := sent == manifest.Digest; {
+	switch drift := sentDigest(in.recorded[key]) == manifest.Digest; {
 	case in.always:
 		return change{action: actionApply, reason: "controllers.managedResource.alwaysUpdate is set", strip: strip}
 	case digest == "" || recorded == "":

@@ -19,7 +19,7 @@ type Prospect struct {
 	Forecasts []Forecast
 	// Problems are the manifests that cannot be read, and what keeps all from being applied. While there are any, nothing is pruned.
 	Problems []error
-	// Blocked says why nothing would be applied for now; empty if it would.
+	// Blocked says what the changes would wait for; empty if they would not. Forecasts tell what they do then.
 	Blocked string
 	// Guarded says why objects that left the manifests would be kept; nil if they would not.
 	Guarded error
@@ -54,14 +54,15 @@ func (r *Reconciler) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	}
 	p.setBaseline()
 	p.recorded, _ = p.recorded.union(p.manifests)
-	blocked, err := p.dependencies(ctx)
-	if err != nil {
+	if err := p.findGate(ctx); err != nil {
 		return nil, err
 	}
+	held := p.gate
+	p.gate = gate{} // what the changes do when they need not wait any more is what is asked for
 	p.realize(ctx)
 	prospect := p.prospect()
-	if blocked != nil {
-		prospect.Blocked = blocked.message
+	if slices.ContainsFunc(p.changes, func(c change) bool { return held.holds(c, sentDigest(p.recorded[c.Key()])) }) {
+		prospect.Blocked = held.why()
 	}
 	return prospect, ctx.Err()
 }

@@ -133,15 +133,13 @@ func TestDependencies(t *testing.T) {
 		"on a cycle":  {add("outside", false, "first"), nil},
 		"two at once": {add("on-two", false, "gone", "waiting"), []string{"garden/gone", "garden/waiting"}},
 	} {
-		got, err := checkDependencies(test.mr, get)
-		if err != nil || (got == nil) != (test.want == nil) {
+		got, err := gateOf(test.mr, get)
+		if err != nil || got.open() != (test.want == nil) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		if got != nil {
-			expectContains(t, got.message, test.want...)
-		}
+		expectContains(t, got.why(), test.want...)
 	}
-	_, err := checkDependencies(world[name("first")], func(types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) { return nil, errTimeout })
+	_, err := gateOf(world[name("first")], func(types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) { return nil, errTimeout })
 	if err == nil {
 		t.Error("a ManagedResource that cannot be read is passed over")
 	}

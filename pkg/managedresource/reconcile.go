@@ -187,16 +187,12 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	if err := p.gather(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
+	// Only now, so that objects which come from a dependency are claimed before it deletes them.
+	if err := p.findGate(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
 	if err := p.recordInventory(ctx); err != nil {
 		return reconcile.Result{}, err
-	}
-	// Only now, so that objects which come from a dependency are claimed before it deletes them.
-	blocked, err := p.dependencies(ctx)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if blocked != nil {
-		return p.concludeBlocked(ctx, *blocked)
 	}
 	defer p.Live.SuspendHealth(p.self.String())()
 	p.showProgress(ctx, func() { p.realize(ctx) })
@@ -207,7 +203,7 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 // of the pass.
 func (p *pass) gather(ctx context.Context) error {
 	p.readSecrets(ctx)
-	p.resolveScopes(p.Objects.Discover) // a kind that was not served before may be now; what follows relies on this answer
+	p.resolveScopes(p.Objects.Discover)                      // a kind that was not served before may be now; what follows relies on this answer
 	p.Live.AdoptChecks(live.ChecksOf(p.self.String(), p.mr)) // before the kinds are watched, and judged for the first time
 	p.watchKinds()
 	if slices.ContainsFunc(p.documents, hasReplicas) {

@@ -17,6 +17,12 @@ func (p *pass) release(ctx context.Context) {
 			due = append(due, ref)
 		}
 	}
+	if !p.gate.open() {
+		for _, ref := range due {
+			p.changes = append(p.changes, change{Ref: ref, action: actionHold, reason: p.gate.why()})
+		}
+		return
+	}
 	states := p.Live.Confirm(ctx, due)
 	for _, ref := range due {
 		p.changes = append(p.changes, p.releaseOne(ctx, ref, states[ref.Key()]))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,9 +38,6 @@ func (p *pass) settled(ctx context.Context) (bool, error) {
 	}
 	inputs, err := p.inputs(ctx, versions, slices.Collect(maps.Keys(p.recorded)))
 	if err != nil || inputs != status.AppliedInputs {
-		return false, err
-	}
-	if blocked, err := p.dependencies(ctx); blocked != nil || err != nil {
 		return false, err
 	}
 	return p.undisturbed(ctx), nil
@@ -76,9 +72,8 @@ func (p *pass) undisturbed(ctx context.Context) bool {
 
 // recordedManifest returns what the inventory remembers of a manifest: enough to tell whether it has to be applied again.
 func recordedManifest(entry resourcesv1alpha1.ObjectReference) object.Manifest {
-	sent, _, _ := strings.Cut(entry.Digest, digestSeparator)
 	return object.Manifest{
-		Ref: refOfEntry(entry), Digest: sent, Labels: entry.Labels, Annotations: entry.Annotations,
+		Ref: refOfEntry(entry), Digest: sentDigest(entry), Labels: entry.Labels, Annotations: entry.Annotations,
 		Directive: directive.Of(entry.Annotations),
 	}
 }

@@ -36,6 +36,9 @@ type tally struct {
 	contested   []change // put back, and changed again and again
 	handedOver  []change // kept until another ManagedResource has them
 	coerced     []string // have labels or annotations that were not strings
+	held        []change // wait for dependencies
+	gate        gate     // what they wait for
+	revision    string   // the inputs that they come from
 	guarded     error    // left the manifests, and is kept by the prune guard
 	deleting    bool     // all objects have to go
 }
@@ -48,6 +51,8 @@ func tallyOf(problems []problem, changes []change) tally {
 			result.contested = append(result.contested, change)
 		}
 		switch {
+		case change.action == actionHold:
+			result.held = append(result.held, change)
 		case change.err != nil && wanted:
 			result.failed = append(result.failed, change)
 		case change.releasing:
@@ -69,6 +74,7 @@ func tallyOf(problems []problem, changes []change) tally {
 // verdict returns what ResourcesApplied says. The gravest matter decides about status and reason; the message tells all.
 func (t tally) verdict() verdict {
 	message := t.message()
+	blocked := t.gate.verdict(t.held, message)
 	switch {
 	case len(t.problems) > 0:
 		return verdict{resourcesv1alpha1.ConditionFalse, t.problemReason(), message}
@@ -80,6 +86,8 @@ func (t tally) verdict() verdict {
 		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionFailed, message}
 	case t.guarded != nil:
 		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonPruneRefused, message}
+	case blocked != nil:
+		return *blocked
 	case len(t.waiting) > 0:
 		return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonApplyProgressing, message}
 	case len(t.pending) > 0 || t.deleting && len(t.handedOver) > 0:
@@ -114,6 +122,7 @@ func (t tally) message() string {
 		refused = "Nothing is deleted"
 	}
 	sections := []string{
+		t.gate.section(t.held, t.revision),
 		section(refused, refusals),
 		section("Could not read all manifests, so nothing is pruned", unread),
 		section("Could not apply", errorsOf(t.failed)),

@@ -179,3 +179,62 @@ func TestChangedCheckOfADependency(t *testing.T) {
 		t.Error("the ManagedResource was ready at generation 3 before the check has seen the changed object")
 	}
 }
+
+// TestDependencyThatTurnsUnhealthy: what depends on it and is applied is kept, and not written.
+func TestDependencyThatTurnsUnhealthy(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	gvk := f.newKind("Gadget")
+	f.secret(managed, custom(gvk, "app", "size: 3"))
+	f.managedResource(managed, sized(gvk))
+	names := []string{"one", "two", "three", "four"}
+	for _, name := range names {
+		f.secret(name, strings.Replace(configMap, "name: app", "name: "+name, 1))
+		f.dependsOn(name, managed)
+	}
+	f.setStatusOnceThere(gvk, `{"size": 3}`)
+	versions := map[string]string{}
+	for _, name := range names {
+		f.eventuallySays(name, isHealthy, isRolledOut)
+		versions[name] = f.read(name).ResourceVersion
+	}
+	f.setStatus(gvk, "app", `{"size": 2}`)
+	f.eventuallySays(managed, unhealthy("GadgetUnhealthy", "not healthy"), want{})
+	for _, name := range names {
+		must(t, f.client.Delete(f.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}))
+	}
+	for _, name := range names {
+		f.eventually("the object of "+name+" is put back", func() string {
+			if f.hasConfigMap(name) {
+				return ""
+			}
+			return "it does not exist"
+		})
+	}
+	f.secret("one", strings.NewReplacer("name: app", "name: one", `"1"`, `"2"`).Replace(configMap))
+	f.eventually("the change of one waits", func() string {
+		return want{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDependencyNotReady, "is not healthy: GadgetUnhealthy"}.
+			objection(conditionOf(f.read("one"), resourcesv1alpha1.ResourcesApplied))
+	})
+	for _, name := range names[1:] {
+		if version := f.read(name).ResourceVersion; version != versions[name] {
+			t.Errorf("%s was written: %s, %s", name, versions[name], version)
+		}
+	}
+	f.setStatus(gvk, "app", `{"size": 3}`)
+	f.eventuallySays(managed, isHealthy, isRolledOut)
+	f.eventually("the change of one is applied", func() string {
+		return want{status: resourcesv1alpha1.ConditionTrue}.objection(conditionOf(f.read("one"), resourcesv1alpha1.ResourcesApplied))
+	})
+}
+
+// setStatusOnceThere sets the status of the object "app" as soon as it exists.
+func (f *fixture) setStatusOnceThere(gvk schema.GroupVersionKind, status string) {
+	f.Helper()
+	f.eventually("the object exists", func() string {
+		obj := &metav1.PartialObjectMetadata{}
+		obj.SetGroupVersionKind(gvk)
+		return textOf(f.client.Get(f.ctx, f.key("app"), obj))
+	})
+	f.setStatus(gvk, "app", status)
+}

@@ -48,7 +48,7 @@ type Result struct {
 	Changes   []Entry    `json:"changes"`
 	// Problems are what cannot be read, and what is kept by the prune guard.
 	Problems []string `json:"problems,omitempty"`
-	// Blocked says why nothing would be applied for now.
+	// Blocked says what the changes would wait for.
 	Blocked string `json:"blocked,omitempty"`
 }
 
@@ -150,7 +150,7 @@ func (r *Result) PrintHead(c *console.Console, summary string) error {
 		}
 	}
 	if r.Blocked != "" {
-		return c.Screen.Paragraph("… ", screen.Busy, "nothing is applied for now: "+r.Blocked)
+		return c.Screen.Paragraph("… ", screen.Busy, "the changes wait for now: "+r.Blocked)
 	}
 	return nil
 }

@@ -125,11 +125,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, err
 }
 
-// concerned tells whether the objects of a ManagedResource are to be checked: not before they were applied for the first time,
-// not while they are being deleted, and not if it asks to be ignored (as in gardener-resource-manager).
+// concerned tells whether the objects of a ManagedResource are to be checked: not before any was applied for the first time, not
+// while they are being deleted, and not if it asks to be ignored (as in gardener-resource-manager).
 func (r *Reconciler) concerned(mr *resourcesv1alpha1.ManagedResource) bool {
 	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
-	return mr.DeletionTimestamp == nil &&
+	waits := applied.Reason == resourcesv1alpha1.ReasonDependencyNotReady || applied.Reason == resourcesv1alpha1.ReasonDependencyCycle
+	return mr.DeletionTimestamp == nil && (!waits || len(mr.Status.Resources) > 0) &&
 		resourcesv1alpha1.HasClass(mr, r.Options.Class) && !resourcesv1alpha1.HeldByOther(mr, r.Options.Class) &&
 		!resourcesv1alpha1.Truthy(mr.Annotations[resourcesv1alpha1.AnnotationIgnore]) &&
 		applied.Reason != "" && applied.Reason != resourcesv1alpha1.ReasonApplyProgressing

@@ -1,0 +1,127 @@
+package managedresource
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// TestGateHolds: changes wait, and what is applied is kept.
+func TestGateHolds(t *testing.T) {
+	manifest := manifestOf(configMapKind, "a", "b")
+	closed, cycle := gate{waits: []string{"ManagedResource garden/base does not exist"}}, gate{cycle: []types.NamespacedName{shop, bank, shop}}
+	for name, test := range map[string]struct {
+		action   action
+		manifest *object.Manifest
+		applied  string
+		want     bool
+	}{
+		"a new object": {actionCreate, &manifest, "", true},
+		"a new object of a kind that is not served":   {actionFail, &manifest, "", true},
+		"a new object that another one owns":          {actionConflict, &manifest, "", true},
+		"a new object that is only created":           {actionSkip, &manifest, "", false},
+		"a changed object":                            {actionApply, &manifest, "before", true},
+		"a changed object that is gone":               {actionCreate, &manifest, "before", true},
+		"drift":                                       {actionApply, &manifest, "sent", false},
+		"an applied object that is gone":              {actionCreate, &manifest, "sent", false},
+		"an applied object that is being deleted":     {actionWait, &manifest, "sent", false},
+		"an applied object that cannot be read":       {actionFail, &manifest, "sent", false},
+		"an applied object as it should be":           {actionSkip, &manifest, "sent", false},
+		"an object that left the manifests":           {actionDelete, nil, "sent", true},
+		"one that left them, to be kept":              {actionRelease, nil, "sent", true},
+		"one that left them, and is gone":             {actionForget, nil, "sent", false},
+		"one that left them, and is being deleted":    {actionWait, nil, "sent", false},
+		"one that left them, for another one to have": {actionHandOver, nil, "sent", false},
+	} {
+		change := change{action: test.action, manifest: test.manifest}
+		if (gate{}).holds(change, test.applied) {
+			t.Errorf("%s waits though the gate is open", name)
+		}
+		for _, gate := range []gate{closed, cycle} {
+			if got := gate.holds(change, test.applied); got != test.want {
+				t.Errorf("%s: waits is %v", name, got)
+			}
+		}
+	}
+}
+
+// TestGateVerdict: a closed gate is reported only if something waits, or if the ManagedResource itself has closed a cycle.
+func TestGateVerdict(t *testing.T) {
+	closed, cycle := gate{waits: []string{"ManagedResource garden/base does not exist"}}, gate{cycle: []types.NamespacedName{shop, bank, shop}}
+	closedHere := cycle
+	closedHere.closedHere = true
+	manifest := manifestOf(configMapKind, "a", "new")
+	held := []change{
+		{Ref: manifest.Ref, action: actionHold, manifest: &manifest},
+		{Ref: manifestOf(configMapKind, "a", "changed").Ref, action: actionHold, manifest: &manifest, observation: live.Observation{UID: "1"}},
+		{Ref: manifestOf(configMapKind, "a", "old").Ref, action: actionHold},
+	}
+	for name, test := range map[string]struct {
+		gate   gate
+		held   []change
+		reason string
+		says   []string
+	}{
+		"nothing waits":             {closed, nil, resourcesv1alpha1.ReasonApplySucceeded, []string{"All resources are applied."}},
+		"a cycle made elsewhere":    {cycle, nil, resourcesv1alpha1.ReasonApplySucceeded, []string{"All resources are applied."}},
+		"a cycle made here":         {closedHere, nil, resourcesv1alpha1.ReasonDependencyCycle, []string{"garden/shop → garden/bank → garden/shop"}},
+		"a cycle, and changes wait": {cycle, held, resourcesv1alpha1.ReasonDependencyCycle, []string{"garden/shop → garden/bank → garden/shop", "to create 1"}},
+		"changes wait": {closed, held, resourcesv1alpha1.ReasonDependencyNotReady, []string{
+			"Waiting: ManagedResource garden/base does not exist. Until then the revision waits, and what is applied is kept",
+			"to create 1 (v1/ConfigMap/a/new)", "to update 1 (v1/ConfigMap/a/changed)", "to remove 1 (v1/ConfigMap/a/old)",
+		}},
+	} {
+		got := tally{gate: test.gate, held: test.held, revision: "the revision"}.verdict()
+		if got.reason != test.reason {
+			t.Errorf("%s: the reason is %s: %s", name, got.reason, got.message)
+		}
+		expectContains(t, got.message, test.says...)
+	}
+	failed := tally{gate: closed, held: held, failed: []change{{Ref: manifest.Ref, manifest: &manifest, err: errTimeout}}}.verdict()
+	if failed.reason != resourcesv1alpha1.ReasonApplyFailed {
+		t.Errorf("what cannot be kept is reported as %s", failed.reason)
+	}
+	expectContains(t, failed.message, "Waiting: ", "Could not apply")
+}
+
+// TestNotReady: a dependency is ready if it says of its present generation that it is applied and healthy.
+func TestNotReady(t *testing.T) {
+	ready := func() *resourcesv1alpha1.ManagedResource {
+		mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
+		mr.Status.ObservedGeneration = 3
+		for _, conditionType := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy} {
+			mr.Status.Conditions = append(mr.Status.Conditions, resourcesv1alpha1.Condition{Type: conditionType, Status: isTrue})
+		}
+		return mr
+	}
+	for want, change := range map[string]func(*resourcesv1alpha1.ManagedResource){
+		"": func(*resourcesv1alpha1.ManagedResource) {},
+		"is not applied: its generation 3 has not been observed": func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.ObservedGeneration = 2 },
+		"is not applied: ApplyFailed": func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.Status.Conditions[0].Status, mr.Status.Conditions[0].Reason = isFalse, resourcesv1alpha1.ReasonApplyFailed
+		},
+		"is not applied: no condition says so": func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = nil },
+		"is not healthy: ChecksPending": func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.Status.Conditions[1].Status, mr.Status.Conditions[1].Reason = unknown, resourcesv1alpha1.ReasonChecksPending
+		},
+		"is not healthy: no condition says so": func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = mr.Status.Conditions[:1] },
+		"is being deleted": func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		},
+	} {
+		mr := ready()
+		change(mr)
+		if got := notReady(mr); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := notReady(nil); got != "does not exist" {
+		t.Errorf("got %q for none", got)
+	}
+}
