@@ -109,10 +109,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	subjects, watched := r.subjectsOf(ctx, mr)
 	looked := r.explain(ctx, mr, memory, subjects)
 	healthy, progressing, settled := r.judge(mr, memory, subjects, checksErr)
-	result := reconcile.Result{RequeueAfter: soonest(r.Options.SyncPeriod, looked, settled, r.untilStuck(progressing, mr))}
+	due := soonest(looked, settled, r.untilStuck(progressing, mr))
+	result := reconcile.Result{RequeueAfter: soonest(r.Options.SyncPeriod, due)}
 	written, err := r.store(ctx, mr, healthy, progressing, news)
 	memory.rests = ""
-	if err == nil && !written && watched && result.RequeueAfter == r.Options.SyncPeriod {
+	if err == nil && !written && watched && due == 0 { // what is due may be later than the next look
 		memory.rests = mr.ResourceVersion
 	}
 	if client.IgnoreNotFound(err) == nil {
