@@ -22,6 +22,7 @@ type options struct {
 	output *console.Output
 	from   string
 	brief  bool
+	back   bool
 }
 
 // report is what becomes of the objects of a ManagedResource.
@@ -53,6 +54,8 @@ put back what the resource-manager writes nor delete objects when they are remov
 Of a cluster that gardener-resource-manager runs, name ManagedResources. Of other tools, name the ManagedResource that is to be, and
 with -f, -k or --chart the manifests that the tool applies now.
 
+With --back it goes the other way: it writes the status of ManagedResources, so that gardener-resource-manager can have them again.
+
   + is created   ~ is changed   = is taken over as it is   - is deleted   ± is replaced   ! fails   … waits
 
 The exit code is 0 if no object changes but in who owns its fields, 1 if one does or would fail, and 2 if that cannot be told.`,
@@ -66,7 +69,10 @@ The exit code is 0 if no object changes but in who owns its fields, 1 if one doe
   kubectl mr migrate webshop -n garden --chart ./chart --release-name webshop --release-namespace shop
 
   # only what Argo CD has of it
-  kubectl mr migrate webshop -n garden -k overlays/production --from argocd`,
+  kubectl mr migrate webshop -n garden -k overlays/production --from argocd
+
+  # back to gardener-resource-manager, once the resource-manager is stopped
+  kubectl mr migrate -A --back`,
 		ValidArgsFunction: c.CompleteNames(0),
 		RunE: func(command *cobra.Command, names []string) error {
 			if err := o.output.Check(); err != nil {
@@ -74,6 +80,9 @@ The exit code is 0 if no object changes but in who owns its fields, 1 if one doe
 			}
 			if o.from != "" && !slices.Contains(tools, o.from) {
 				return fmt.Errorf("--from %s: there is no such tool; use one of %s", o.from, strings.Join(tools, ", "))
+			}
+			if o.back {
+				return o.goBack(command.Context(), c, names)
 			}
 			return o.run(command.Context(), c, names)
 		},
@@ -83,6 +92,8 @@ The exit code is 0 if no object changes but in who owns its fields, 1 if one doe
 	o.output = console.AddOutputFlag(command, console.FormatJSON, console.FormatYAML)
 	flags.StringVar(&o.from, "from", "", "Only objects of this tool: "+strings.Join(tools, ", "))
 	console.CompleteWith(command, "from", tools)
+	flags.BoolVar(&o.back, "back", false, "Once the resource-manager is stopped, remove from the status of ManagedResources what gardener-resource-manager "+
+		"would leave there as it is: the condition Ready")
 	flags.BoolVar(&o.brief, "brief", false, "Only which objects are taken over from whom")
 	return command
 }

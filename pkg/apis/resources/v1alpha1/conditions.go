@@ -3,7 +3,11 @@ package v1alpha1
 // ConditionType is the name of a condition.
 type ConditionType string
 
-// The condition types of a ManagedResource. Each has one owning controller.
+// The condition types of a ManagedResource. The controller of ManagedResources decides about ResourcesApplied. ResourcesHealthy and
+// ResourcesProgressing are the health controller's, but for the first word on a change, and while nothing is checked, which are the
+// former's. Each of the two writes Ready with what it decides, and all writes take over the ownership of what they write (server-side
+// apply with force): that of ResourcesApplied repeats what the others say. The resourceVersion in every write keeps one controller from
+// overwriting what the other one has said since it looked.
 const (
 	// ResourcesApplied is True when all objects are applied to the target cluster.
 	ResourcesApplied ConditionType = "ResourcesApplied"
@@ -49,8 +53,8 @@ const (
 	// ReasonDeletionPending goes with status Progressing: objects are being deleted. To do: if it lasts, look at the
 	// finalizers of the objects in the message, and at the warnings about Services there.
 	ReasonDeletionPending = "DeletionPending"
-	// ReasonDependencyNotReady goes with status Progressing: a ManagedResource in dependsOn is not applied or not healthy
-	// yet. To do: look at that one; this one goes on by itself.
+	// ReasonDependencyNotReady goes with status Progressing: changes wait because a ManagedResource in dependsOn is not applied
+	// or not healthy; what is applied is kept. To do: look at that one; this one goes on by itself.
 	ReasonDependencyNotReady = "DependencyNotReady"
 	// ReasonApplyFailed goes with status False: the API server rejected objects, their kind is not served, or another
 	// ManagedResource owns them. To do: as the message says for each object.
@@ -68,8 +72,8 @@ const (
 	// ReasonReleaseOfOrphanedResourcesFailed goes with status False: an object in mode Ignore could not be released. To do:
 	// as the message says.
 	ReasonReleaseOfOrphanedResourcesFailed = "ReleaseOfOrphanedResourcesFailed"
-	// ReasonDependencyCycle goes with status False: ManagedResources wait for each other. To do: remove one of the
-	// dependencies in the message.
+	// ReasonDependencyCycle goes with status False: changes wait because ManagedResources depend on each other; what is applied
+	// is kept. To do: remove one of the dependencies in the message.
 	ReasonDependencyCycle = "DependencyCycle"
 	// ReasonPruneRefused goes with status False: the prune guard keeps objects that left the manifests. To do: restore the
 	// manifests, or set the annotation that the message names.

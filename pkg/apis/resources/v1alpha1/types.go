@@ -78,7 +78,8 @@ type ManagedResourceSpec struct {
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
-	// DependsOn names ManagedResources that must be applied and healthy before this one is applied.
+	// DependsOn names ManagedResources that must be applied and healthy before this one, or a change of it, is applied. What is applied
+	// already is kept as it is, whatever becomes of them.
 	// +optional
 	// +listType=atomic
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
