@@ -28,8 +28,8 @@ func TestMigrateBack(t *testing.T) {
 	mr.Status.ObservedGeneration = mr.Generation
 	kit.Must(t, w.client.Status().Update(t.Context(), mr))
 
-	w.run("migrate", "--back", "-n", namespace).says(t, 2, "say which ManagedResources go back")
-	w.run("migrate", "--back", "shop", "-n", namespace, "--from", "flux").says(t, 2, "cannot be combined")
+	w.run("migrate", "--back", "-n", namespace).says(t, 2, "!say which ManagedResources go back")
+	w.run("migrate", "--back", "shop", "-n", namespace, "--from", "flux").says(t, 2, "!cannot be combined")
 	w.run("migrate", "--back", "shop", "-n", namespace).says(t, 0, "managedresource "+namespace+"/shop: removed the condition Ready")
 	kit.Must(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(mr), mr))
 	var left []resourcesv1alpha1.ConditionType
