@@ -28,6 +28,7 @@ Examples:
   bin/bench --json bench.json
   bin/bench --managed-resources 3000 --base bench.json
   bin/bench --phases limit,create,update --profile profiles
+  bin/bench --sets manifests/shop,manifests/bank --against /tmp/resource-manager --rounds 3
 
 Needs bin/resource-manager (make build) and the control plane's programs (make controlplane).
 
@@ -65,6 +66,11 @@ type options struct {
 	Base             string        `json:"base"`
 	Output           string        `json:"output"`
 	Keep             bool          `json:"keep"`
+	// Sets are directories of manifests, each of which is measured as one ManagedResource instead of everything else.
+	Sets []string `json:"sets,omitempty"`
+	// Against are the programs that the sets are measured with, beside Binary.
+	Against []string `json:"against,omitempty"`
+	Rounds  int      `json:"rounds,omitempty"`
 }
 
 func main() { os.Exit(runMain()) }
@@ -90,7 +96,7 @@ func runMain() int {
 
 func parseOptions(args []string, out io.Writer) (options, error) {
 	var opts options
-	var phases string
+	var phases, sets, against string
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(out)
 	flags.Usage = func() {
@@ -115,10 +121,14 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	flags.StringVar(&opts.Base, "base", "", "JSON `file` of a run with fewer objects, from which the growth of memory is counted")
 	flags.StringVar(&opts.Output, "o", "table", "form of the report: table, markdown or json")
 	flags.BoolVar(&opts.Keep, "keep", false, "leave logs and audit log behind")
+	flags.StringVar(&sets, "sets", "", "`directories` of manifests, with commas between them: measures how long one ManagedResource with all of a directory "+
+		"takes to be applied, to lose a fifth, and to be deleted, and nothing else")
+	flags.StringVar(&against, "against", "", "`programs` to measure the sets with by turns, before --binary")
+	flags.IntVar(&opts.Rounds, "rounds", 1, "how often every set is measured")
 	if err := flags.Parse(args); err != nil {
 		return opts, err
 	}
-	opts.Phases = strings.Split(phases, ",")
+	opts.Phases, opts.Sets, opts.Against = strings.Split(phases, ","), listOf(sets), listOf(against)
 	err := opts.validate()
 	if flags.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
@@ -135,14 +145,21 @@ func (o options) validate() error {
 			return fmt.Errorf("--phases: there is no phase %q, only %s", phase, strings.Join(allPhases, ", "))
 		}
 	}
-	if min(o.ManagedResources, o.Objects, o.Namespaces, o.Workers) < 1 {
-		return errors.New("--managed-resources, --objects, --namespaces and --workers must be at least 1")
+	if min(o.ManagedResources, o.Objects, o.Namespaces, o.Workers, o.Rounds) < 1 {
+		return errors.New("--managed-resources, --objects, --namespaces, --workers and --rounds must be at least 1")
 	}
 	if !slices.Contains([]string{"table", "markdown", "json"}, o.Output) {
 		return fmt.Errorf("-o: there is no form %q, only table, markdown and json", o.Output)
 	}
 	return nil
 }
+
+func listOf(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+}
+
+// binaries are the programs that sets are measured with, the one to compare with first.
+func (o options) binaries() []string { return append(slices.Clone(o.Against), o.Binary) }
 
 func (o options) wants(phases ...string) bool {
 	return slices.ContainsFunc(phases, func(phase string) bool { return slices.Contains(o.Phases, phase) })

@@ -49,6 +49,8 @@ controllers:
 type manager struct {
 	cp      *controlplane.ControlPlane
 	options options
+	// name begins the names of its files.
+	name    string
 	process *controlplane.Process
 	metrics int
 	starts  int
@@ -68,7 +70,7 @@ func (m *manager) start(ctx context.Context) error {
 		return err
 	}
 	m.starts++
-	name := fmt.Sprintf("resource-manager-%d", m.starts)
+	name := fmt.Sprintf("%s-%d", m.name, m.starts)
 	config := filepath.Join(m.cp.Dir(), name+".yaml")
 	err = os.WriteFile(config, fmt.Appendf(nil, managerConfig, filepath.Join(m.cp.Dir(), "kubeconfig"), health, m.metrics,
 		m.options.Profile != "", m.options.Workers, m.options.SyncPeriod), 0o600)
