@@ -215,6 +215,8 @@ var ErrChanged = errors.New("the object has changed")
 type Deleted struct {
 	// Gone says that the object is gone. Otherwise its deletion has begun.
 	Gone bool
+	// Observation is the object whose deletion has begun.
+	Observation live.Observation
 	// Err says why the object was not deleted. It wraps ErrChanged if the object changed meanwhile, and was left alone.
 	Err error
 }
@@ -224,19 +226,20 @@ type Deleted struct {
 func (e *Engine) Delete(ctx context.Context, deletions []Deletion) []Deleted {
 	outcomes := make([]Deleted, len(deletions))
 	e.forEach(len(deletions), func(i int) {
-		gone, err := e.delete(ctx, deletions[i])
+		left, err := e.delete(ctx, deletions[i])
 		switch {
-		case apierrors.IsNotFound(err):
-			gone, err = true, nil
+		case apierrors.IsNotFound(err), err == nil && left == nil:
+			outcomes[i].Gone = true
 		case err != nil:
-			err = fmt.Errorf("delete %s: %w", deletions[i].Ref, changed(withholdFormer(deletions[i].Ref, true, err)))
+			outcomes[i].Err = fmt.Errorf("delete %s: %w", deletions[i].Ref, changed(withholdFormer(deletions[i].Ref, true, err)))
+		default:
+			outcomes[i].Observation = live.Observe(left, e.policy)
 		}
-		outcomes[i] = Deleted{Gone: gone, Err: err}
 	})
 	return outcomes
 }
 
-func (e *Engine) delete(ctx context.Context, deletion Deletion) (gone bool, err error) {
+func (e *Engine) delete(ctx context.Context, deletion Deletion) (left *metav1.PartialObjectMetadata, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
@@ -245,14 +248,14 @@ func (e *Engine) delete(ctx context.Context, deletion Deletion) (gone bool, err 
 	}
 	if deletion.Claims {
 		if err := e.objects.DeleteClaims(ctx, deletion.Namespace, deletion.Name, deletion.UID); err != nil {
-			return false, fmt.Errorf("delete its PersistentVolumeClaims: %w", err)
+			return nil, fmt.Errorf("delete its PersistentVolumeClaims: %w", err)
 		}
 	}
-	gone, err = e.objects.Delete(ctx, deletion.Ref, metav1.DeleteOptions{
+	left, err = e.objects.Delete(ctx, deletion.Ref, metav1.DeleteOptions{
 		PropagationPolicy: propagation(deletion.Group),
 		Preconditions:     &metav1.Preconditions{UID: &deletion.UID, ResourceVersion: &deletion.ResourceVersion},
 	})
-	return gone, e.objects.Explain(deletion.Ref, err)
+	return left, e.objects.Explain(deletion.Ref, err)
 }
 
 // propagation returns Foreground for workloads, so that they are gone only after their pods, and the API server's

@@ -24,6 +24,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/resting"
 )
 
 const (
@@ -104,7 +105,7 @@ func (r *Reconciler) referringToSecret(ctx context.Context, secret client.Object
 }
 
 // listen has the ManagedResources reconciled of which an object changes, and those that an object is handed over to.
-func (r *Reconciler) listen(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (r *Reconciler) listen(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	wake := func(owner types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: owner}) }
 	r.wake.Store(&wake)
 	r.Live.Listen(func(key object.Key) {
@@ -112,6 +113,7 @@ func (r *Reconciler) listen(_ context.Context, queue workqueue.TypedRateLimiting
 			wake(owner)
 		}
 	})
+	go resting.Every(ctx, r.Clock, r.Options.SyncPeriod, r.wakeResting)
 	return nil
 }
 

@@ -27,6 +27,12 @@ func compareSteps(a, b step) int {
 	return cmp.Or(cmp.Compare(a.asked, b.asked), cmp.Compare(a.kind, b.kind))
 }
 
+// awaitsEndOf tells whether nothing of a step is deleted before a later one is gone. Definitions hold up no Namespaces: none of them is in
+// one, and both take seconds, which pass at once then.
+func (s step) awaitsEndOf(later step) bool {
+	return s.asked != later.asked || later.kind != apply.WaveDefinitions
+}
+
 // stepOf returns the place of a manifest. A static token comes after its ServiceAccount: kube-controller-manager deletes one that has none.
 func stepOf(manifest *object.Manifest) step {
 	wave := apply.WaveOf(manifest.GroupKind())
@@ -175,8 +181,8 @@ func (p *pass) pruneUnwanted(ctx context.Context) {
 	p.prune(ctx, p.guard(ctx, unwanted))
 }
 
-// prune deletes objects, in the opposite order of their waves. A wave is deleted only when the later ones are gone. What another
-// ManagedResource gets holds nothing up.
+// prune deletes objects, in the opposite order of their waves. A wave is deleted only when the later ones that hold it up are gone. What
+// another ManagedResource gets holds nothing up.
 func (p *pass) prune(ctx context.Context, entries inventory) {
 	p.claims.disown(p.self.Owner, slices.Collect(maps.Keys(entries)))
 	bySteps := map[step]inventory{}
@@ -187,11 +193,15 @@ func (p *pass) prune(ctx context.Context, entries inventory) {
 		}
 		bySteps[step][key] = entry
 	}
+	var pending []step
 	for _, step := range slices.Backward(slices.SortedFunc(maps.Keys(bySteps), compareSteps)) {
+		if slices.ContainsFunc(pending, step.awaitsEndOf) {
+			continue
+		}
 		changes := p.pruneWave(ctx, bySteps[step])
 		p.changes = append(p.changes, changes...)
 		if slices.ContainsFunc(changes, func(c change) bool { return c.action == actionWait || c.err != nil }) {
-			return
+			pending = append(pending, step)
 		}
 	}
 }
@@ -281,6 +291,7 @@ func (p *pass) delete(ctx context.Context, changes []change) (outdated []*change
 			p.Live.NoteGone(change.Ref, change.observation.UID)
 		default:
 			change.action, change.reason = actionWait, "it is being deleted"
+			p.Live.Note(change.Ref, outcome.Observation) // or the next look, before the watch shows it, would delete it again
 		}
 	}
 	p.finalize(ctx, changes)

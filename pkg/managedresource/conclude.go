@@ -75,6 +75,9 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 			return reconcile.Result{}, err
 		}
 	}
+	if p.duty == dutyCleanUp {
+		p.dropped.note(p.mr, p.remaining())
+	}
 	p.holdOn(p.remaining())
 	p.tolerated.note(p.self.Owner, p.changes)
 	p.Metrics.concluded(p.self.Owner, p.changes, tally)

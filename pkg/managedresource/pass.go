@@ -147,6 +147,11 @@ func (p *pass) resolveScopes(discover func(schema.GroupVersionKind) (*meta.RESTM
 		resolve(refOfEntry(reference).GroupVersionKind)
 	}
 	p.recorded = inventoryOf(p.mr.Status.Resources, p.scopes)
+	if p.duty == dutyCleanUp {
+		p.dropped.leaveOut(p.mr, p.recorded)
+	} else {
+		p.dropped.forget(p.self.Owner) // it came back to this class, and may be applied again
+	}
 }
 
 // render turns the documents into manifests and lets go of them.

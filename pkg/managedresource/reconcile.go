@@ -21,6 +21,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/resting"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
@@ -84,10 +85,12 @@ type Reconciler struct {
 
 	claims     *claims
 	departures *departures
+	dropped    *dropped
 	superseded *superseded
 	tolerated  *tolerated
 	warnings   *recentWarnings
 	contests   *contests
+	resting    *resting.Set
 	// wake has a ManagedResource reconciled at once; it holds nil if nobody listens.
 	wake *atomic.Pointer[func(types.NamespacedName)]
 	// start is what has to be known before the first reconcile.
@@ -96,14 +99,16 @@ type Reconciler struct {
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.claims, r.departures, r.superseded = newClaims(), newDepartures(), newSuperseded(r.Clock)
+	r.claims, r.departures, r.dropped, r.superseded = newClaims(), newDepartures(), newDropped(), newSuperseded(r.Clock)
 	r.tolerated, r.warnings, r.contests = newTolerated(), newRecentWarnings(), newContests()
+	r.resting = resting.NewSet()
 	r.start, r.wake = &start{}, &atomic.Pointer[func(types.NamespacedName)]{}
 	return &r
 }
 
 // Reconcile brings one ManagedResource closer to what it asks for. It returns an error if trying again may help.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	r.resting.Remove(request.NamespacedName)
 	mr := &resourcesv1alpha1.ManagedResource{}
 	err := r.Source.Get(ctx, request.NamespacedName, mr)
 	if apierrors.IsNotFound(err) {
@@ -181,6 +186,10 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 			// The status may have been written by a request whose answer was lost: then what has left the inventory is still claimed.
 			p.claim()
 			r.Metrics.settled(p.self.Owner, len(p.recorded))
+			if p.watched() {
+				r.resting.Add(p.self.Owner, mr.ResourceVersion)
+				return reconcile.Result{}, nil
+			}
 			return reconcile.Result{RequeueAfter: r.Options.SyncPeriod}, nil
 		}
 	}
@@ -272,6 +281,7 @@ func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 func (r *Reconciler) forget(owner types.NamespacedName) {
 	r.hold(owner, nil)
 	r.departures.note(owner, nil, time.Time{})
+	r.dropped.forget(owner)
 	r.tolerated.note(owner, nil)
 	r.Metrics.forget(owner)
 }

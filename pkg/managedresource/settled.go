@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/directive"
@@ -68,6 +69,26 @@ func (p *pass) undisturbed(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// watched tells whether every change of a recorded object is an event.
+func (p *pass) watched() bool {
+	for _, entry := range p.recorded {
+		if directive.Of(entry.Annotations).Bare || !p.Live.Watches(refOfEntry(entry)) {
+			return false
+		}
+	}
+	return true
+}
+
+// wakeResting has the resting ManagedResources reconciled that may have changed without an event.
+func (r *Reconciler) wakeResting(ctx context.Context) {
+	disturbed, err := r.resting.Disturbed(ctx, r.Source, !r.Live.Watching())
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not find out which ManagedResources may have changed without an event; they are looked at again at their next event")
+		return
+	}
+	r.wakeAll(disturbed)
 }
 
 // recordedManifest returns what the inventory remembers of a manifest: enough to tell whether it has to be applied again.

@@ -12,36 +12,39 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Delete asks the API server to delete an object. It tells whether the object is gone at once: then the API server answers
-// with a status, or with the object as it was; an object whose deletion has only begun has a time of deletion.
-func (o *Objects) Delete(ctx context.Context, ref object.Ref, options metav1.DeleteOptions) (gone bool, err error) {
+// Delete asks the API server to delete an object. It returns what is left of the object; nil if it is gone at once: then the API
+// server answers with a status, or with the object as it was. An object whose deletion has only begun has a time of deletion.
+func (o *Objects) Delete(ctx context.Context, ref object.Ref, options metav1.DeleteOptions) (left *metav1.PartialObjectMetadata, err error) {
 	if err := ref.Validate(); err != nil {
-		return false, err
+		return nil, err
 	}
 	mapping, err := o.mappingInAnyVersion(ref.GroupVersionKind) //nolint:contextcheck // discovery has a time limit of its own
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	options.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
 	body, err := json.Marshal(options)
 	if err != nil {
-		return false, fmt.Errorf("encode the options of a deletion: %w", err)
+		return nil, fmt.Errorf("encode the options of a deletion: %w", err)
 	}
 	request := o.rest.Delete().AbsPath(append(collectionOf(mapping, ref), ref.Name)...).SetHeader("Content-Type", runtime.ContentTypeJSON).
 		SetHeader("Accept", metadataOnly).Body(body)
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
-		return false, err
+		return nil, err
 	}
 	answer, err := result.Raw()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	var left metav1.PartialObjectMetadata
-	if err := json.Unmarshal(answer, &left); err != nil {
-		return false, fmt.Errorf("read the answer to the deletion of %s: %w", ref, err)
+	left = &metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(answer, left); err != nil {
+		return nil, fmt.Errorf("read the answer to the deletion of %s: %w", ref, err)
 	}
-	return left.DeletionTimestamp == nil, nil
+	if left.DeletionTimestamp == nil {
+		return nil, nil
+	}
+	return left, nil
 }
 
 // metadataOnly asks for the metadata of an object, so that nothing else leaves the API server.

@@ -150,12 +150,12 @@ func (c *Cluster) resource(mapping *meta.RESTMapping, ref object.Ref) *resource 
 }
 
 // Delete has the object gone.
-func (c *Cluster) Delete(ctx context.Context, ref object.Ref, _ metav1.DeleteOptions) (gone bool, err error) {
+func (c *Cluster) Delete(ctx context.Context, ref object.Ref, _ metav1.DeleteOptions) (left *metav1.PartialObjectMetadata, err error) {
 	deleted, err := c.ResourceInAnyVersion(ref) //nolint:contextcheck // discovery has a time limit of its own
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	return true, deleted.Delete(ctx, ref.Name, metav1.DeleteOptions{})
+	return nil, deleted.Delete(ctx, ref.Name, metav1.DeleteOptions{})
 }
 
 // DeleteClaims does nothing: what goes with a StatefulSet is not shown.

@@ -10,12 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/resting"
 )
 
 // ControllerName names the controller in logs and metrics.
@@ -37,7 +39,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 }
 
 // listen has the ManagedResources looked at of which an object is better or worse than before.
-func (r *Reconciler) listen(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (r *Reconciler) listen(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	r.Live.ListenHealth(func(text string) {
 		origin, valid := resourcesv1alpha1.ParseOrigin(text)
 		if !valid || origin.ClusterID != r.Options.ClusterID || !r.oversees(origin.Owner.Namespace) {
@@ -46,7 +48,20 @@ func (r *Reconciler) listen(_ context.Context, queue workqueue.TypedRateLimiting
 		r.memories.note(origin.Owner, r.Clock.Now())
 		queue.AddAfter(reconcile.Request{NamespacedName: origin.Owner}, newsDelay)
 	})
+	go resting.Every(ctx, r.Clock, r.Options.SyncPeriod, func(ctx context.Context) { r.wakeResting(ctx, queue) })
 	return nil
+}
+
+// wakeResting has the resting ManagedResources looked at that may have changed without an event.
+func (r *Reconciler) wakeResting(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	disturbed, err := r.resting.Disturbed(ctx, r.Source, !r.Live.Watching())
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not find out which ManagedResources may have changed without an event; they are looked at again at their next event")
+		return
+	}
+	for _, name := range disturbed {
+		queue.Add(reconcile.Request{NamespacedName: name})
+	}
 }
 
 // oversees tells whether ManagedResources of a namespace are looked at.

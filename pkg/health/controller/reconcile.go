@@ -25,6 +25,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/message"
 	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/resting"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
@@ -67,6 +68,8 @@ type Reconciler struct {
 	Options Options
 
 	memories *memories
+	// resting are those of which nothing but an event can make another look find anything else.
+	resting *resting.Set
 	// seeding guards seeded, which is set once the checks of all ManagedResources found at the start are adopted.
 	seeding *sync.Mutex
 	seeded  bool
@@ -74,12 +77,13 @@ type Reconciler struct {
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.memories, r.seeding = newMemories(), &sync.Mutex{}
+	r.memories, r.seeding, r.resting = newMemories(), &sync.Mutex{}, resting.NewSet()
 	return &r
 }
 
 // Reconcile says in the conditions of one ManagedResource how its objects are. It returns an error if trying again may help.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	r.resting.Remove(request.NamespacedName)
 	mr := &resourcesv1alpha1.ManagedResource{}
 	err := r.Source.Get(ctx, request.NamespacedName, mr)
 	if apierrors.IsNotFound(err) {
@@ -104,7 +108,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	memory := r.memories.of(request.NamespacedName)
 	news := r.memories.news(request.NamespacedName) // before the look: what comes later asks for another one
 	if news.IsZero() && memory.rests == mr.ResourceVersion && r.Live.Watching() {
-		return reconcile.Result{RequeueAfter: r.Options.SyncPeriod}, nil
+		r.resting.Add(request.NamespacedName, mr.ResourceVersion)
+		return reconcile.Result{}, nil
 	}
 	subjects, watched := r.subjectsOf(ctx, mr)
 	looked := r.explain(ctx, mr, memory, subjects)
@@ -115,6 +120,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	memory.rests = ""
 	if err == nil && !written && watched && due == 0 { // what is due may be later than the next look
 		memory.rests = mr.ResourceVersion
+		r.resting.Add(request.NamespacedName, mr.ResourceVersion)
+		result = reconcile.Result{}
 	}
 	if client.IgnoreNotFound(err) == nil {
 		return result, nil
