@@ -21,6 +21,7 @@ type Cluster interface {
 	ResourceInAnyVersion(ref object.Ref) (metadata.ResourceInterface, error)
 	Defined(definition string) (metadata.ResourceInterface, error)
 	TryCreate(ctx context.Context, ref object.Ref, body []byte, validation string) error
+	TryReplace(ctx context.Context, ref object.Ref, body []byte, resourceVersion string) error
 	Delete(ctx context.Context, ref object.Ref, options metav1.DeleteOptions) (left *metav1.PartialObjectMetadata, err error)
 	DeleteClaims(ctx context.Context, namespace, name string, uid types.UID) error
 	FinalizeNamespace(ctx context.Context, name string) error

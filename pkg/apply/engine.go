@@ -88,8 +88,8 @@ type Outcome struct {
 // Apply sends every object by server-side apply, and returns one outcome per task in the order of the tasks. Fields that
 // others own are taken from them. A failure does not keep the others from being tried.
 //
-// That is one request for each object, and some more where predecessors or people own fields that have to go, or where
-// fields are to be preserved.
+// That is one request for each object, and some more where others own fields that have to go, or where fields are to be
+// preserved.
 func (e *Engine) Apply(ctx context.Context, tasks []Task) []Outcome {
 	outcomes := make([]Outcome, len(tasks))
 	e.forEach(len(tasks), func(i int) {
@@ -149,9 +149,12 @@ func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceI
 		return nil, err
 	}
 	body = object.Require(body, "uid", string(task.Live.UID))
+	if err := e.displaceFirst(ctx, resource, task); err != nil {
+		return nil, changed(err)
+	}
 	meta, err := patch(ctx, resource, task.Name, body)
 	if invalid(err) {
-		meta, err = e.takeOverFirst(ctx, resource, task, body, err)
+		meta, err = e.applyWithoutOthers(ctx, resource, task, body, err)
 	}
 	if err != nil {
 		return nil, changed(err)

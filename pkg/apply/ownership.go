@@ -95,63 +95,71 @@ func (t Task) preserves() bool {
 	return slices.ContainsFunc(t.Preserve, t.Live.Owned.MayHave)
 }
 
-// takeOver takes the fields of predecessors and people, so that those which are not in the body are removed.
+// displaceFirst takes the fields of others that are known to have to go before the object is applied, so that one write puts back what
+// others changed and what they added: two writes of a workload would be two rollouts.
+func (e *Engine) displaceFirst(ctx context.Context, resource metadata.ResourceInterface, task Task) error {
+	if task.Directive.Merge || !fieldowner.Beyond(task.Live.Displaceable, task.untaken()) {
+		return nil
+	}
+	found, err := resource.Get(ctx, task.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if found.UID != task.Live.UID {
+		return fmt.Errorf("%w: it was deleted and created again", ErrChanged)
+	}
+	_, err = e.displace(ctx, resource, task, found, e.policy)
+	return err
+}
+
+// takeOver takes the fields of others, so that those which are not in the body are removed.
 func (e *Engine) takeOver(ctx context.Context, resource metadata.ResourceInterface, task Task,
 	meta *metav1.PartialObjectMetadata, body []byte,
 ) (*metav1.PartialObjectMetadata, error) {
 	if task.Directive.Merge {
 		return meta, nil
 	}
-	rewritten, err := e.displace(ctx, resource, task, meta)
+	rewritten, err := e.displace(ctx, resource, task, meta, e.policy)
 	if err != nil || rewritten == meta {
 		return meta, err
 	}
 	return patch(ctx, resource, meta.Name, body)
 }
 
-// takeOverFirst takes the fields of predecessors and people of an object whose update is invalid, and applies it again. What they
-// left may be what is invalid beside the body: a Service has no two ports of a name, and a port of another number is another port.
-func (e *Engine) takeOverFirst(ctx context.Context, resource metadata.ResourceInterface, task Task, body []byte, cause error,
+// applyWithoutOthers applies an object whose update is invalid once more without the fields of others, those of controllers included: they
+// may be what is invalid beside the body. A Service has no two ports of a name, and a port of another number is another port; of a union only
+// one member may be set. The cause is returned unless that is going to help.
+func (e *Engine) applyWithoutOthers(ctx context.Context, resource metadata.ResourceInterface, task Task, body []byte, cause error,
 ) (*metav1.PartialObjectMetadata, error) {
-	first := task.Live.OwnedDigest == "" && duplicated(cause)
-	if task.Directive.Merge || task.Live.Displaceable == nil && !first {
+	if task.Directive.Merge {
 		return nil, cause
 	}
 	found, err := resource.Get(ctx, task.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, &decidedError{fmt.Errorf("read who owns its fields, as its update is invalid (%w): %w", cause, err), err}
 	}
-	if found.UID != task.Live.UID {
+	policy := e.policy.WithoutControllers()
+	taken, err := fieldowner.DisplaceableLater(found.ManagedFields, policy, task.untaken())
+	if found.UID != task.Live.UID || taken == nil || err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	if err := e.objects.TryReplace(ctx, task.Ref, task.initialBody(), found.ResourceVersion); err != nil {
 		return nil, cause
 	}
-	if first && fieldowner.Owned(found.ManagedFields) == nil {
-		if found, err = e.mark(ctx, resource, task, found, cause); err != nil {
+	if fieldowner.Owned(found.ManagedFields) == nil {
+		if found, err = e.mark(ctx, resource, task, cause); err != nil {
 			return nil, err
 		}
 	}
-	rewritten, err := e.displace(ctx, resource, task, found)
-	if err != nil {
+	if _, err := e.displace(ctx, resource, task, found, policy); err != nil {
 		return nil, &decidedError{fmt.Errorf("take its fields over, as its update is invalid (%w): %w", cause, err), err}
-	}
-	if rewritten == found {
-		return nil, cause
 	}
 	return patch(ctx, resource, task.Name, body)
 }
 
-// mark applies nothing but the metadata of an object that was never applied, so that what others left can be taken over. It returns the
-// cause unless that is going to help: the manifest alone is valid, and there are fields to be taken over.
-func (e *Engine) mark(ctx context.Context, resource metadata.ResourceInterface, task Task, found *metav1.PartialObjectMetadata, cause error,
+// mark applies nothing but the metadata of an object that was never applied, so that what others left can be taken over.
+func (e *Engine) mark(ctx context.Context, resource metadata.ResourceInterface, task Task, cause error,
 ) (*metav1.PartialObjectMetadata, error) {
-	taken, err := fieldowner.DisplaceableLater(found.ManagedFields, e.policy, slices.Concat(task.Preserve, task.PreserveIfSet, task.Untaken))
-	if taken == nil || err != nil {
-		return nil, errors.Join(cause, err)
-	}
-	if err := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationIgnore); hopeless(err) {
-		return nil, cause
-	} else if err != nil {
-		return nil, &decidedError{fmt.Errorf("try whether it is valid by itself, as its update is invalid (%w): %w", cause, err), err}
-	}
 	var obj map[string]any
 	if err := json.Unmarshal(task.Body, &obj); err != nil {
 		return nil, fmt.Errorf("decode the manifest: %w", err)
@@ -167,12 +175,19 @@ func (e *Engine) mark(ctx context.Context, resource metadata.ResourceInterface, 
 	return marked, nil
 }
 
-// displace makes the fields of predecessors and people ours. It returns meta itself if there are none.
+// displace makes the fields of others ours. It returns meta itself if there are none.
 func (e *Engine) displace(ctx context.Context, resource metadata.ResourceInterface, task Task, meta *metav1.PartialObjectMetadata,
+	policy fieldowner.Policy,
 ) (*metav1.PartialObjectMetadata, error) {
+	policy = policy.WithPredecessor(task.Live.FormerApplier)
 	return rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
-		return fieldowner.Displace(entries, e.policy, slices.Concat(task.Preserve, task.PreserveIfSet, task.Untaken))
+		return fieldowner.Displace(entries, policy, task.untaken())
 	})
+}
+
+// untaken returns the fields that are not taken over from others.
+func (t Task) untaken() []fieldowner.Pattern {
+	return slices.Concat(t.Preserve, t.PreserveIfSet, t.Untaken)
 }
 
 // rewrite replaces an object's managedFields by what change makes of them. It returns meta itself if there is nothing to

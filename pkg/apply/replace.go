@@ -39,14 +39,6 @@ func invalid(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field != "" })
 }
 
-// duplicated tells whether nothing is wrong with an object but that lists of it have entries twice: what others left, and what is in the
-// manifest.
-func duplicated(err error) bool {
-	var status apierrors.APIStatus
-	return invalid(err) && errors.As(err, &status) && !slices.ContainsFunc(status.Status().Details.Causes,
-		func(cause metav1.StatusCause) bool { return cause.Type != metav1.CauseTypeFieldValueDuplicate })
-}
-
 // immutable tells whether a ConfigMap or Secret was rejected because it is immutable.
 func immutable(err error) bool {
 	var status apierrors.APIStatus

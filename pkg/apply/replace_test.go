@@ -38,24 +38,3 @@ func TestHopeless(t *testing.T) {
 		}
 	}
 }
-
-func TestDuplicated(t *testing.T) {
-	twice := metav1.StatusCause{Type: metav1.CauseTypeFieldValueDuplicate, Field: "spec.ports[1].name", Message: `Duplicate value: "http"`}
-	wrong := metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.ports[0].port", Message: "Invalid value: 0"}
-	for name, test := range map[string]struct {
-		err  error
-		want bool
-	}{
-		"none":                         {nil, false},
-		"no answer":                    {errors.New("broken"), false},
-		"an entry twice":               {invalidFields(twice), true},
-		"two of them":                  {invalidFields(twice, twice), true},
-		"something else is wrong, too": {invalidFields(twice, wrong), false},
-		"something else":               {invalidFields(wrong), false},
-		"a webhook with its code":      {invalidFields(metav1.StatusCause{Message: "denied"}), false},
-	} {
-		if got := duplicated(test.err); got != test.want {
-			t.Errorf("%s: duplicated is %v", name, got)
-		}
-	}
-}

@@ -9,31 +9,6 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Policy says whose fields the resource-manager takes over, so that those which are in no manifest are removed.
-type Policy struct {
-	// Predecessors are managers that applied the same manifests before. All their fields are taken over.
-	Predecessors []string
-	// People are managers of changes made by hand. Their fields are taken over except labels and annotations.
-	People []string
-}
-
-// DefaultPolicy names the field managers of gardener-resource-manager, kubectl, Helm, Flux and Argo CD.
-func DefaultPolicy() Policy {
-	return Policy{
-		Predecessors: []string{
-			"gardener-resource-manager",
-			// What kubectl apply wrote, and what was there before anybody used server-side apply (Kubernetes' own names).
-			"kubectl-client-side-apply", "before-first-apply", "kubectl-last-applied", "kubectl",
-			"helm", "helm-controller", "kustomize-controller", "flux-client-side-apply",
-			"argocd-controller", "argocd-application-controller",
-		},
-		People: []string{"kubectl-edit", "kubectl-patch", "kubectl-set", "kubectl-create", "kubectl-replace"},
-	}
-}
-
-// labelsAndAnnotations are kept if people added them.
-var labelsAndAnnotations = []Pattern{{"metadata", "labels"}, {"metadata", "annotations"}}
-
 // kept are the fields that are never taken over from others: what controllers allocate or scale, what lives in lists of
 // which everybody owns a part, and the trace of kubectl rollout restart.
 var kept = append(Restarts(), []Pattern{
@@ -56,51 +31,39 @@ var kept = append(Restarts(), []Pattern{
 	{"spec", "ipFamilies"},
 	{"spec", "ipFamilyPolicy"},
 	{"spec", "healthCheckNodePort"},
-	{"spec", "loadBalancerIP"},
 	{"spec", "ports", "*", "nodePort"},
 	{"status"},
 }...)
 
-// Displaceable returns the fields of the managers of the policy that are to go to our apply, nil if there are none. Fields
-// that match keep stay with their managers. There are none before our first apply. Those of Preserver do not count: what is
-// to be preserved changes with the manifest alone, which is applied then.
+// keptOfClients are the further fields that are taken over from predecessors alone. Labels and annotations have many owners. A CA bundle that
+// is not in the manifest was put there by an injector, and without it the API server reaches no webhook.
+var keptOfClients = []Pattern{
+	{"metadata", "labels"},
+	{"metadata", "annotations"},
+	{"webhooks", anyItem, "clientConfig", "caBundle"},
+	{"spec", "conversion", "webhook", "clientConfig", "caBundle"},
+	{"spec", "caBundle"}, // of APIServices
+}
+
+// Displaceable returns the fields of others that are to go to our apply, nil if there are none. Fields that match keep stay with their
+// managers. There are none before our first apply. Those of Preserver do not count: what is to be preserved changes with the manifest alone,
+// which is applied then.
 func Displaceable(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
-	return displaceable(slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool {
+	if own(entries) < 0 {
+		return nil, nil
+	}
+	return DisplaceableLater(slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == Preserver
 	}), policy, keep)
 }
 
 // DisplaceableLater returns what Displaceable is going to return once there is an entry of ours.
 func DisplaceableLater(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
-	return takenFrom(entries, policy, keep)
-}
-
-func displaceable(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
-	if own(entries) < 0 {
-		return nil, nil
+	parts, err := policy.partsOf(entries, keep)
+	if err != nil {
+		return nil, err
 	}
-	return takenFrom(entries, policy, keep)
-}
-
-func takenFrom(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
-	var taken *fieldpath.Set
-	for _, entry := range entries {
-		patterns, displaced := policy.keepsOf(entry)
-		if !displaced {
-			continue
-		}
-		fields, err := fieldsOf(entry)
-		if err != nil {
-			return nil, err
-		}
-		if _, goes := split(fields, slices.Concat(kept, keep, patterns)); !goes.Empty() {
-			if taken == nil {
-				taken = &fieldpath.Set{}
-			}
-			taken = taken.Union(goes)
-		}
-	}
-	return taken, nil
+	return goingOf(parts), nil
 }
 
 // Beyond tells whether a set has fields that match none of the patterns.
@@ -112,22 +75,32 @@ func Beyond(set *fieldpath.Set, patterns []Pattern) bool {
 	return !others.Empty()
 }
 
-// Displace returns the entries after the fields of the managers of the policy went to our apply, so that the next apply
-// removes those that are not in it. It tells whether anything changed. See Displaceable.
+// Displace returns the entries after the fields of others went to our apply, so that the next apply removes those that are not in it. It
+// tells whether anything changed. See Displaceable.
 func Displace(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
-	taken, err := displaceable(entries, policy, keep)
-	if taken == nil || err != nil {
+	if own(entries) < 0 {
+		return entries, false, nil
+	}
+	parts, err := policy.partsOf(entries, keep)
+	if err != nil {
 		return entries, false, err
 	}
+	taken := goingOf(parts)
+	if taken == nil {
+		return entries, false, nil
+	}
 	var rest []metav1.ManagedFieldsEntry
-	for _, entry := range entries {
-		left, err := policy.leave(entry, keep)
-		if err != nil {
-			return nil, false, err
+	for i, entry := range entries {
+		if goes := parts[i].goes; goes != nil && !goes.Empty() {
+			stays := parts[i].fields.Difference(goes)
+			if stays.Empty() {
+				continue
+			}
+			if entry, err = withFields(entry, stays); err != nil {
+				return nil, false, err
+			}
 		}
-		if left != nil {
-			rest = append(rest, *left)
-		}
+		rest = append(rest, entry)
 	}
 	mine := own(rest)
 	fields, err := fieldsOf(rest[mine])
@@ -143,43 +116,85 @@ func Displace(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern
 func DisplaceAll(entries []metav1.ManagedFieldsEntry, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
 	var policy Policy
 	for _, entry := range entries {
-		if entry.Manager != resourcesv1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply {
-			policy.Predecessors = append(policy.Predecessors, entry.Manager)
-		}
+		policy.Predecessors = append(policy.Predecessors, entry.Manager)
 	}
 	return Displace(entries, policy, keep)
 }
 
-// leave returns what is left of an entry after it was displaced; nil if nothing is.
-func (p Policy) leave(entry metav1.ManagedFieldsEntry, keep []Pattern) (*metav1.ManagedFieldsEntry, error) {
-	patterns, displaced := p.keepsOf(entry)
-	if !displaced {
-		return &entry, nil
-	}
-	fields, err := fieldsOf(entry)
-	if err != nil {
-		return nil, err
-	}
-	stays, goes := split(fields, slices.Concat(kept, keep, patterns))
-	switch {
-	case goes.Empty():
-		return &entry, nil
-	case stays.Empty():
-		return nil, nil
-	}
-	entry, err = withFields(entry, stays)
-	return &entry, err
+// part is what becomes of the fields of one entry. Both sets are nil for entries that stay as they are.
+type part struct {
+	fields, goes *fieldpath.Set
 }
 
-// keepsOf tells whether an entry is displaced, and which of its fields stay.
-func (p Policy) keepsOf(entry metav1.ManagedFieldsEntry) ([]Pattern, bool) {
-	if entry.Subresource != "" || entry.FieldsV1 == nil {
-		return nil, false
+// goingOf returns all fields that go, nil if there are none.
+func goingOf(parts []part) *fieldpath.Set {
+	var going *fieldpath.Set
+	for _, part := range parts {
+		switch {
+		case part.goes == nil || part.goes.Empty():
+		case going == nil:
+			going = part.goes
+		default:
+			going = going.Union(part.goes)
+		}
 	}
-	if slices.Contains(p.Predecessors, entry.Manager) || entry.Manager == Preserver {
-		return nil, true
+	return going
+}
+
+// partsOf returns what becomes of each of the entries.
+func (p Policy) partsOf(entries []metav1.ManagedFieldsEntry, keep []Pattern) ([]part, error) {
+	roles := p.rolesOf(entries)
+	if roles == nil {
+		return nil, nil
 	}
-	return labelsAndAnnotations, slices.Contains(p.People, entry.Manager)
+	parts := make([]part, len(entries))
+	ours, added := &fieldpath.Set{}, &fieldpath.Set{}
+	for i, entry := range entries {
+		if roles[i] == roleController && i != own(entries) {
+			continue
+		}
+		fields, err := fieldsOf(entry)
+		if err != nil {
+			return nil, err
+		}
+		if i == own(entries) {
+			ours = fields
+			continue
+		}
+		parts[i].fields, added = fields, added.Union(fields)
+	}
+	added = added.Difference(ours)
+	for i := range parts {
+		if fields := parts[i].fields; fields != nil {
+			parts[i].goes = goingFrom(fields, roles[i], slices.Concat(kept, keep), ours, added)
+		}
+	}
+	return parts, nil
+}
+
+// goingFrom returns which fields of one manager go. What is kept in items of lists goes with items that are there because somebody added
+// them: otherwise a part of them would stay. What a client has in common with us stays with both, so that a client that applies the same as
+// we do is left alone.
+func goingFrom(fields *fieldpath.Set, role role, patterns []Pattern, ours, added *fieldpath.Set) *fieldpath.Set {
+	if role == roleClient {
+		patterns = slices.Concat(patterns, keptOfClients)
+		fields = fields.Difference(ours)
+	}
+	goes, stays := &fieldpath.Set{}, &fieldpath.Set{}
+	for path := range fields.All() {
+		matches := func(pattern Pattern) bool {
+			item := slices.Index(pattern, anyItem)
+			return pattern.matches(path) && (item < 0 || !added.Has(path[:item+1]))
+		}
+		if !slices.ContainsFunc(patterns, matches) {
+			goes.Insert(path.Copy())
+			continue
+		}
+		for depth := range path { // the maps around it, too: they exist because of it
+			stays.Insert(path[:depth+1].Copy())
+		}
+	}
+	return goes.Difference(stays)
 }
 
 // Yield returns the entries after our fields that match a pattern went to Preserver, so that an apply without them

@@ -28,10 +28,13 @@ func Owned(entries []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {
 
 // own returns the index of the entry of our applies, -1 if there is none.
 func own(entries []metav1.ManagedFieldsEntry) int {
-	return slices.IndexFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == resourcesv1alpha1.FieldManager && entry.Subresource == "" && entry.FieldsV1 != nil &&
-			entry.Operation == metav1.ManagedFieldsOperationApply
-	})
+	return slices.IndexFunc(entries, isOwn)
+}
+
+// isOwn tells whether an entry is that of our applies.
+func isOwn(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == resourcesv1alpha1.FieldManager && entry.Subresource == "" && entry.FieldsV1 != nil &&
+		entry.Operation == metav1.ManagedFieldsOperationApply
 }
 
 // PatchFor returns the JSON patch that replaces an object's managedFields and removes the fields that JSON pointers name. It is refused

@@ -48,18 +48,35 @@ func parse(t *testing.T, text string) map[string]any {
 	return value
 }
 
+// origin is the origin annotation among the fields of a manager.
+const origin = `"f:metadata":{"f:annotations":{"f:resources.gardener.cloud/origin":{}}}`
+
 func TestDisplace(t *testing.T) {
 	ours := entryOf("resource-manager", apply, "", `{"f:data":{"f:a":{}}}`)
 	for name, test := range map[string]struct {
 		entries []metav1.ManagedFieldsEntry
 		want    map[string]string // nil: nothing changes
 	}{
-		"nobody else":         {entries: []metav1.ManagedFieldsEntry{ours}},
-		"not ours yet":        {entries: []metav1.ManagedFieldsEntry{entryOf("helm", update, "", `{"f:data":{"f:b":{}}}`)}},
-		"a controller":        {entries: []metav1.ManagedFieldsEntry{ours, entryOf("cert-injector", update, "", `{"f:data":{"f:b":{}}}`)}},
-		"a subresource":       {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl", update, "scale", `{"f:spec":{"f:replicas":{}}}`)}},
-		"labels by hand":      {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl-edit", update, "", `{"f:metadata":{"f:labels":{"f:x":{}}}}`)}},
-		"scaled by hand":      {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl-edit", update, "", `{"f:spec":{"f:replicas":{}}}`)}},
+		"nobody else":          {entries: []metav1.ManagedFieldsEntry{ours}},
+		"not ours yet":         {entries: []metav1.ManagedFieldsEntry{entryOf("helm", update, "", `{"f:data":{"f:b":{}}}`)}},
+		"a controller":         {entries: []metav1.ManagedFieldsEntry{ours, entryOf("cainjector", update, "", `{"f:data":{"f:b":{}}}`)}},
+		"a configured one":     {entries: []metav1.ManagedFieldsEntry{ours, entryOf("shop-operator", update, "", `{"f:data":{"f:b":{}}}`)}},
+		"our own otherwise":    {entries: []metav1.ManagedFieldsEntry{ours, entryOf("resource-manager", update, "", `{"f:data":{"f:b":{}}}`)}},
+		"a cloud's":            {entries: []metav1.ManagedFieldsEntry{ours, entryOf("aws-cloud-controller-manager", update, "", `{"f:data":{"f:b":{}}}`)}},
+		"a client":             {entries: []metav1.ManagedFieldsEntry{ours, entryOf("Mozilla", update, "", `{"f:data":{"f:b":{}}}`)}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{},"f:b":{}}}`}},
+		"a client's apply":     {entries: []metav1.ManagedFieldsEntry{ours, entryOf("tool", apply, "", `{"f:data":{"f:a":{},"f:b":{}}}`)}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{},"f:b":{}}}`, "toolApply": `{"f:data":{"f:a":{}}}`}},
+		"in common":            {entries: []metav1.ManagedFieldsEntry{ours, entryOf("tool", apply, "", `{"f:data":{"f:a":{}}}`)}},
+		"a bundle":             {entries: []metav1.ManagedFieldsEntry{ours, entryOf("pilot-discovery", update, "", `{"f:webhooks":{"k:{\"name\":\"a\"}":{"f:clientConfig":{"f:caBundle":{}}}}}`)}},
+		"a bundle and more":    {entries: []metav1.ManagedFieldsEntry{ours, entryOf("Mozilla", update, "", `{"f:webhooks":{"k:{\"name\":\"a\"}":{".":{},"f:clientConfig":{"f:caBundle":{}}}}}`)}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{}},"f:webhooks":{"k:{\"name\":\"a\"}":{".":{},"f:clientConfig":{"f:caBundle":{}}}}}`}},
+		"a port with a node's": {entries: []metav1.ManagedFieldsEntry{ours, entryOf("Mozilla", update, "", `{"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{},"f:nodePort":{}}}}}`)}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{}},"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{},"f:nodePort":{}}}}}`}},
+		"a renamed predecessor": {entries: []metav1.ManagedFieldsEntry{entryOf("resource-manager", apply, "", `{`+origin+`}`), entryOf("old-manager", update, "", `{`+origin[:len(origin)-1]+`,"f:labels":{"f:x":{}}}}`)},
+			want: map[string]string{"resource-managerApply": `{` + origin[:len(origin)-1] + `,"f:labels":{"f:x":{}}}}`}},
+		"who changed the origin": {entries: []metav1.ManagedFieldsEntry{ours, entryOf("Mozilla", update, "", `{`+origin[:len(origin)-1]+`,"f:labels":{"f:x":{}}}}`)}},
+		"a subresource":          {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl", update, "scale", `{"f:spec":{"f:replicas":{}}}`)}},
+		"labels by hand":         {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl-edit", update, "", `{"f:metadata":{"f:labels":{"f:x":{}}}}`)}},
+		"scaled by hand":         {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl-edit", update, "", `{"f:spec":{"f:replicas":{}}}`)}},
+		"a restart": {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl-rollout", update, "",
+			`{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{".":{},"f:kubectl.kubernetes.io/restartedAt":{}}}}}}`)}},
 		"only kept fields":    {entries: []metav1.ManagedFieldsEntry{ours, entryOf("helm", update, "", `{"f:spec":{"f:ports":{"k:{\"port\":80}":{"f:nodePort":{}}}}}`)}},
 		"asked to be kept":    {entries: []metav1.ManagedFieldsEntry{ours, entryOf("helm", update, "", `{"f:asked":{"f:x":{}}}`)}},
 		"added by hand":       {entries: []metav1.ManagedFieldsEntry{ours, entryOf("kubectl-patch", update, "", `{"f:data":{"f:b":{}}}`)}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{},"f:b":{}}}`}},
@@ -68,7 +85,7 @@ func TestDisplace(t *testing.T) {
 		"another one's apply": {entries: []metav1.ManagedFieldsEntry{entryOf("kustomize-controller", apply, "", `{"f:data":{"f:a":{},"f:b":{}}}`), ours}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{},"f:b":{}}}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, changed, err := Displace(test.entries, DefaultPolicy(), []Pattern{{"asked"}})
+			got, changed, err := Displace(test.entries, DefaultPolicy("shop-*"), []Pattern{{"asked"}})
 			if err != nil || changed != (test.want != nil) {
 				t.Fatalf("changed: %v (%v), want %v", changed, err, test.want != nil)
 			}
@@ -82,7 +99,7 @@ func TestDisplace(t *testing.T) {
 			if fields := fieldsByManager(t, got); !reflect.DeepEqual(fields, want) {
 				t.Errorf("got %v, want %v", fields, want)
 			}
-			if _, again, _ := Displace(got, DefaultPolicy(), []Pattern{{"asked"}}); again {
+			if _, again, _ := Displace(got, DefaultPolicy("shop-*"), []Pattern{{"asked"}}); again {
 				t.Error("doing it again changes something again")
 			}
 		})
@@ -95,7 +112,8 @@ func TestDisplaceableLater(t *testing.T) {
 		want  string // empty: nothing
 	}{
 		"a predecessor": {entryOf("helm", update, "", `{"f:data":{"f:b":{}}}`), `{"f:data":{"f:b":{}}}`},
-		"a controller":  {entryOf("cert-injector", update, "", `{"f:data":{"f:b":{}}}`), ""},
+		"a controller":  {entryOf("cainjector", update, "", `{"f:data":{"f:b":{}}}`), ""},
+		"a client":      {entryOf("Mozilla", update, "", `{"f:data":{"f:b":{}}}`), `{"f:data":{"f:b":{}}}`},
 		"a label":       {entryOf("kubectl-create", update, "", `{"f:metadata":{"f:labels":{"f:x":{}}}}`), ""},
 	} {
 		entries := []metav1.ManagedFieldsEntry{test.entry}
@@ -110,6 +128,23 @@ func TestDisplaceableLater(t *testing.T) {
 		}
 		if err != nil || got != test.want {
 			t.Errorf("%s: %s (%v), want %s", name, got, err, test.want)
+		}
+	}
+}
+
+func TestFormerApplier(t *testing.T) {
+	for name, test := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		want    string
+	}{
+		"renamed":              {[]metav1.ManagedFieldsEntry{entryOf("old-manager", update, "", `{`+origin+`}`)}, "old-manager"},
+		"known":                {[]metav1.ManagedFieldsEntry{entryOf("gardener-resource-manager", update, "", `{`+origin+`}`)}, ""},
+		"never for another":    {[]metav1.ManagedFieldsEntry{entryOf("Mozilla", update, "", `{"f:data":{"f:b":{}}}`)}, ""},
+		"ours since":           {[]metav1.ManagedFieldsEntry{entryOf("old-manager", update, "", `{`+origin+`}`), entryOf("resource-manager", apply, "", `{}`)}, ""},
+		"deeper in the object": {[]metav1.ManagedFieldsEntry{entryOf("Mozilla", update, "", `{"f:spec":{`+origin+`}}`)}, ""},
+	} {
+		if got := DefaultPolicy().FormerApplier(test.entries); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
 }
@@ -176,7 +211,7 @@ func FuzzDisplace(f *testing.F) {
 		}
 		entries := []metav1.ManagedFieldsEntry{
 			entryOf("resource-manager", apply, "", string(ours)), entryOf(manager, update, "", string(theirs)),
-			entryOf("cert-injector", update, "", string(theirs)), entryOf(manager, update, "status", string(theirs)),
+			entryOf("cainjector", update, "", string(theirs)), entryOf(manager, update, "status", string(theirs)),
 		}
 		before := entriesText(entries)
 		got, changed, err := Displace(entries, DefaultPolicy(), nil)

@@ -63,8 +63,11 @@ type Observation struct {
 	Owned fieldowner.Footprint
 	// Unlabelled is set if the object has a pod template without the managed-by label.
 	Unlabelled bool
-	// Displaceable are fields of predecessors and people that the resource-manager takes over; nil if there are none.
+	// Displaceable are fields of others that the resource-manager takes over; nil if there are none.
 	Displaceable *fieldpath.Set
+	// FormerApplier is the field manager that applied the object for a ManagedResource before the resource-manager did, unless it is one of
+	// those that the policy names; empty if there is none.
+	FormerApplier string
 	// Seen is when a watch showed the object like this for the first time, in nanoseconds of Unix time; 0 if none did.
 	Seen int64
 	// Writer is the field manager that changed the object last, not counting the resource-manager and changes of status.
@@ -119,6 +122,7 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 		observation.Owned = fieldowner.FootprintOf(owned.FieldsV1.GetRawBytes())
 	}
 	observation.Unlabelled = fieldowner.HasTemplateWithout(meta.ManagedFields, resourcesv1alpha1.LabelManagedBy)
+	observation.FormerApplier = shared(policy.FormerApplier(meta.ManagedFields))
 	// Fields that cannot be read are nobody's to take.
 	displaceable, err := fieldowner.Displaceable(meta.ManagedFields, policy, Preserved(meta))
 	if err == nil && !observation.Directive.Merge {

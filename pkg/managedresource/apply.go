@@ -117,6 +117,7 @@ func (p *pass) sendWave(ctx context.Context, changes []change) {
 		if outcome.Err == nil {
 			p.Live.Note(change.Ref, outcome.Observation)
 			p.noteCorrection(change)
+			change.takenFrom = change.observation.FormerApplier
 		}
 		change.observation = outcome.Observation
 	}

@@ -28,6 +28,7 @@ const actionEvent = "Reconcile"
 const (
 	eventCorrected = "Corrected" // Normal: objects were put back that somebody else had changed or deleted
 	eventPruned    = "Pruned"    // Normal: objects were deleted because they left the manifests
+	eventTakenOver = "TakenOver" // Normal: objects were taken over from a field manager that had applied them for a ManagedResource; it is named
 	eventContested = "Contested" // Warning: an object was put back once too often; the field manager is named
 )
 
@@ -208,15 +209,23 @@ func (p *pass) completeInputs(ctx context.Context, tally tally, verdict verdict)
 
 // emitEvents tells in Events what was done that nobody who looks at the manifests expects, and all in the log.
 func (p *pass) emitEvents(ctx context.Context) {
-	done := map[string][]change{}
+	done, takenOver := map[string][]change{}, map[string][]change{}
 	for _, change := range p.changes {
 		if reason := effectOf(change); reason != "" {
 			done[reason] = append(done[reason], change)
+		}
+		if change.takenFrom != "" {
+			takenOver[change.takenFrom] = append(takenOver[change.takenFrom], change)
 		}
 		if change.opensContest {
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventContested, actionEvent, "%s",
 				message.ForEvent(change.contest.describe(change.Ref)+"; it is put back ever more slowly"))
 		}
+	}
+	for manager, changes := range takenOver {
+		text := message.ForEvent(fmt.Sprintf("all fields that field manager %q had applied to %s", manager, names(changes)))
+		log.FromContext(ctx).Info("Took over fields", "manager", manager, "what", text)
+		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, eventTakenOver, actionEvent, "Took over %s", text)
 	}
 	for reason, changes := range done {
 		text := message.ForEvent(names(changes))

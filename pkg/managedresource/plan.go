@@ -69,6 +69,8 @@ type change struct {
 	releasing bool
 	// heirs are the ManagedResources of which any may get the object.
 	heirs []types.NamespacedName
+	// takenFrom is the field manager that applied the object for a ManagedResource before, if only its origin tells.
+	takenFrom string
 	// unchanged is set if the object was applied without effect.
 	unchanged bool
 	// due is when a change that waits is worth another look; zero if nothing but an event tells.

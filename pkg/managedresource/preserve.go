@@ -64,7 +64,9 @@ func preservedInService(service map[string]any) []fieldowner.Pattern {
 		return nil
 	}
 	patterns := []fieldowner.Pattern{{"spec", "healthCheckNodePort"}}
-	if address := (fieldowner.Pattern{"spec", "loadBalancerIP"}); !address.Has(service) {
+	// Of a Service of another type it would be an address without a load balancer.
+	balanced := spec["type"] == "LoadBalancer" || spec["type"] == "NodePort"
+	if address := (fieldowner.Pattern{"spec", "loadBalancerIP"}); balanced && !address.Has(service) {
 		patterns = append(patterns, address)
 	}
 	if spec["clusterIP"] != "None" {

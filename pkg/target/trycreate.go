@@ -32,3 +32,19 @@ func (o *Objects) TryCreate(ctx context.Context, ref object.Ref, body []byte, va
 	}
 	return err
 }
+
+// TryReplace asks the API server whether it would replace an object of the given version by the body, and changes nothing. Fields that it
+// does not know are no error.
+func (o *Objects) TryReplace(ctx context.Context, ref object.Ref, body []byte, resourceVersion string) error {
+	mapping, err := o.Mapping(ref.GroupVersionKind)
+	if err != nil {
+		return err
+	}
+	return o.discovery.RESTClient().Put().AbsPath(append(collectionOf(mapping, ref), ref.Name)...).
+		Param("dryRun", metav1.DryRunAll).
+		Param("fieldManager", resourcesv1alpha1.FieldManager).
+		Param("fieldValidation", metav1.FieldValidationIgnore).
+		SetHeader("Content-Type", "application/json").
+		SetHeader("Accept", metadataOnly).
+		Body(object.Require(body, "resourceVersion", resourceVersion)).Do(ctx).Error()
+}

@@ -46,7 +46,7 @@ func writesOfControllers(f *fixture) []writeOfController {
 		{"somebody", kinds["Twin"].named("x"), "", `{"status":{"phase":"%d"}}`, []string{"status", "phase"}},
 		{"kube-controller-manager", claim, "", `{"metadata":{"annotations":{"pv.kubernetes.io/id":"%d"}}}`, []string{"metadata", "annotations", "pv.kubernetes.io/id"}},
 		{"kube-controller-manager", kinds["CronJob"].named("x"), "status", `{"status":{"lastScheduleTime":"2020-01-01T00:00:%02dZ"}}`, nil},
-		{"somebody", f.configMap("one", "value"), "", `{"data":{"theirs":"%d"}}`, []string{"data", "theirs"}},
+		{"kube-controller-manager", f.configMap("one", "value"), "", `{"data":{"theirs":"%d"}}`, []string{"data", "theirs"}},
 		{"kubectl-label", f.configMap("one", "value"), "", `{"metadata":{"labels":{"theirs":"%d"}}}`, []string{"metadata", "labels", "theirs"}},
 	}
 }

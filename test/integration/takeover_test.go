@@ -218,7 +218,8 @@ func TestTakesOverWhatIsInvalidBesideTheManifest(t *testing.T) {
 	}{
 		"of a predecessor":                 {"helm", "[{name: http, port: 80, protocol: TCP}]", ""},
 		"of a person":                      {"kubectl-create", "[{name: http, port: 80, protocol: TCP}]", ""},
-		"of somebody else":                 {"someone", "[{name: http, port: 80, protocol: TCP}]", "Duplicate value"},
+		"of a client":                      {"Mozilla", "[{name: http, port: 80, protocol: TCP}]", ""},
+		"of a controller":                  {"kube-controller-manager", "[{name: http, port: 80, protocol: TCP}]", ""},
 		"beside a manifest that is wrong":  {"helm", "[{name: http, port: 80, protocol: TCP}, {name: http, port: 82, protocol: TCP}]", "Duplicate value"},
 		"beside a manifest of other wrong": {"helm", "[{name: http, port: 80, protocol: TCP}, {name: HTTP_, port: 82, protocol: TCP}]", "Invalid value"},
 	} {

@@ -27,12 +27,13 @@ type Handover struct {
 	Managers []Manager `json:"managers,omitempty"`
 	// Taken is how many fields go to the resource-manager that predecessors own now.
 	Taken int `json:"taken"`
-	// Removed are the fields of predecessors and people that nobody owns afterwards, as they are in no manifest.
+	// Removed are the fields of others that have no owner afterwards, as they are in no manifest.
 	Removed []string `json:"removed,omitempty"`
 }
 
 // handoverOf compares who owns the fields of an object before and after.
 func handoverOf(before, after []metav1.ManagedFieldsEntry, policy fieldowner.Policy) (Handover, error) {
+	policy = policy.WithPredecessor(policy.FormerApplier(before))
 	left := &fieldpath.Set{}
 	leftTo := map[identity]*fieldpath.Set{}
 	for _, entry := range after {
@@ -55,8 +56,8 @@ func handoverOf(before, after []metav1.ManagedFieldsEntry, policy fieldowner.Pol
 		}
 		fields = fields.Leaves()
 		manager := Manager{Name: entry.Manager, Operation: string(entry.Operation)}
-		predecessor := slices.Contains(policy.Predecessors, entry.Manager)
-		if predecessor || slices.Contains(policy.People, entry.Manager) {
+		predecessor := policy.Predecessor(entry.Manager)
+		if predecessor || !policy.Controller(entry.Manager) {
 			kept := &fieldpath.Set{}
 			if stays := leftTo[identityOf(entry)]; stays != nil {
 				kept = fields.Intersection(stays)

@@ -66,13 +66,13 @@ func TestHandoverOf(t *testing.T) {
 	before := []metav1.ManagedFieldsEntry{
 		entry("helm", "", `{"f:metadata":{"f:labels":{".":{},"f:app":{},"f:old":{}}},"f:spec":{"f:replicas":{},"f:type":{}}}`),
 		entry("kubectl-edit", "", `{"f:spec":{"f:extra":{}}}`),
-		entry("scaler", "", `{"f:spec":{"f:size":{}}}`),
+		entry("kube-scheduler", "", `{"f:spec":{"f:size":{}}}`),
 		entry("helm", "status", `{"f:status":{"f:x":{}}}`),
 	}
 	after := []metav1.ManagedFieldsEntry{
 		entry("resource-manager", "", `{"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:type":{}}}`),
 		entry("helm", "", `{"f:spec":{"f:replicas":{}}}`),
-		entry("scaler", "", `{"f:spec":{"f:size":{}}}`),
+		entry("kube-scheduler", "", `{"f:spec":{"f:size":{}}}`),
 		entry("helm", "status", `{"f:status":{"f:x":{}}}`),
 	}
 	got, err := handoverOf(before, after, fieldowner.DefaultPolicy())
@@ -80,7 +80,7 @@ func TestHandoverOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Handover{
-		Managers: []Manager{{"helm", "Update", 4, []string{".spec.replicas"}}, {"kubectl-edit", "Update", 1, nil}, {"scaler", "Update", 1, nil}},
+		Managers: []Manager{{"helm", "Update", 4, []string{".spec.replicas"}}, {"kubectl-edit", "Update", 1, nil}, {"kube-scheduler", "Update", 1, nil}},
 		Taken:    2, Removed: []string{".metadata.labels.old", ".spec.extra"},
 	}
 	if !reflect.DeepEqual(got, want) {
