@@ -145,7 +145,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *configv1al
 		return err
 	}
 	view := live.NewView(live.Options{
-		Objects: objects, Policy: fieldowner.DefaultPolicy(), Examiner: examiner,
+		Objects: objects, Policy: policyOf(config), Examiner: examiner,
 		ManagedBy:  *config.Controllers.ManagedResource.ManagedByLabelValue,
 		Namespaces: config.TargetClientConnection.Namespaces, Clock: clock.RealClock{},
 	})
@@ -205,10 +205,12 @@ func addManagedResource(ctx context.Context, mgr manager.Manager, config *config
 		Autoscalers: targetCluster.GetCache(),
 		Objects:     objects,
 		Live:        view,
-		Engine:      apply.NewEngine(objects, fieldowner.DefaultPolicy(), clock.RealClock{}),
-		Recorder:    newRecorder(mgr, "resource-manager"),
-		Metrics:     managedresource.NewMetrics(metrics.Registry),
-		Clock:       clock.RealClock{},
+		Engine: apply.NewEngine(objects, apply.Settings{
+			Policy: policyOf(config), Strict: settings.FieldValidation == configv1alpha1.FieldValidationStrict,
+		}, clock.RealClock{}),
+		Recorder: newRecorder(mgr, "resource-manager"),
+		Metrics:  managedresource.NewMetrics(metrics.Registry),
+		Clock:    clock.RealClock{},
 		Options: managedresource.Options{
 			Class:           *config.Controllers.ResourceClass,
 			Namespaces:      config.SourceClientConnection.Namespaces,
@@ -223,6 +225,11 @@ func addManagedResource(ctx context.Context, mgr manager.Manager, config *config
 		},
 	})
 	return reconciler.AddToManager(ctx, mgr, targetCluster.GetCache())
+}
+
+// policyOf says whose additions to objects are kept.
+func policyOf(config *configv1alpha1.ResourceManagerConfiguration) fieldowner.Policy {
+	return fieldowner.DefaultPolicy(config.Controllers.ManagedResource.KeepFieldsOf...)
 }
 
 func address(server *configv1alpha1.Server) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -34,19 +33,27 @@ const (
 // over all its users.
 type Engine struct {
 	objects Cluster
-	policy  fieldowner.Policy
-	clock   clock.WithTicker
-	slots   chan struct{}
+	Settings
+	clock clock.WithTicker
+	slots chan struct{}
 }
 
-// NewEngine returns an engine for the cluster that objects give access to. The policy says whose fields it takes over.
-func NewEngine(objects *target.Objects, policy fieldowner.Policy, clk clock.WithTicker) *Engine {
-	return NewEngineFor(realCluster{objects}, policy, clk)
+// Settings say how an engine applies objects.
+type Settings struct {
+	// Policy says whose fields it takes over.
+	Policy fieldowner.Policy
+	// Strict refuses objects with fields that the API server does not know. Otherwise they are applied without these fields.
+	Strict bool
+}
+
+// NewEngine returns an engine for the cluster that objects give access to.
+func NewEngine(objects *target.Objects, settings Settings, clk clock.WithTicker) *Engine {
+	return NewEngineFor(realCluster{objects}, settings, clk)
 }
 
 // NewEngineFor is NewEngine for what may not be the cluster itself.
-func NewEngineFor(cluster Cluster, policy fieldowner.Policy, clk clock.WithTicker) *Engine {
-	return &Engine{objects: cluster, policy: policy, clock: clk, slots: make(chan struct{}, requestsInFlight)}
+func NewEngineFor(cluster Cluster, settings Settings, clk clock.WithTicker) *Engine {
+	return &Engine{objects: cluster, Settings: settings, clock: clk, slots: make(chan struct{}, requestsInFlight)}
 }
 
 // As returns an engine that works in the name of a ServiceAccount of the target cluster. The bound on requests in flight
@@ -62,7 +69,7 @@ func (e *Engine) As(ctx context.Context, serviceAccount types.NamespacedName) (*
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{objects: objects, policy: e.policy, clock: e.clock, slots: e.slots}, nil
+	return &Engine{objects: objects, Settings: e.Settings, clock: e.clock, slots: e.slots}, nil
 }
 
 // Task is one object to be applied.
@@ -81,6 +88,8 @@ type Outcome struct {
 	object.Ref
 	// Observation is the object right after it was applied.
 	Observation live.Observation
+	// Dropped are the paths of fields that the API server does not know. The object was applied without them.
+	Dropped []string
 	// Err says why the object was not applied.
 	Err error
 }
@@ -93,44 +102,39 @@ type Outcome struct {
 func (e *Engine) Apply(ctx context.Context, tasks []Task) []Outcome {
 	outcomes := make([]Outcome, len(tasks))
 	e.forEach(len(tasks), func(i int) {
-		observation, err := e.apply(ctx, tasks[i])
-		if err != nil {
-			err = explain(tasks[i].Manifest, tasks[i].Live != nil, err)
-		}
-		outcomes[i] = Outcome{Ref: tasks[i].Ref, Observation: observation, Err: err}
+		outcomes[i] = e.apply(ctx, tasks[i])
 	})
 	return outcomes
 }
 
-func (e *Engine) apply(ctx context.Context, task Task) (live.Observation, error) {
+func (e *Engine) apply(ctx context.Context, task Task) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
+	outcome := Outcome{Ref: task.Ref}
+	meta, err := e.send(ctx, task)
+	if undeclared(err) {
+		outcome.Dropped, meta, err = e.sendKnown(ctx, task, err)
+	}
+	if err != nil {
+		outcome.Dropped, outcome.Err = nil, explain(task.Manifest, task.Live != nil, e.objects.Explain(task.Ref, err))
+		return outcome
+	}
+	outcome.Observation = live.Observe(meta, e.Policy)
+	return outcome
+}
+
+// send applies the object, or replaces it if that is due.
+func (e *Engine) send(ctx context.Context, task Task) (*metav1.PartialObjectMetadata, error) {
 	resource, err := e.objects.Resource(task.Ref)
 	if err != nil {
-		return live.Observation{}, err
+		return nil, err
 	}
 	meta, err := e.createOrUpdate(ctx, resource, task)
 	if invalid(err) && task.Live != nil && task.Replace.due(err) {
-		meta, err = e.replace(ctx, resource, task, err)
+		return e.replace(ctx, resource, task, err)
 	}
-	if err != nil {
-		return live.Observation{}, e.objects.Explain(task.Ref, e.elaborate(ctx, task, err))
-	}
-	return live.Observe(meta, e.policy), nil
-}
-
-// elaborate names all fields that the kind of an object does not have. Server-side apply stops at one of them in every part
-// of the object, at another one each time. Strict decoding names them all.
-func (e *Engine) elaborate(ctx context.Context, task Task, err error) error {
-	if !strings.Contains(err.Error(), "field not declared in schema") {
-		return err
-	}
-	strict := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationStrict)
-	if apierrors.IsBadRequest(strict) {
-		return strict
-	}
-	return err
+	return meta, err
 }
 
 // createOrUpdate applies the object if it is still there, or still is not, as the task says. Otherwise the error wraps

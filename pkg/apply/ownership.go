@@ -108,7 +108,7 @@ func (e *Engine) displaceFirst(ctx context.Context, resource metadata.ResourceIn
 	if found.UID != task.Live.UID {
 		return fmt.Errorf("%w: it was deleted and created again", ErrChanged)
 	}
-	_, err = e.displace(ctx, resource, task, found, e.policy)
+	_, err = e.displace(ctx, resource, task, found, e.Policy)
 	return err
 }
 
@@ -119,7 +119,7 @@ func (e *Engine) takeOver(ctx context.Context, resource metadata.ResourceInterfa
 	if task.Directive.Merge {
 		return meta, nil
 	}
-	rewritten, err := e.displace(ctx, resource, task, meta, e.policy)
+	rewritten, err := e.displace(ctx, resource, task, meta, e.Policy)
 	if err != nil || rewritten == meta {
 		return meta, err
 	}
@@ -138,7 +138,7 @@ func (e *Engine) applyWithoutOthers(ctx context.Context, resource metadata.Resou
 	if err != nil {
 		return nil, &decidedError{fmt.Errorf("read who owns its fields, as its update is invalid (%w): %w", cause, err), err}
 	}
-	policy := e.policy.WithoutControllers()
+	policy := e.Policy.WithoutControllers()
 	taken, err := fieldowner.DisplaceableLater(found.ManagedFields, policy, task.untaken())
 	if found.UID != task.Live.UID || taken == nil || err != nil {
 		return nil, errors.Join(cause, err)

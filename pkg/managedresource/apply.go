@@ -112,7 +112,7 @@ func (p *pass) sendWave(ctx context.Context, changes []change) {
 	}
 	for i, outcome := range p.engine.Apply(ctx, tasks) {
 		change := due[i]
-		change.err = outcome.Err
+		change.err, change.dropped = outcome.Err, outcome.Dropped
 		change.unchanged = change.observation.ResourceVersion == outcome.Observation.ResourceVersion
 		if outcome.Err == nil {
 			p.Live.Note(change.Ref, outcome.Observation)

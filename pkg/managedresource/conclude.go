@@ -26,10 +26,11 @@ const actionEvent = "Reconcile"
 //
 // +events:on=ManagedResource
 const (
-	eventCorrected = "Corrected" // Normal: objects were put back that somebody else had changed or deleted
-	eventPruned    = "Pruned"    // Normal: objects were deleted because they left the manifests
-	eventTakenOver = "TakenOver" // Normal: objects were taken over from a field manager that had applied them for a ManagedResource; it is named
-	eventContested = "Contested" // Warning: an object was put back once too often; the field manager is named
+	eventCorrected = "Corrected"     // Normal: objects were put back that somebody else had changed or deleted
+	eventPruned    = "Pruned"        // Normal: objects were deleted because they left the manifests
+	eventTakenOver = "TakenOver"     // Normal: objects were taken over from a field manager that had applied them for a ManagedResource; it is named
+	eventDropped   = "UnknownFields" // Warning: objects were applied without fields that the API server does not know; they are named
+	eventContested = "Contested"     // Warning: an object was put back once too often; the field manager is named
 )
 
 // conclude writes the status, if it differs, and the Events, and says when to come back.
@@ -85,6 +86,9 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	p.emitEvents(ctx)
 	if verdict.status == resourcesv1alpha1.ConditionFalse && before.Message != verdict.message {
 		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, verdict.reason, actionEvent, "%s", message.ForEvent(verdict.message))
+	}
+	if len(tally.dropped) > 0 && before.Message != verdict.message {
+		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventDropped, actionEvent, "%s", message.ForEvent(tally.droppedFields()))
 	}
 	result, err := p.result(ctx, tally, verdict)
 	if untold > 0 && err == nil {
@@ -144,7 +148,11 @@ func (p *pass) remaining() inventory {
 		}
 		switch change.action {
 		case actionCreate, actionApply:
-			remaining[change.Key()] = entryOf(*change.manifest, digestOf(*change.manifest, change.observation))
+			digest := digestOf(*change.manifest, change.observation)
+			if len(change.dropped) > 0 {
+				digest = "" // it is applied at every sync period: the API server may come to know the fields
+			}
+			remaining[change.Key()] = entryOf(*change.manifest, digest)
 		case actionDelete, actionForget, actionRelease:
 			delete(remaining, change.Key())
 		}
@@ -201,7 +209,7 @@ func (p *pass) completeInputs(ctx context.Context, tally tally, verdict verdict)
 	if len(tally.held) > 0 || tally.gate.closedHere {
 		return p.mr.Status.AppliedInputs, nil // a change that is taken back while it waits is none
 	}
-	if verdict.status != resourcesv1alpha1.ConditionTrue || len(tally.contested)+len(tally.handedOver) > 0 || p.duty != dutyApply {
+	if verdict.status != resourcesv1alpha1.ConditionTrue || len(tally.contested)+len(tally.handedOver)+len(tally.dropped) > 0 || p.duty != dutyApply {
 		return "", nil
 	}
 	return p.inputs(ctx, p.secrets, slices.Collect(maps.Keys(p.remaining())))

@@ -69,6 +69,8 @@ type change struct {
 	releasing bool
 	// heirs are the ManagedResources of which any may get the object.
 	heirs []types.NamespacedName
+	// dropped are the paths of fields that the API server does not know, and without which the object was applied.
+	dropped []string
 	// takenFrom is the field manager that applied the object for a ManagedResource before, if only its origin tells.
 	takenFrom string
 	// unchanged is set if the object was applied without effect.

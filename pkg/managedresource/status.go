@@ -34,6 +34,7 @@ type tally struct {
 	pending     []change // deleted, but not gone
 	unreleased  []change // could not be released
 	contested   []change // put back, and changed again and again
+	dropped     []change // applied without fields that the API server does not know
 	handedOver  []change // kept until another ManagedResource has them
 	coerced     []string // have labels or annotations that were not strings
 	held        []change // wait for dependencies
@@ -49,6 +50,9 @@ func tallyOf(problems []problem, changes []change) tally {
 		wanted := change.manifest != nil
 		if change.contest.open() {
 			result.contested = append(result.contested, change)
+		}
+		if len(change.dropped) > 0 && change.err == nil {
+			result.dropped = append(result.dropped, change)
 		}
 		switch {
 		case change.action == actionHold:
@@ -93,7 +97,7 @@ func (t tally) verdict() verdict {
 	case len(t.pending) > 0 || t.deleting && len(t.handedOver) > 0:
 		return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending, message}
 	}
-	if len(t.contested)+len(t.handedOver)+len(t.coerced) == 0 {
+	if len(t.contested)+len(t.handedOver)+len(t.dropped)+len(t.coerced) == 0 {
 		message = "All resources are applied."
 	}
 	return verdict{resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, message}
@@ -131,6 +135,7 @@ func (t tally) message() string {
 		section("Waiting to apply", reasonsOf(t.waiting)),
 		section("Deletion is still pending", reasonsOf(t.pending)),
 		section("Handing over", reasonsOf(t.handedOver)),
+		t.droppedFields(),
 		section("Put back again and again", contestsOf(t.contested)),
 		section("Converted to strings; quote them in the manifests", slices.Clone(t.coerced)),
 	}
@@ -166,6 +171,24 @@ func reasonsOf(changes []change) []string {
 	items := make([]string, 0, len(changes))
 	for _, change := range changes {
 		items = append(items, change.String()+": "+change.reason)
+	}
+	return items
+}
+
+func (t tally) droppedFields() string {
+	return section("Applied without fields that the API server does not know", droppedFrom(t.dropped))
+}
+
+// droppedFrom names objects and the fields that they were applied without.
+func droppedFrom(changes []change) []string {
+	const shown = 10
+	items := make([]string, 0, len(changes))
+	for _, change := range changes {
+		paths := change.dropped
+		if len(paths) > shown {
+			paths = append(slices.Clone(paths[:shown]), "…")
+		}
+		items = append(items, change.String()+": "+strings.Join(paths, ", "))
 	}
 	return items
 }

@@ -113,6 +113,7 @@ func TestBadInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
+			f.strict = true
 			f.reconciler = f.newReconciler(shared.Get(t).Config(), f.client, managedresource.Options{
 				Limits: managedresource.Limits{Bytes: 10 << 20, Documents: 100, Depth: 100, Values: 1_000_000},
 			})

@@ -62,6 +62,8 @@ type fixture struct {
 	clock      *clocktesting.FakeClock
 	recorder   *events.FakeRecorder
 	requests   *requestLog
+	// strict has objects with fields that the API server does not know refused.
+	strict bool
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -111,7 +113,7 @@ func (f *fixture) newReconciler(config *rest.Config, source client.Client, optio
 	go func() { _ = view.Start(f.Context()) }() // ends with the test
 	return managedresource.NewReconciler(managedresource.Reconciler{
 		Source: source, Direct: f.client, Autoscalers: f.client, Objects: objects, Live: view,
-		Engine: apply.NewEngine(objects, fieldowner.DefaultPolicy(), clock.RealClock{}), Recorder: f.recorder, Clock: f.clock, Options: options,
+		Engine: apply.NewEngine(objects, apply.Settings{Policy: fieldowner.DefaultPolicy(), Strict: f.strict}, clock.RealClock{}), Recorder: f.recorder, Clock: f.clock, Options: options,
 	})
 }
 

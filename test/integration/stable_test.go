@@ -61,6 +61,8 @@ func TestMessagesOfOneCauseAreEqual(t *testing.T) {
 	for name, test := range rejected {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
+			f.strict = true
+			f.restart()
 			mr := f.manage("set", strings.ReplaceAll(test.manifest, "NS", f.namespace))
 			f.reconcileOnce("set")
 			first, _, _ := f.reconcile("set") // the first one may wait for a definition

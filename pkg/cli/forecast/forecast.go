@@ -159,7 +159,7 @@ func (f *Forecaster) reconciler(namespace string, of identity) (*managedresource
 	reader := &reader{Client: source, console: f.console, namespace: namespace, secrets: f.secrets, proposed: f.proposed}
 	f.reconcilers[of] = managedresource.NewReconciler(managedresource.Reconciler{
 		Source: reader, Direct: reader, Autoscalers: f.scalers, Objects: target.Objects, Live: f.view,
-		Engine: apply.NewEngineFor(f.cluster, fieldowner.DefaultPolicy(), f.console.Clock), Clock: f.console.Clock,
+		Engine: apply.NewEngineFor(f.cluster, apply.Settings{Policy: fieldowner.DefaultPolicy()}, f.console.Clock), Clock: f.console.Clock,
 		Options: managedresource.Options{
 			Class: of.class, ClusterID: of.clusterID, ManagedBy: of.managedBy,
 			CollectsGarbage: f.settings.CollectsGarbage, Limits: managedresource.DefaultLimits(),

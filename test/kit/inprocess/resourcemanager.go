@@ -125,7 +125,7 @@ func (r ResourceManager) addControllers(ctx context.Context, p *Parts) error {
 	})
 	applier := managedresource.NewReconciler(managedresource.Reconciler{
 		Source: p.Manager.GetClient(), Direct: p.Manager.GetAPIReader(), Autoscalers: p.Target.GetCache(), Objects: p.Objects, Live: p.Live,
-		Engine:   apply.NewEngine(p.Objects, fieldowner.DefaultPolicy(), r.Clock),
+		Engine:   apply.NewEngine(p.Objects, apply.Settings{Policy: fieldowner.DefaultPolicy()}, r.Clock),
 		Recorder: p.Manager.GetEventRecorder("resource-manager"), Clock: r.Clock,
 		Options: managedresource.Options{
 			Class: r.Class, Namespaces: r.Namespaces, ClusterID: r.Identity, ManagedBy: r.Identity,

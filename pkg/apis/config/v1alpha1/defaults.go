@@ -85,6 +85,7 @@ func defaultManagedResource(c *ManagedResourceConfiguration) {
 	setIfNil(&c.AlwaysUpdate, false)
 	setIfNil(&c.ManagedByLabelValue, "gardener")
 	setIfNil(&c.MaxSecretSize, *resource.NewQuantity(64<<20, resource.BinarySI))
+	setIfZero(&c.FieldValidation, FieldValidationWarn)
 }
 
 func defaultOptionalController(c *OptionalController, concurrentSyncs int) {

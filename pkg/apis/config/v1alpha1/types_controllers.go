@@ -13,6 +13,12 @@ const (
 	OtherKindsFullStatus   = "FullStatus"
 )
 
+// The values of controllers.managedResource.fieldValidation.
+const (
+	FieldValidationWarn   = "Warn"
+	FieldValidationStrict = "Strict"
+)
+
 // ControllersConfiguration configures what runs on the leader.
 type ControllersConfiguration struct {
 	// ClusterID becomes part of the origin annotation, which says who owns an object. Besides a plain text,
@@ -126,6 +132,14 @@ type ManagedResourceConfiguration struct {
 	// Trellis adds this field.
 	// +optional
 	MaxSecretSize *resource.Quantity `json:"maxSecretSize,omitempty"`
+	// KeepFieldsOf are names of field managers whose additions to applied objects are kept, beside the built-in ones
+	// (docs/drift.md). One "*" in a name stands for any text. Default: empty. Rule: no empty names, none that is "*", at most one "*" in
+	// each. Trellis adds this field.
+	// +optional
+	KeepFieldsOf []string `json:"keepFieldsOf,omitempty"`
+	// FieldValidation says what becomes of an object with fields that the API server does not know. Warn: it is applied without
+	// them, and the condition names them. Strict: it is not applied. Default: "Warn". Rule: one of Warn, Strict. Trellis adds this field.
+	FieldValidation string `json:"fieldValidation"`
 }
 
 // NetworkPolicyConfiguration configures the NetworkPolicy controller.

@@ -168,6 +168,12 @@ func validateManagedResource(c *ManagedResourceConfiguration, path *field.Path) 
 	errs := atLeast(c.ConcurrentSyncs, 1, path.Child("concurrentSyncs"))
 	errs = append(errs, durationAtLeast(c.SyncPeriod, minSyncPeriod, path.Child("syncPeriod"))...)
 	errs = append(errs, setAndNotEmpty(c.ManagedByLabelValue, path.Child("managedByLabelValue"))...)
+	errs = append(errs, oneOf(c.FieldValidation, path.Child("fieldValidation"), FieldValidationWarn, FieldValidationStrict)...)
+	for i, name := range c.KeepFieldsOf {
+		if name == "" || name == "*" || strings.Count(name, "*") > 1 {
+			errs = append(errs, field.Invalid(path.Child("keepFieldsOf").Index(i), name, `must be the name of a field manager, in which one "*" may stand for any text`))
+		}
+	}
 	if c.MaxSecretSize == nil {
 		return append(errs, field.Required(path.Child("maxSecretSize"), "must be set"))
 	}

@@ -57,6 +57,12 @@ var invalidFiles = map[string]struct {
 		"controllers.managedResource.concurrentSyncs: Invalid value: 0: must be at least 1",
 		"controllers.managedResource.managedByLabelValue: Required value: must not be empty",
 		`controllers.managedResource.syncPeriod: Invalid value: "14s": must be at least 15s`}},
+	"field validation": {"controllers: {managedResource: {fieldValidation: Ignore}}", []string{
+		`controllers.managedResource.fieldValidation: Unsupported value: "Ignore": supported values: "Warn", "Strict"`}},
+	"field managers": {`controllers: {managedResource: {keepFieldsOf: [a, "a*", "*", "", "*a*"]}}`, []string{
+		`controllers.managedResource.keepFieldsOf[2]: Invalid value: "*": must be the name of a field manager, in which one "*" may stand for any text`,
+		`controllers.managedResource.keepFieldsOf[3]: Invalid value: "": must be the name of a field manager, in which one "*" may stand for any text`,
+		`controllers.managedResource.keepFieldsOf[4]: Invalid value: "*a*": must be the name of a field manager, in which one "*" may stand for any text`}},
 	"secret size zero": {"controllers: {managedResource: {maxSecretSize: 0}}", []string{
 		`controllers.managedResource.maxSecretSize: Invalid value: "0": must be above 0`}},
 	"secret size absurd": {"controllers: {managedResource: {maxSecretSize: 2Gi}}", []string{
@@ -172,7 +178,7 @@ func TestValidationWithoutDefaults(t *testing.T) {
 	expectFields(t, Validate(c),
 		"controllers.clusterID", "controllers.csrApprover.concurrentSyncs", "controllers.garbageCollector.syncPeriod",
 		"controllers.health.concurrentSyncs", "controllers.health.otherKinds", "controllers.health.syncPeriod",
-		"controllers.managedResource.concurrentSyncs", "controllers.managedResource.managedByLabelValue",
+		"controllers.managedResource.concurrentSyncs", "controllers.managedResource.fieldValidation", "controllers.managedResource.managedByLabelValue",
 		"controllers.managedResource.maxSecretSize", "controllers.managedResource.syncPeriod",
 		"controllers.resourceClass", "controllers.tokenRequestor.concurrentSyncs",
 		"leaderElection.leaseDuration", "leaderElection.renewDeadline", "leaderElection.resourceLock",

@@ -1,0 +1,110 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// undeclared tells whether the API server found a field that a kind does not have. It is in the object that was sent, or in the live one as
+// it is in a version that a field manager used.
+func undeclared(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
+}
+
+// sendKnown applies an object without the fields that the API server does not know, and returns their paths. Server-side apply refuses such
+// fields, where an update drops them. The error names them all if they are not to be dropped, or if that does not help.
+func (e *Engine) sendKnown(ctx context.Context, task Task, cause error) ([]string, *metav1.PartialObjectMetadata, error) {
+	// Server-side apply stops at one of them in every part of the object. Strict decoding names them all.
+	strict := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationStrict)
+	if !apierrors.IsBadRequest(strict) {
+		return nil, nil, cause
+	}
+	unknown := unknownFields(strict)
+	if e.Strict || len(unknown) == 0 {
+		return nil, nil, strict
+	}
+	known, dropped, err := withoutFields(task, unknown)
+	if err != nil || len(dropped) == 0 {
+		return nil, nil, strict
+	}
+	meta, err := e.send(ctx, known)
+	return dropped, meta, err
+}
+
+// unknownField matches how strict decoding of k8s.io/apimachinery names a field.
+var unknownField = regexp.MustCompile(`unknown field ("(?:[^"\\]|\\.)*")`)
+
+// unknownFields returns the paths of fields that strict decoding names, such as spec.ports[0].nme.
+func unknownFields(err error) []string {
+	var paths []string
+	for _, match := range unknownField.FindAllStringSubmatch(err.Error(), -1) {
+		if path, err := strconv.Unquote(match[1]); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// withoutFields returns the task without the fields of the paths, and the paths of those that it had.
+func withoutFields(task Task, paths []string) (known Task, dropped []string, err error) {
+	if task.Body, dropped, err = dropFields(task.Body, paths); err != nil || task.Initial == nil {
+		return task, dropped, err
+	}
+	task.Initial, dropped, err = dropFields(task.Initial, paths) // it has all that the body has
+	return task, dropped, err
+}
+
+// dropFields returns a body without the fields of the paths, and the paths of those that it had.
+func dropFields(body []byte, paths []string) (rest []byte, dropped []string, err error) {
+	var obj map[string]any
+	if err := json.Unmarshal(body, &obj); err != nil {
+		return nil, nil, fmt.Errorf("decode the manifest: %w", err)
+	}
+	for _, path := range paths {
+		if dropField(obj, path) {
+			dropped = append(dropped, path)
+		}
+	}
+	rest, err = object.EncodeBody(obj)
+	return rest, dropped, err
+}
+
+// dropField removes the field of a path, and tells whether there was one. Keys of maps may have dots, so every way to read the path is tried.
+func dropField(value any, path string) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		if _, found := value[path]; found {
+			delete(value, path)
+			return true
+		}
+		for key, child := range value {
+			rest, fits := strings.CutPrefix(path, key)
+			if !fits {
+				continue
+			}
+			if inner, isField := strings.CutPrefix(rest, "."); isField && dropField(child, inner) {
+				return true
+			}
+			if strings.HasPrefix(rest, "[") && dropField(child, rest) {
+				return true
+			}
+		}
+	case []any:
+		number, rest, ok := strings.Cut(strings.TrimPrefix(path, "["), "]")
+		index, err := strconv.Atoi(number)
+		if !ok || err != nil || index < 0 || index >= len(value) {
+			return false
+		}
+		return dropField(value[index], strings.TrimPrefix(rest, "."))
+	}
+	return false
+}
