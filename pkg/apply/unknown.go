@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -26,7 +28,8 @@ func (e *Engine) sendKnown(ctx context.Context, task Task, cause error) ([]strin
 	// Server-side apply stops at one of them in every part of the object. Strict decoding names them all.
 	strict := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationStrict)
 	if !apierrors.IsBadRequest(strict) {
-		return nil, nil, cause
+		meta, err := e.sendInOneVersion(ctx, task, cause)
+		return nil, meta, err
 	}
 	unknown := unknownFields(strict)
 	if e.Strict || len(unknown) == 0 {
@@ -38,6 +41,29 @@ func (e *Engine) sendKnown(ctx context.Context, task Task, cause error) ([]strin
 	}
 	meta, err := e.send(ctx, known)
 	return dropped, meta, err
+}
+
+// sendInOneVersion applies an object that has a field which a version lacks that a field manager used: who owns its fields is recorded in the
+// version of the manifest first.
+func (e *Engine) sendInOneVersion(ctx context.Context, task Task, cause error) (*metav1.PartialObjectMetadata, error) {
+	if task.Live == nil {
+		return nil, cause
+	}
+	resource, err := e.objects.Resource(task.Ref)
+	if err != nil {
+		return nil, err
+	}
+	found, err := resource.Get(ctx, task.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	migrated, err := rewrite(ctx, resource, found, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
+		return fieldowner.MigrateVersions(entries, task.GroupVersion().String())
+	})
+	if err != nil || migrated == found {
+		return nil, errors.Join(cause, err)
+	}
+	return e.send(ctx, task)
 }
 
 // unknownField matches how strict decoding of k8s.io/apimachinery names a field.

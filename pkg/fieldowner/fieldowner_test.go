@@ -132,6 +132,34 @@ func TestDisplaceableLater(t *testing.T) {
 	}
 }
 
+func TestMigrateVersions(t *testing.T) {
+	inVersion := func(version string, entry metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
+		entry.APIVersion = version
+		return entry
+	}
+	entries := []metav1.ManagedFieldsEntry{
+		inVersion("v1", entryOf("resource-manager", apply, "", `{"f:data":{"f:a":{}}}`)),
+		inVersion("v1", entryOf("tool", update, "", `{"f:data":{"f:b":{}}}`)), inVersion("v2", entryOf("tool", update, "", `{"f:data":{"f:c":{}}}`)),
+		inVersion("v1", entryOf("tool", update, "status", `{"f:status":{}}`)),
+	}
+	got, changed, err := MigrateVersions(entries, "v2")
+	want := map[string]any{
+		"resource-managerApply": parse(t, `{"f:data":{"f:a":{}}}`), "toolUpdate": parse(t, `{"f:data":{"f:b":{},"f:c":{}}}`),
+		"toolUpdatestatus": parse(t, `{"f:status":{}}`),
+	}
+	if fields := fieldsByManager(t, got); err != nil || !changed || len(got) != 3 || !reflect.DeepEqual(fields, want) {
+		t.Errorf("got %v (%v, %v), want %v", fields, changed, err, want)
+	}
+	for _, entry := range got {
+		if entry.APIVersion != "v2" {
+			t.Errorf("%s has the version %s", entry.Manager, entry.APIVersion)
+		}
+	}
+	if _, again, err := MigrateVersions(got, "v2"); again || err != nil || entries[0].APIVersion != "v1" {
+		t.Errorf("doing it again: %v, %v; the input is %v", again, err, entries[0])
+	}
+}
+
 func TestFormerApplier(t *testing.T) {
 	for name, test := range map[string]struct {
 		entries []metav1.ManagedFieldsEntry

@@ -3,8 +3,10 @@ package integration
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -62,21 +64,26 @@ func TestVersionWithNewFields(t *testing.T) {
 			f.edit(definition, "tester", func(live *unstructured.Unstructured) {
 				live.Object["spec"] = f.parse(gearDefinition + gearVersion1("false") + gearVersion2).Object["spec"]
 			})
-			kit.Eventually(f, "the new version is served", func() string {
+			kit.Eventually(f, "a client that writes the new version gets its default", func() string {
 				probe := f.parse(gear("v2", "1"))
-				if err := f.client.Get(f.ctx, client.ObjectKeyFromObject(probe), probe); err != nil {
+				label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"written":"`+time.Now().Format("150405.000")+`"}}}`))
+				if err := f.client.Patch(f.ctx, probe, label, client.FieldOwner("some-tool")); err != nil {
 					return err.Error()
 				}
 				if teeth, _, _ := unstructured.NestedInt64(probe.Object, "spec", "teeth"); teeth != 7 {
-					return fmt.Sprint(probe.Object["spec"], f.object(definition).Object["spec"])
+					return fmt.Sprint(probe.Object["spec"])
 				}
 				return ""
 			})
 			f.secret("set", "objects.yaml", gear(test.after, "2"))
 			mr, _, err := f.reconcile("set")
-			t.Logf("%v: %+v", err, applied(mr))
-			if condition := applied(mr); condition.Status != resourcesv1alpha1.ConditionTrue {
-				t.Fatalf("%+v", condition)
+			if condition := applied(mr); err != nil || condition.Status != resourcesv1alpha1.ConditionTrue {
+				t.Fatalf("%+v, %v", condition, err)
+			}
+			f.requests.writes()
+			f.reconcileOK("set")
+			if writes := f.requests.writes(); len(writes) > 0 {
+				t.Errorf("the next reconcile writes %v", writes)
 			}
 			after := f.object(gear("v2", "1"))
 			if size, _, _ := unstructured.NestedInt64(after.Object, "spec", "size"); size != 2 || after.GetLabels()["theirs"] != "x" {
