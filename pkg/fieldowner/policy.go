@@ -38,8 +38,8 @@ func DefaultPolicy(controllers ...string) Policy {
 			"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "clusterrole-aggregation-controller",
 			"*cloud-controller-manager", "cluster-autoscaler", "machine-controller-manager", "vpa-*",
 			"csi-provisioner", "csi-attacher", "csi-resizer", "csi-snapshotter", "snapshot-controller",
-			// Injectors of CA bundles: cert-manager, by update and by apply.
-			"cainjector", "cert-manager-cainjector",
+			// cert-manager, which injects CA bundles and fills Secrets, by update and by apply.
+			"cainjector", "cert-manager-*",
 		}, controllers...),
 	}
 }

@@ -139,7 +139,7 @@ func TestOwnedDigestIsTheSameOfUnstructuredObjects(t *testing.T) {
 	}
 }
 
-// TestAgreesAboutFieldsOfOthers: what predecessors and people own matters to a decision.
+// TestAgreesAboutFieldsOfOthers: what others own matters to a decision.
 func TestAgreesAboutFieldsOfOthers(t *testing.T) {
 	none, one := Observation{}, Observation{Displaceable: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "a"))}
 	same, other := Observation{Displaceable: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "a"))}, Observation{Displaceable: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "b"))}

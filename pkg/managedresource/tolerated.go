@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// tolerated remembers which fields of people and predecessors a complete pass left where they are, because manifests or
+// tolerated remembers which fields of others a complete pass left where they are, because manifests or
 // ManagedResources ask for that. It is safe for concurrent use.
 type tolerated struct {
 	mu     sync.Mutex

@@ -29,7 +29,7 @@ type Manifest struct {
 	Stripped []fieldowner.Pattern
 	// PreserveIfSet are fields that are in Body, and are taken out of it if the live object has them.
 	PreserveIfSet []fieldowner.Pattern
-	// Untaken are fields that are not taken over from predecessors and people.
+	// Untaken are fields that are not taken over from others.
 	Untaken []fieldowner.Pattern
 	// Directive is how the object wants to be handled.
 	Directive directive.Directive

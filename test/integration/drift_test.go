@@ -128,3 +128,19 @@ func TestRenamedPredecessorIsTakenOver(t *testing.T) {
 		})
 	}
 }
+
+// TestBinaryKeepsFieldsOfConfiguredManagers has two clients add keys to ConfigMaps, of which the configuration names one, and a field misspelt.
+func TestBinaryKeepsFieldsOfConfiguredManagers(t *testing.T) {
+	f := newFixture(t)
+	f.start("controllers: {managedResource: {syncPeriod: 1h, keepFieldsOf: [\"shop-*\"], fieldValidation: Strict}}\n" + noElection)
+	f.manage("set", f.configMap("kept", "1"), f.configMap("removed", "1"))
+	f.eventuallySucceeded("set")
+	f.patch(f.configMap("kept", "1"), "shop-operator", `{"data":{"more":"x"}}`)
+	f.patch(f.configMap("removed", "1"), "Mozilla", `{"data":{"more":"x"}}`)
+	f.eventually("the addition is removed", func() bool { return f.liveConfigMap("removed").Data["more"] == "" })
+	if f.liveConfigMap("kept").Data["more"] != "x" {
+		t.Error("the addition of a manager that the configuration names is removed")
+	}
+	f.secret("set", "objects.yaml", f.configMap("kept", "1")+"typo: {}\n")
+	f.eventuallyApplied("set", resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonApplyFailed)
+}
