@@ -66,13 +66,13 @@ func DisplaceableLater(entries []metav1.ManagedFieldsEntry, policy Policy, keep 
 	return goingOf(parts), nil
 }
 
-// Beyond tells whether a set has fields that match none of the patterns.
+// Beyond tells whether a set has fields that match none of the patterns, and are not around fields that do.
 func Beyond(set *fieldpath.Set, patterns []Pattern) bool {
 	if set == nil {
 		return false
 	}
-	_, others := split(set, patterns)
-	return !others.Empty()
+	matching, others := split(set, patterns)
+	return !others.Difference(around(matching)).Empty()
 }
 
 // Displace returns the entries after the fields of others went to our apply, so that the next apply removes those that are not in it. It
@@ -190,11 +190,20 @@ func goingFrom(fields *fieldpath.Set, role role, patterns []Pattern, ours, added
 			goes.Insert(path.Copy())
 			continue
 		}
-		for depth := range path { // the maps around it, too: they exist because of it
-			stays.Insert(path[:depth+1].Copy())
+		stays.Insert(path.Copy())
+	}
+	return goes.Difference(around(stays))
+}
+
+// around returns the maps and items that exist because of the fields in them.
+func around(fields *fieldpath.Set) *fieldpath.Set {
+	result := &fieldpath.Set{}
+	for path := range fields.All() {
+		for depth := 1; depth < len(path); depth++ {
+			result.Insert(path[:depth].Copy())
 		}
 	}
-	return goes.Difference(stays)
+	return result
 }
 
 // Yield returns the entries after our fields that match a pattern went to Preserver, so that an apply without them

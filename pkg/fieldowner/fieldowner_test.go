@@ -132,6 +132,22 @@ func TestDisplaceableLater(t *testing.T) {
 	}
 }
 
+func TestBeyond(t *testing.T) {
+	for fields, want := range map[string]bool{
+		`{"f:data":{".":{},"f:token":{}}}`:              false,
+		`{"f:data":{".":{},"f:token":{},"f:other":{}}}`: true,
+		`{"f:data":{"f:other":{}}}`:                     true,
+	} {
+		set := &fieldpath.Set{}
+		if err := set.FromJSON(strings.NewReader(fields)); err != nil {
+			t.Fatal(err)
+		}
+		if got := Beyond(set, []Pattern{{"data", "token"}}); got != want {
+			t.Errorf("%s: %v", fields, got)
+		}
+	}
+}
+
 func TestMigrateVersions(t *testing.T) {
 	inVersion := func(version string, entry metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
 		entry.APIVersion = version

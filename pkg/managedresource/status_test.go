@@ -95,6 +95,10 @@ func TestVerdict(t *testing.T) {
 		"a failed handover": {
 			nil, []change{unwanted("h", actionHandOver, errTimeout)}, isFalse, "DeletionFailed", []string{"timed out"},
 		},
+		"applied without unknown fields": {
+			nil, []change{{Ref: wanted("a", actionApply, nil).Ref, action: actionApply, dropped: []string{"spec.b", "spec.c"}}}, isTrue, "ApplySucceeded",
+			[]string{"Applied without fields that the API server does not know (1): v1/ConfigMap/a/a: spec.b, spec.c"},
+		},
 		"a conflict":      {nil, []change{wanted("a", actionConflict, errors.New("belongs to another"))}, isFalse, "ApplyFailed", []string{"belongs to another"}},
 		"a failed wait":   {nil, []change{wanted("a", actionWait, errTimeout)}, isFalse, "ApplyFailed", []string{"timed out"}},
 		"a failed forget": {nil, []change{unwanted("a", actionFail, errTimeout)}, isFalse, "DeletionFailed", []string{"timed out"}},

@@ -27,7 +27,7 @@ func TestLiveLargeManagedFields(t *testing.T) {
 		data[fmt.Sprintf("k-%05d", i)] = ""
 	}
 	for i := range objects {
-		for _, manager := range []string{"first", "second", "third"} {
+		for _, manager := range []string{"kube-controller-manager", "cainjector", "kube-scheduler"} { // which keep what they add
 			theirs := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprintf("map-%d", i), "namespace": f.namespace}, "data": data,
 			}}
