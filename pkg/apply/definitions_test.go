@@ -53,7 +53,7 @@ func TestAwaitServed(t *testing.T) {
 					gvks = append(gvks, schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: kind})
 				}
 				var unserved []string
-				for gk := range NewEngineFor(cluster, fieldowner.DefaultPolicy(), clock.RealClock{}).AwaitServed(t.Context(), gvks) {
+				for gk := range NewEngineFor(cluster, Settings{Policy: fieldowner.DefaultPolicy()}, clock.RealClock{}).AwaitServed(t.Context(), gvks) {
 					unserved = append(unserved, gk.Kind)
 				}
 				slices.Sort(unserved)

@@ -43,7 +43,7 @@ func TestIdentitiesShareDiscovery(t *testing.T) {
 	must(t, err)
 	objects, err := target.NewObjects(config, httpClient)
 	must(t, err)
-	engine := apply.NewEngine(objects, fieldowner.DefaultPolicy(), clock.RealClock{})
+	engine := apply.NewEngine(objects, apply.Settings{Policy: fieldowner.DefaultPolicy()}, clock.RealClock{})
 	applyAs := func(account types.NamespacedName) {
 		t.Helper()
 		as, err := engine.As(t.Context(), account)
