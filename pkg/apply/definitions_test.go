@@ -20,7 +20,7 @@ type serving struct {
 	from map[string]time.Time
 }
 
-func (s serving) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+func (s serving) Discover(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	if from, ever := s.from[gvk.Kind]; ever && !time.Now().Before(from) {
 		return &meta.RESTMapping{}, nil
 	}

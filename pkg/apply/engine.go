@@ -240,7 +240,7 @@ func (e *Engine) Delete(ctx context.Context, deletions []Deletion) []Deleted {
 		case err != nil:
 			outcomes[i].Err = fmt.Errorf("delete %s: %w", deletions[i].Ref, changed(withholdFormer(deletions[i].Ref, true, err)))
 		default:
-			outcomes[i].Observation = live.Observe(left, e.policy)
+			outcomes[i].Observation = live.Observe(left, e.Policy)
 		}
 	})
 	return outcomes
