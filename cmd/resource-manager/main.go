@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
@@ -16,15 +15,10 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// gcPercent has the garbage collector run at half the growth of Go's default: nearly all memory is what watches show, which
-// lives long, and little is thrown away. The environment variable GOGC overrides it.
-const gcPercent = 50
-
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-	if err := newCommand().ExecuteContext(signals.SetupSignalHandler()); err != nil {
+	ctx := signals.SetupSignalHandler()
+	go tendHeap(ctx)
+	if err := newCommand().ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "resource-manager: %v\n", err)
 		os.Exit(1)
 	}

@@ -275,6 +275,14 @@ func (v *View) Watches(ref object.Ref) bool {
 	return w != nil && w.state() == stateWatching && w.store.get(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) != nil
 }
 
+// Shows tells whether the watch of a kind has shown all of its objects. It does not wait for that.
+func (v *View) Shows(gk schema.GroupKind) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	w := v.watches[gk]
+	return w != nil && w.state() == stateWatching
+}
+
 // Watching tells whether all watches show the state of the cluster at once.
 func (v *View) Watching() bool {
 	v.mu.Lock()

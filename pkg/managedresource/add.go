@@ -55,6 +55,15 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 	if err := mgr.Add(r.Live); err != nil {
 		return fmt.Errorf("add the watches of the target cluster: %w", err)
 	}
+	// Before the first ManagedResource is there, so that it need not wait for it.
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if _, err := r.begin(ctx); err != nil {
+			log.FromContext(ctx).Info("Could not look at the ManagedResources that there are; the first reconcile does", "error", err.Error())
+		}
+		return nil
+	})); err != nil {
+		return fmt.Errorf("add the first look at ManagedResources: %w", err)
+	}
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(relevantChange())).

@@ -57,6 +57,7 @@ func (p *pass) applyWaves(ctx context.Context) {
 		p.changes = append(p.changes, changes...)
 		if step.kind == apply.WaveDefinitions {
 			defined.add(changes, held)
+			p.noteFreshKinds(changes)
 		}
 	}
 }
@@ -64,7 +65,7 @@ func (p *pass) applyWaves(ctx context.Context) {
 // applyWave applies the manifests of one wave. Objects that turn out not to be as the watches show them are looked at and
 // decided about once more.
 func (p *pass) applyWave(ctx context.Context, manifests []object.Manifest, held map[schema.GroupKind]heldBack) []change {
-	changes := p.planWave(ctx, manifests, p.Live.Read(ctx, refsOf(manifests)), held)
+	changes := p.planWave(ctx, manifests, p.readWanted(ctx, manifests, held), held)
 	p.Metrics.detected(changes)
 	p.sendWave(ctx, changes)
 	var outdated []object.Manifest
@@ -178,7 +179,10 @@ func (p *pass) pruneUnwanted(ctx context.Context) {
 		p.prune(ctx, unwanted) // which disowns it: a dependency may take it over, and wait for that
 		return
 	}
-	p.departed = p.departures.note(p.self.Owner, unwanted, p.Clock.Now())
+	p.departed = p.departures.note(p.self.Owner, unwanted, p.started)
+	if len(unwanted) > 0 {
+		p.delay = p.pruneDelay(ctx)
+	}
 	p.prune(ctx, p.guard(ctx, unwanted))
 }
 
@@ -235,7 +239,7 @@ func (p *pass) planPruning(ctx context.Context, entries inventory, states map[ob
 		managedBy: p.Options.ManagedBy,
 		abolished: p.abolished(ctx, states),
 
-		deleting: p.duty == dutyCleanUp, departed: p.departed, delay: p.Options.PruneDelay,
+		deleting: p.duty == dutyCleanUp, departed: p.departed, delay: p.delay,
 		collectsGarbage: p.Options.CollectsGarbage,
 		now:             p.Clock.Now(),
 	})

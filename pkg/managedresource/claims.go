@@ -121,6 +121,14 @@ func (c *claims) sharing(keys []object.Key, owner types.NamespacedName) []types.
 	return sharing
 }
 
+// shared tells whether others than the given owner claim anything.
+func (c *claims) shared(owner types.NamespacedName) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, claims := c.byOwner[owner]
+	return len(c.byOwner) > 1 || len(c.byOwner) == 1 && !claims
+}
+
 // has tells whether the owner claims the object, and whether it disowns it.
 func (c *claims) has(key object.Key, owner types.NamespacedName) (claims, disowns bool) {
 	c.mu.Lock()

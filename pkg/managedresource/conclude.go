@@ -68,7 +68,7 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	inputs, inputsErr := p.completeInputs(ctx, tally, verdict)
 	status.AppliedInputs = inputs
 	status, err := fit(status, p.mr.Spec)
-	if err := errors.Join(err, inputsErr); err != nil {
+	if err := errors.Join(err, inputsErr, p.suspend(ctx, tally)); err != nil {
 		return reconcile.Result{}, err
 	}
 	untold := p.untilTold(verdict, before)

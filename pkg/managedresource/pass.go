@@ -48,8 +48,12 @@ type pass struct {
 	manifests    []object.Manifest
 	released     []object.Ref
 	// coerced names objects with labels or annotations that were not strings.
-	coerced  []string
+	coerced []string
+	// rendered is when the manifests were made.
+	rendered time.Time
+	// departed says since when objects are in no manifest, delay for how long they wait for another ManagedResource.
 	departed map[object.Key]time.Time
+	delay    time.Duration
 	// others are the ManagedResources that were looked at; nil for those that do not exist.
 	others map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
 	// baseline is how many objects the inventory held before objects left the manifests. The share of the prune guard is of it.
@@ -63,6 +67,8 @@ type pass struct {
 	// coveted are objects that are wanted and cannot be recorded, so that they are not applied.
 	coveted []object.Ref
 	changes []change
+	// freshKinds are those whose definition was created in this pass.
+	freshKinds map[schema.GroupKind]bool
 	// confirmed is what became of the look at the source cluster before the first deletion; nil before it.
 	confirmed *error
 }
@@ -73,6 +79,7 @@ func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
 		mr:         mr,
 		duty:       dutyOf(mr, r.Options.Class),
 		engine:     r.Engine,
+		freshKinds: map[schema.GroupKind]bool{},
 		others:     map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{},
 		started:    r.Clock.Now(),
 		self:       resourcesv1alpha1.Origin{ClusterID: r.Options.ClusterID, Owner: client.ObjectKeyFromObject(mr)},
@@ -170,7 +177,7 @@ func (p *pass) render() {
 		ignored:      ignored,
 		tokenTargets: p.tokenTargets,
 	})
-	p.manifests, p.released, p.coerced, p.documents = rendered.manifests, rendered.released, rendered.coerced, nil
+	p.manifests, p.released, p.coerced, p.documents, p.rendered = rendered.manifests, rendered.released, rendered.coerced, nil, p.Clock.Now()
 	p.problems = append(p.problems, rendered.problems...)
 	p.unread = len(p.problems) > 0
 }

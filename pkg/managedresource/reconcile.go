@@ -86,6 +86,7 @@ type Reconciler struct {
 	claims     *claims
 	departures *departures
 	dropped    *dropped
+	unfinished *unfinished
 	superseded *superseded
 	tolerated  *tolerated
 	warnings   *recentWarnings
@@ -101,7 +102,7 @@ type Reconciler struct {
 func NewReconciler(r Reconciler) *Reconciler {
 	r.claims, r.departures, r.dropped, r.superseded = newClaims(), newDepartures(), newDropped(), newSuperseded(r.Clock)
 	r.tolerated, r.warnings, r.contests = newTolerated(), newRecentWarnings(), newContests()
-	r.resting = resting.NewSet()
+	r.resting, r.unfinished = resting.NewSet(), newUnfinished()
 	r.start, r.wake = &start{}, &atomic.Pointer[func(types.NamespacedName)]{}
 	return &r
 }
@@ -211,6 +212,22 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 // gather reads what is wanted and claims it. The error says why that cannot be told for now; what is wrong with the manifests is a problem
 // of the pass.
 func (p *pass) gather(ctx context.Context) error {
+	if resumed, err := p.resume(ctx); err != nil {
+		return err
+	} else if !resumed {
+		if err := p.readManifests(ctx); err != nil {
+			return err
+		}
+	}
+	if err := p.impersonate(ctx); err != nil {
+		p.refuse(err)
+	}
+	p.claim()
+	return nil
+}
+
+// readManifests reads the Secrets and makes manifests of them.
+func (p *pass) readManifests(ctx context.Context) error {
 	p.readSecrets(ctx)
 	p.resolveScopes(p.Objects.Discover)                      // a kind that was not served before may be now; what follows relies on this answer
 	p.Live.AdoptChecks(live.ChecksOf(p.self.String(), p.mr)) // before the kinds are watched, and judged for the first time
@@ -224,10 +241,6 @@ func (p *pass) gather(ctx context.Context) error {
 		return err
 	}
 	p.render()
-	if err := p.impersonate(ctx); err != nil {
-		p.refuse(err)
-	}
-	p.claim()
 	return nil
 }
 
@@ -282,6 +295,7 @@ func (r *Reconciler) forget(owner types.NamespacedName) {
 	r.hold(owner, nil)
 	r.departures.note(owner, nil, time.Time{})
 	r.dropped.forget(owner)
+	r.unfinished.take(owner)
 	r.tolerated.note(owner, nil)
 	r.Metrics.forget(owner)
 }

@@ -101,7 +101,12 @@ func (p *pass) takesOverSecrets(ctx context.Context) bool {
 			secrets = append(secrets, ref)
 		}
 	}
-	for _, state := range p.Live.Read(ctx, secrets) {
+	return p.takesOver(ctx, secrets)
+}
+
+// takesOver tells whether fields of one of the objects are to be taken over.
+func (p *pass) takesOver(ctx context.Context, refs []object.Ref) bool {
+	for _, state := range p.Live.Read(ctx, refs) {
 		if state.Presence == live.Present && (state.Observation.OwnedDigest == "" || state.Observation.Displaceable != nil) {
 			return true
 		}

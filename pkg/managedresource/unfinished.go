@@ -1,0 +1,103 @@
+package managedresource
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// unfinishedFor is for how long manifests are kept between two looks: objects that are deleted mostly go in seconds.
+const unfinishedFor = time.Minute
+
+// unfinished remembers the manifests of ManagedResources that are applied, while what left them is being deleted. That takes several looks,
+// which need not read and decode the Secrets each time. It is safe for concurrent use.
+type unfinished struct {
+	mu      sync.Mutex
+	byOwner map[types.NamespacedName]rendering
+}
+
+// rendering is what was made of the Secrets of a ManagedResource.
+type rendering struct {
+	// inputs tell what it was made from.
+	inputs    string
+	manifests []object.Manifest
+	released  []object.Ref
+	checksum  string
+	secrets   []string
+	made      time.Time
+}
+
+func newUnfinished() *unfinished {
+	return &unfinished{byOwner: map[types.NamespacedName]rendering{}}
+}
+
+func (u *unfinished) keep(owner types.NamespacedName, made rendering) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.byOwner[owner] = made
+}
+
+// take returns what was kept, and forgets it.
+func (u *unfinished) take(owner types.NamespacedName) (rendering, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	made, known := u.byOwner[owner]
+	delete(u.byOwner, owner)
+	return made, known
+}
+
+// resume goes on with the manifests of the last pass, if nothing that they were made from has changed.
+func (p *pass) resume(ctx context.Context) (bool, error) {
+	made, known := p.unfinished.take(p.self.Owner)
+	if !known || p.Clock.Since(made.made) > unfinishedFor {
+		return false, nil
+	}
+	p.resolveScopes(p.Objects.Mapping)
+	versions, err := p.secretVersions(ctx)
+	if err != nil {
+		return false, err
+	}
+	inputs, err := p.inputs(ctx, versions, keysOfManifests(made.manifests))
+	if err != nil || inputs != made.inputs {
+		return false, err
+	}
+	var secrets []object.Ref
+	for _, ref := range refsOf(made.manifests) {
+		if isSecret(ref.Key()) {
+			secrets = append(secrets, ref)
+		}
+	}
+	if p.takesOver(ctx, secrets) {
+		return false, nil // it matters who else writes them
+	}
+	p.manifests, p.released, p.checksum, p.secrets, p.rendered = made.manifests, made.released, made.checksum, made.secrets, made.made
+	return true, nil
+}
+
+// suspend keeps the manifests for the next pass, if all that is left to do is to wait for deletions.
+func (p *pass) suspend(ctx context.Context, tally tally) error {
+	if p.duty != dutyApply || len(tally.pending) == 0 || p.tokenTargets != nil || len(p.coerced) > 0 || !p.gate.open() || len(tally.problems)+len(tally.failed)+len(tally.waiting) > 0 {
+		p.unfinished.take(p.self.Owner)
+		return nil
+	}
+	inputs, err := p.inputs(ctx, p.secrets, keysOfManifests(p.manifests))
+	if err != nil {
+		return err
+	}
+	p.unfinished.keep(p.self.Owner, rendering{
+		inputs: inputs, manifests: p.manifests, released: p.released, checksum: p.checksum, secrets: p.secrets, made: p.rendered,
+	})
+	return nil
+}
+
+func keysOfManifests(manifests []object.Manifest) []object.Key {
+	keys := make([]object.Key, 0, len(manifests))
+	for _, manifest := range manifests {
+		keys = append(keys, manifest.Key())
+	}
+	return keys
+}
