@@ -12,31 +12,36 @@ import (
 const (
 	// examinedWithin is how long is waited for the watches to show how objects are that were just written; they take milliseconds.
 	examinedWithin = time.Second
-	// rolledOutWithin is how long is waited for the controllers of objects to roll out what was just written. Where no Pod has to
-	// be replaced they take milliseconds, and then it need not be told that it is under way.
-	rolledOutWithin = 100 * time.Millisecond
-	// examinedInterval is how often is looked whether they do.
+	// examinedInterval is how soon is looked whether they do, and longestInterval how long it grows to.
 	examinedInterval = 5 * time.Millisecond
+	longestInterval  = 25 * time.Millisecond
 )
 
 // ReadExamined returns the state of objects like Read. It waits a moment for the watches to show how those are that were just
-// written, as the answer to a write tells their metadata alone, and a shorter one for their controllers.
+// written, as the answer to a write tells their metadata alone, and for their controllers to roll them out, for as long as that is
+// worth while.
 func (v *View) ReadExamined(ctx context.Context, refs []object.Ref) map[object.Key]State {
 	states := v.Read(ctx, refs)
 	started := v.Clock.Now()
+	rollout := v.patience.limit()
 	pending := unexamined(refs, states, true)
 	enough, cancel := context.WithTimeout(ctx, examinedWithin)
 	defer cancel()
-	for len(pending) > 0 {
+	for interval := examinedInterval; len(pending) > 0; interval = min(interval*3/2, longestInterval) {
 		select {
 		case <-enough.Done():
 			return states
-		case <-v.Clock.After(examinedInterval):
+		case <-v.Clock.After(interval):
 		}
 		for key, state := range v.Read(ctx, pending) {
 			states[key] = state
 		}
-		pending = unexamined(pending, states, v.Clock.Since(started) < rolledOutWithin)
+		waited := v.Clock.Since(started)
+		rolling := unexamined(pending, states, true)
+		pending = unexamined(pending, states, waited < rollout)
+		if len(pending) == 0 {
+			v.patience.learn(waited, len(rolling) == 0)
+		}
 	}
 	return states
 }

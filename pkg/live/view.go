@@ -38,6 +38,7 @@ type View struct {
 	listener atomic.Pointer[func(object.Key)]
 	health   *healthNews
 	checks   adoption
+	patience *patience
 }
 
 // Options are the settings of a View.
@@ -64,6 +65,8 @@ func NewView(options Options) *View {
 		uses:    map[types.NamespacedName][]unique.Handle[schema.GroupVersionKind]{},
 		users:   map[schema.GroupKind]int{},
 		health:  &healthNews{suspended: map[string]bool{}},
+
+		patience: newPatience(),
 	}
 }
 

@@ -38,6 +38,8 @@ const (
 	// period: what a ManagedResource waits for may come from another one, which is no event.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
+	// waitingPerSync is how many ManagedResources may wait, for each one that is worked on, for their objects to be rolled out.
+	waitingPerSync = 8
 )
 
 // AddToManager registers the controller: it watches ManagedResources and, by their metadata alone, the Secrets of the
@@ -74,7 +76,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 			handler.TypedEnqueueRequestsFromMapFunc(r.owningScaledObject), startsOrStopsScaling())).
 		WatchesRawSource(source.Func(r.listen)).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: r.Options.ConcurrentSyncs,
+			MaxConcurrentReconciles: max(r.Options.ConcurrentSyncs, 1) * (1 + waitingPerSync),
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 				firstRetry, min(lastRetry, r.Options.SyncPeriod)),
 		}).

@@ -24,7 +24,7 @@ func (p *pass) announce(ctx context.Context, conditions []resourcesv1alpha1.Cond
 		return conditions // the health controller reports it
 	}
 	refs, written := refsOfEntries(p.remaining()), p.written()
-	p.Live.ReadExamined(ctx, slices.DeleteFunc(slices.Clone(written), p.notShownYet)) // others are as they were
+	p.aside(func() { p.Live.ReadExamined(ctx, slices.DeleteFunc(slices.Clone(written), p.notShownYet)) }) // others are as they were
 	states := p.Live.Read(ctx, slices.DeleteFunc(slices.Clone(refs), p.notShownYet))
 	p.addFresh(states)
 	first := !speaks(conditions, resourcesv1alpha1.ResourcesHealthy)

@@ -94,6 +94,8 @@ type Reconciler struct {
 	resting    *resting.Set
 	// wake has a ManagedResource reconciled at once; it holds nil if nobody listens.
 	wake *atomic.Pointer[func(types.NamespacedName)]
+	// busy holds one item for each pass that works, and does not only wait.
+	busy chan struct{}
 	// start is what has to be known before the first reconcile.
 	start *start
 }
@@ -103,12 +105,15 @@ func NewReconciler(r Reconciler) *Reconciler {
 	r.claims, r.departures, r.dropped, r.superseded = newClaims(), newDepartures(), newDropped(), newSuperseded(r.Clock)
 	r.tolerated, r.warnings, r.contests = newTolerated(), newRecentWarnings(), newContests()
 	r.resting, r.unfinished = resting.NewSet(), newUnfinished()
+	r.busy = make(chan struct{}, max(r.Options.ConcurrentSyncs, 1))
 	r.start, r.wake = &start{}, &atomic.Pointer[func(types.NamespacedName)]{}
 	return &r
 }
 
 // Reconcile brings one ManagedResource closer to what it asks for. It returns an error if trying again may help.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	r.busy <- struct{}{}
+	defer func() { <-r.busy }()
 	r.resting.Remove(request.NamespacedName)
 	mr := &resourcesv1alpha1.ManagedResource{}
 	err := r.Source.Get(ctx, request.NamespacedName, mr)
@@ -141,6 +146,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	r.Metrics.reconciled(outcomeOfReconcile(mr, err), r.Clock.Since(started))
 	return result, err
+}
+
+// aside waits for something while another pass may work.
+func (r *Reconciler) aside(wait func()) {
+	<-r.busy
+	defer func() { r.busy <- struct{}{} }()
+	wait()
 }
 
 // readAfresh reads a ManagedResource past the cache, as nobody knows what became of the last write to it: nothing may be concluded from an
