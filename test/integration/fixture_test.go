@@ -277,7 +277,7 @@ func (f *fixture) reconcileOK(name string) *resourcesv1alpha1.ManagedResource {
 	if condition := applied(mr); condition.Status != resourcesv1alpha1.ConditionTrue {
 		f.Fatalf("ResourcesApplied is %s %s: %s", condition.Status, condition.Reason, condition.Message)
 	}
-	if result.RequeueAfter != syncPeriod {
+	if !atRest(result) {
 		f.Fatalf("comes back after %s, want %s", result.RequeueAfter, syncPeriod)
 	}
 	return mr

@@ -1,0 +1,116 @@
+package managedresource
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// cached is a client whose cache holds the given ManagedResources.
+type cached struct {
+	client.Client
+	items []resourcesv1alpha1.ManagedResource
+}
+
+func (c cached) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	all, ok := list.(*resourcesv1alpha1.ManagedResourceList)
+	if !ok {
+		return fmt.Errorf("a %T is asked for", list)
+	}
+	all.Items = c.items
+	return nil
+}
+
+func TestPruneDelay(t *testing.T) {
+	named := func(name types.NamespacedName, change func(*resourcesv1alpha1.ManagedResource)) resourcesv1alpha1.ManagedResource {
+		mr := resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+		if change != nil {
+			change(&mr)
+		}
+		return mr
+	}
+	self, class := named(shop, nil), "another"
+	for name, test := range map[string]struct {
+		others  []resourcesv1alpha1.ManagedResource
+		claimed bool
+		want    time.Duration
+	}{
+		"the only one": {want: loneDelay},
+		"another one":  {others: []resourcesv1alpha1.ManagedResource{named(bank, nil)}, want: 2 * time.Second},
+		"another one that the cache has not seen": {claimed: true, want: 2 * time.Second},
+		"another one that is being deleted": {others: []resourcesv1alpha1.ManagedResource{named(bank, func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		})}, want: loneDelay},
+		"one of another class": {others: []resourcesv1alpha1.ManagedResource{named(bank, func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.Spec.Class = &class
+		})}, want: loneDelay},
+	} {
+		claims := newClaims()
+		claims.set(shop, []object.Key{{Kind: "ConfigMap", Name: "one"}})
+		if test.claimed {
+			claims.set(bank, []object.Key{{Kind: "ConfigMap", Name: "two"}})
+		}
+		p := &pass{
+			Reconciler: &Reconciler{
+				Source: cached{items: append(test.others, self)}, claims: claims,
+				Options: Options{Class: resourcesv1alpha1.DefaultClass, PruneDelay: 2 * time.Second},
+			},
+			self: resourcesv1alpha1.Origin{Owner: shop},
+		}
+		if got := p.pruneDelay(t.Context()); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+func TestDropped(t *testing.T) {
+	dropped := newDropped()
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.Name, UID: "1"}}
+	mr.Status.Resources = []resourcesv1alpha1.ObjectReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "gone"}, {APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "left"},
+	}
+	recorded := inventoryOf(mr.Status.Resources, nil)
+	left := inventoryOf(mr.Status.Resources[1:], nil)
+	dropped.note(mr, left)
+	dropped.note(mr, left) // the stored inventory is what it was
+	dropped.leaveOut(mr, recorded)
+	if len(recorded) != 1 || len(recorded.without(left)) > 0 {
+		t.Errorf("the inventory is %v", recorded)
+	}
+	again := mr.DeepCopy()
+	again.UID = "2"
+	recorded = inventoryOf(mr.Status.Resources, nil)
+	if dropped.leaveOut(again, recorded); len(recorded) != 2 {
+		t.Errorf("a ManagedResource that was created anew has the inventory %v", recorded)
+	}
+	dropped.forget(shop)
+	if dropped.leaveOut(mr, recorded); len(recorded) != 2 || len(dropped.byOwner) > 0 {
+		t.Errorf("it was forgotten, and the inventory is %v", recorded)
+	}
+}
+
+func TestAwaitsEndOf(t *testing.T) {
+	for _, test := range []struct {
+		earlier, later step
+		want           bool
+	}{
+		{step{0, apply.WaveNamespaces}, step{0, apply.WaveDefinitions}, false},
+		{step{0, apply.WaveNamespaces}, step{1, apply.WaveDefinitions}, true},
+		{step{0, apply.WaveNamespaces}, step{0, apply.WaveConfiguration}, true},
+		{step{0, apply.WaveDefinitions}, step{0, apply.WaveCustomResources}, true},
+	} {
+		if got := test.earlier.awaitsEndOf(test.later); got != test.want {
+			t.Errorf("%v is deleted after %v: %t", test.earlier, test.later, got)
+		}
+	}
+}
