@@ -40,7 +40,7 @@ func (h heap) busyGCPercent() int {
 	if h.live == 0 {
 		return mostGCPercent
 	}
-	return int(min(max(heapRoom*100/h.live, quietGCPercent), mostGCPercent)) //nolint:gosec // it is bounded
+	return int(min(max(heapRoom*100/h.live, quietGCPercent), mostGCPercent))
 }
 
 // tendHeap trades memory for CPU time while there is much to do, and gives it back afterwards, until the context ends. With the environment

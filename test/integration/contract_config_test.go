@@ -221,7 +221,7 @@ func TestContractCompleteConfiguration(t *testing.T) {
 	if *lease.Spec.LeaseDurationSeconds != 12 || *lease.Spec.HolderIdentity == "" {
 		t.Errorf("the lease is %+v", lease.Spec)
 	}
-	wantContains(t, p.Written.String(), `"worker count":3`)
+	wantContains(t, p.Written.String(), `"worker count":27`) // three that work, and eight for each of them that may wait for rollouts
 	p.Stop()
 	must(t, f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "my-lease"}, lease))
 	if *lease.Spec.HolderIdentity != "" {
