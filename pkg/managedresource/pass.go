@@ -345,13 +345,6 @@ func metadataOf(mr *resourcesv1alpha1.ManagedResource) *metav1.PartialObjectMeta
 	return meta
 }
 
-// withoutInventory returns the status of a ManagedResource of which nothing is left.
-func (p *pass) withoutInventory() resourcesv1alpha1.ManagedResourceStatus {
-	status := *p.mr.Status.DeepCopy()
-	status.Resources, status.SecretsDataChecksum, status.AppliedInputs, status.PruneBaseline = nil, nil, "", 0
-	return status
-}
-
 // ownership answers questions about owners from the source cluster's cache and the claims of this process.
 func (p *pass) ownership(ctx context.Context) ownership {
 	return ownership{

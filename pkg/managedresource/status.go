@@ -268,3 +268,10 @@ func names(changes []change) string {
 	}
 	return fmt.Sprintf("%d (%s)", len(changes), strings.Join(refs, ", "))
 }
+
+// withoutInventory returns the status of a ManagedResource of which nothing is left.
+func (p *pass) withoutInventory() resourcesv1alpha1.ManagedResourceStatus {
+	status := *p.mr.Status.DeepCopy()
+	status.Resources, status.SecretsDataChecksum, status.AppliedInputs, status.PruneBaseline = nil, nil, "", 0
+	return status
+}
