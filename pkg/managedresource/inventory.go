@@ -202,3 +202,16 @@ func nilIfEmpty(values map[string]string) map[string]string {
 	}
 	return values
 }
+
+// kindsOf returns the kinds of objects, each once.
+func kindsOf(refs []object.Ref) []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	seen := map[schema.GroupKind]bool{}
+	for _, ref := range refs {
+		if !seen[ref.GroupKind()] {
+			seen[ref.GroupKind()] = true
+			kinds = append(kinds, ref.GroupVersionKind)
+		}
+	}
+	return kinds
+}

@@ -243,19 +243,6 @@ func (p *pass) watchKinds() {
 	p.Live.Use(p.self.Owner, kindsOf(refs))
 }
 
-// kindsOf returns the kinds of objects, each once.
-func kindsOf(refs []object.Ref) []schema.GroupVersionKind {
-	var kinds []schema.GroupVersionKind
-	seen := map[schema.GroupKind]bool{}
-	for _, ref := range refs {
-		if !seen[ref.GroupKind()] {
-			seen[ref.GroupKind()] = true
-			kinds = append(kinds, ref.GroupVersionKind)
-		}
-	}
-	return kinds
-}
-
 // hold replaces what a ManagedResource claims by objects, of which the kinds are watched, and others. ManagedResources that wait for
 // what it does not claim any more are reconciled at once.
 func (r *Reconciler) hold(owner types.NamespacedName, refs []object.Ref, others ...object.Key) {
