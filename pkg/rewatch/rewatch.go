@@ -1,5 +1,5 @@
-// Package rewatch has watches begin again as soon as an API server answers after an outage. Client-go's own delays grow to a minute, in
-// which changes are not noticed.
+// Package rewatch restarts watches as soon as an API server answers again after an outage. The delays of client-go grow
+// to a minute, and changes go unnoticed in that time.
 package rewatch
 
 import (
@@ -28,39 +28,41 @@ func Backoff() *wait.Backoff {
 // no setting for the delays of their reflectors (kubernetes/kubernetes#136943), so failed watches are repeated before a reflector sees
 // the failure.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformer(&patient{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), of: lw}, example, resync, indexers)
+	return cache.NewSharedIndexInformer(&retrying{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), of: lw}, example, resync, indexers)
 }
 
-// patient repeats watches that failed. Lists are not repeated: a reflector needs one only where watches cannot stream it or a watch was
+// retrying repeats watches that failed. Lists are not repeated: a reflector needs one only where watches cannot stream it or a watch was
 // ended by an error, and passes no context that could end a repetition.
-type patient struct {
+type retrying struct {
 	cache.ListerWatcherWithContext
 	of cache.ListerWatcher
 }
 
 var (
-	_ cache.ListerWatcher            = &patient{}
-	_ cache.ListerWatcherWithContext = &patient{}
+	_ cache.ListerWatcher            = &retrying{}
+	_ cache.ListerWatcherWithContext = &retrying{}
 )
 
-// List lists once.
-func (p *patient) List(options metav1.ListOptions) (runtime.Object, error) { return p.of.List(options) }
+// List implements cache.ListerWatcher.
+func (r *retrying) List(options metav1.ListOptions) (runtime.Object, error) {
+	return r.ListWithContext(context.Background(), options)
+}
 
-// Watch watches once.
-func (p *patient) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return p.of.Watch(options)
+// Watch implements cache.ListerWatcher.
+func (r *retrying) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return r.ListerWatcherWithContext.WatchWithContext(context.Background(), options)
 }
 
 // IsWatchListSemanticsUnSupported passes on to client-go whether lists can be streamed.
-func (p *patient) IsWatchListSemanticsUnSupported() bool {
-	return watchlist.DoesClientNotSupportWatchListSemantics(p.of)
+func (r *retrying) IsWatchListSemanticsUnSupported() bool {
+	return watchlist.DoesClientNotSupportWatchListSemantics(r.of)
 }
 
 // WatchWithContext begins a watch. While the API server does not answer it tries again, until the context ends.
-func (p *patient) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (r *retrying) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	delays := Backoff()
 	for attempt := 0; ; attempt++ {
-		events, err := p.ListerWatcherWithContext.WatchWithContext(ctx, options)
+		events, err := r.ListerWatcherWithContext.WatchWithContext(ctx, options)
 		if err == nil || !IsOutage(err) {
 			return events, err
 		}

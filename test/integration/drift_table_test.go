@@ -118,6 +118,7 @@ func TestDriftTable(t *testing.T) {
 
 // driftOf has a client make all changes, each to an object of its own, and returns what became of them.
 func driftOf(t *testing.T, by driftClient) map[string]string {
+	t.Helper()
 	f := newFixture(t)
 	cases := driftCases(f)
 	documents := make([]string, 0, len(cases))
@@ -273,17 +274,17 @@ func setAt(object map[string]any, path, text string) {
 	var current any = object
 	for _, part := range parts[:len(parts)-1] {
 		if index, err := strconv.Atoi(part); err == nil {
-			current = current.([]any)[index]
+			current = current.([]any)[index] //nolint:errcheck // a wrong path of the table panics
 			continue
 		}
-		parent := current.(map[string]any)
+		parent := current.(map[string]any) //nolint:errcheck // a wrong path of the table panics
 		if parent[part] == nil {
 			parent[part] = map[string]any{}
 		}
 		current = parent[part]
 	}
 	last := parts[len(parts)-1]
-	if parent, value := current.(map[string]any), value; value != nil {
+	if parent := current.(map[string]any); value != nil { //nolint:errcheck // a wrong path of the table panics
 		parent[last] = integers(value)
 	} else {
 		delete(parent, last)

@@ -131,7 +131,7 @@ func (f *Forecaster) Look(ctx context.Context, ref object.Ref) (*shadow.Copy, er
 	if copied := f.cluster.Copy(ref.Key()); copied != nil && copied.Before != nil {
 		return copied, nil
 	}
-	resource, err := f.cluster.ResourceInAnyVersion(ref)
+	resource, err := f.cluster.ResourceInAnyVersion(ref) //nolint:contextcheck // discovery has a time limit of its own
 	if errors.Is(err, target.ErrKindNotServed) {
 		return &shadow.Copy{Ref: ref}, nil
 	}
