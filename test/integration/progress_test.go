@@ -81,7 +81,7 @@ func TestNoProgressWithoutAChange(t *testing.T) {
 
 func TestFailureIsShownUntilThereIsNews(t *testing.T) {
 	f := newFixture(t)
-	wrong := strings.Replace(f.configMap("one", "2"), "\ndata:", "\nspec: {}\ndata:", 1)
+	wrong := strings.Replace(f.configMap("one", "2"), "\ndata:", "\nimmutable: later\ndata:", 1)
 	f.manage("set", f.configMap("one", "1"))
 	f.reconcileOK("set")
 	f.secret("set", "objects.yaml", wrong)

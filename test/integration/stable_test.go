@@ -32,8 +32,8 @@ var rejected = map[string]struct {
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: NS, labels: {\"a b\": p, \"c d\": q, \"e f\": r}, annotations: {\"g h\": p, \"i j\": q}}",
 		[]string{"a b", "c d", "e f", "g h", "i j"},
 	},
-	"wrong labels that are no strings": {
-		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: NS, labels: {a: 1, b: 2, c: 3, d: 4}}",
+	"labels that cannot be converted to strings": {
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: NS, labels: {a: [1], b: [2], c: [3], d: [4]}}",
 		[]string{`metadata.labels["a"]`},
 	},
 	"wrong resources": {
