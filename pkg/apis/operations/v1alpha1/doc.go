@@ -1,0 +1,10 @@
+// Package v1alpha1 is the API group operations.gardener.cloud/v1alpha1: the kind Bastion.
+//
+// The types are the same on the wire as those of Gardener. The API server uses them for storage, too; there are no
+// internal ones.
+//
+// +kubebuilder:object:generate=true
+// +k8s:openapi-gen=true
+// +k8s:openapi-model-package=cloud.gardener.operations.v1alpha1
+// +groupName=operations.gardener.cloud
+package v1alpha1
