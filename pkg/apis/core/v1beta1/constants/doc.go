@@ -1,0 +1,3 @@
+// Package constants has the names that the components of a fleet agree on beside the fields of their API: annotations,
+// labels, operations, finalizers, taints, namespaces, Secrets, users and ranges. They are the same as Gardener's.
+package constants

@@ -1,0 +1,108 @@
+package v1beta1
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/apis/internal/defaulting"
+)
+
+// SetDefaultsShoot sets the defaults of a Shoot that do not depend on other objects. Versions, machine images and networks
+// are completed at admission and by the scheduler.
+func SetDefaultsShoot(shoot *Shoot) {
+	SetDefaultsShootSpec(&shoot.Spec, shoot.Namespace, shoot.Name)
+}
+
+// SetDefaultsShootSpec sets the defaults of a Shoot's specification. The maintenance window, if the Shoot has none, begins
+// at an hour that depends on the namespace and the name, so that those of many Shoots are spread over the day.
+func SetDefaultsShootSpec(spec *ShootSpec, namespace, name string) {
+	defaulting.Pointer(&spec.Purpose, ShootPurposeEvaluation)
+	defaulting.Pointer(&spec.SchedulerName, constants.DefaultSchedulerName)
+	if namespace == constants.GardenNamespace {
+		spec.Tolerations = withToleration(spec.Tolerations, constants.TaintSeedProtected)
+	}
+	if spec.CloudProfile != nil {
+		defaulting.Value(&spec.CloudProfile.Kind, CloudProfileReferenceKindCloudProfile)
+	}
+	workerless := len(spec.Provider.Workers) == 0
+	setDefaultsAddons(spec.Addons)
+	setDefaultsKubernetes(&spec.Kubernetes, workerless)
+	setDefaultsNetworking(spec)
+	setDefaultsMaintenance(defaulting.Object(&spec.Maintenance), workerless, namespace, name)
+	if workerless {
+		return
+	}
+	setDefaultsNodeCIDRMaskSize(spec)
+	setDefaultsSystemComponents(defaulting.Object(&spec.SystemComponents))
+	defaulting.Pointer(&defaulting.Object(&spec.Provider.WorkersSettings).SSHAccess, SSHAccess{Enabled: true})
+	for i := range spec.Provider.Workers {
+		setDefaultsWorker(&spec.Provider.Workers[i], spec.Provider.Type)
+	}
+}
+
+func withToleration(tolerations []Toleration, key string) []Toleration {
+	if slices.ContainsFunc(tolerations, func(toleration Toleration) bool { return toleration.Key == key }) {
+		return tolerations
+	}
+	return append(tolerations, Toleration{Key: key})
+}
+
+func setDefaultsAddons(addons *Addons) {
+	if addons == nil {
+		return
+	}
+	if dashboard := addons.KubernetesDashboard; dashboard != nil && dashboard.Enabled {
+		defaulting.Pointer(&dashboard.AuthenticationMode, KubernetesDashboardAuthModeToken)
+	}
+	if addons.NginxIngress != nil {
+		defaulting.Pointer(&addons.NginxIngress.ExternalTrafficPolicy, "Cluster")
+	}
+}
+
+func setDefaultsNetworking(spec *ShootSpec) {
+	networking := defaulting.Object(&spec.Networking)
+	if len(networking.IPFamilies) == 0 {
+		networking.IPFamilies = []IPFamily{IPFamilyIPv4}
+	}
+}
+
+func setDefaultsSystemComponents(components *SystemComponents) {
+	autoscaling := defaulting.Object(&defaulting.Object(&components.CoreDNS).Autoscaling)
+	if autoscaling.Mode != CoreDNSAutoscalingModeClusterProportional {
+		autoscaling.Mode = CoreDNSAutoscalingModeHorizontal
+	}
+}
+
+func setDefaultsMaintenance(maintenance *Maintenance, workerless bool, namespace, name string) {
+	if maintenance.AutoUpdate == nil {
+		maintenance.AutoUpdate = &MaintenanceAutoUpdate{KubernetesVersion: true}
+	}
+	if !workerless {
+		defaulting.Pointer(&maintenance.AutoUpdate.MachineImageVersion, true)
+	}
+	if maintenance.TimeWindow == nil {
+		maintenance.TimeWindow = maintenanceWindowOf(namespace, name)
+	}
+	if maintenance.AutoRotation == nil || maintenance.AutoRotation.Credentials == nil {
+		return
+	}
+	credentials := maintenance.AutoRotation.Credentials
+	for _, rotation := range []*MaintenanceRotationConfig{credentials.Observability, credentials.SSHKeypair, credentials.ETCDEncryptionKey} {
+		if rotation != nil {
+			defaulting.Pointer(&rotation.RotationPeriod, metav1.Duration{Duration: 7 * 24 * time.Hour})
+		}
+	}
+}
+
+// maintenanceWindowOf returns a window of one hour, at an hour that the name decides.
+func maintenanceWindowOf(namespace, name string) *MaintenanceTimeWindow {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(namespace + "/" + name)) // never fails
+	begin := hash.Sum32() % 24
+	return &MaintenanceTimeWindow{Begin: fmt.Sprintf("%02d0000+0000", begin), End: fmt.Sprintf("%02d0000+0000", (begin+1)%24)}
+}
