@@ -56,9 +56,9 @@ type HelmControllerDeployment struct {
 	// Values is the values of the chart. Texts may refer to data of the resources.
 	// +optional
 	Values *apiextensionsv1.JSON `json:"values,omitempty"`
-	// OciRepository is the OCI artifact with the chart.
+	// OCIRepository is the OCI artifact with the chart.
 	// +optional
-	OciRepository *OCIRepository `json:"ociRepository,omitempty"`
+	OCIRepository *OCIRepository `json:"ociRepository,omitempty"`
 }
 
 // OCIRepository refers to an OCI artifact, by one reference or by repository and tag or digest.

@@ -95,8 +95,8 @@ func (in *HelmControllerDeployment) DeepCopyInto(out *HelmControllerDeployment) 
 		*out = new(apiextensionsv1.JSON)
 		(*in).DeepCopyInto(*out)
 	}
-	if in.OciRepository != nil {
-		in, out := &in.OciRepository, &out.OciRepository
+	if in.OCIRepository != nil {
+		in, out := &in.OCIRepository, &out.OCIRepository
 		*out = new(OCIRepository)
 		(*in).DeepCopyInto(*out)
 	}

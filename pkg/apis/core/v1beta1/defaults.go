@@ -2,24 +2,18 @@ package v1beta1
 
 import (
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/internal/defaulting"
 )
 
 // RegisterDefaults makes a scheme set the defaults of this package's kinds. The API server does so, clients do not.
 func RegisterDefaults(scheme *runtime.Scheme) error {
-	register(scheme, &CloudProfile{}, SetDefaultsCloudProfile)
-	register(scheme, &ControllerRegistration{}, SetDefaultsControllerRegistration)
-	register(scheme, &NamespacedCloudProfile{}, SetDefaultsNamespacedCloudProfile)
-	register(scheme, &Project{}, SetDefaultsProject)
-	register(scheme, &SecretBinding{}, SetDefaultsSecretBinding)
-	register(scheme, &Seed{}, SetDefaultsSeed)
-	register(scheme, &Shoot{}, SetDefaultsShoot)
+	defaulting.Register(scheme, &CloudProfile{}, SetDefaultsCloudProfile)
+	defaulting.Register(scheme, &ControllerRegistration{}, SetDefaultsControllerRegistration)
+	defaulting.Register(scheme, &NamespacedCloudProfile{}, SetDefaultsNamespacedCloudProfile)
+	defaulting.Register(scheme, &Project{}, SetDefaultsProject)
+	defaulting.Register(scheme, &SecretBinding{}, SetDefaultsSecretBinding)
+	defaulting.Register(scheme, &Seed{}, SetDefaultsSeed)
+	defaulting.Register(scheme, &Shoot{}, SetDefaultsShoot)
 	return nil
-}
-
-func register[T runtime.Object](scheme *runtime.Scheme, object T, set func(T)) {
-	scheme.AddTypeDefaultingFunc(object, func(object any) {
-		if typed, is := object.(T); is {
-			set(typed)
-		}
-	})
 }

@@ -1,6 +1,10 @@
 // Package defaulting has what the defaulting functions of the API groups share.
 package defaulting
 
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
 // Pointer sets an optional field that has no value.
 func Pointer[T any](field **T, value T) {
 	if *field == nil {
@@ -22,4 +26,13 @@ func Object[T any](field **T) *T {
 		*field = new(T)
 	}
 	return *field
+}
+
+// Register makes a scheme set the defaults of a kind.
+func Register[T runtime.Object](scheme *runtime.Scheme, object T, set func(T)) {
+	scheme.AddTypeDefaultingFunc(object, func(object any) {
+		if typed, is := object.(T); is {
+			set(typed)
+		}
+	})
 }

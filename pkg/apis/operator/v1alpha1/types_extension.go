@@ -98,9 +98,9 @@ type DeploymentSpec struct {
 
 // ExtensionHelm is the Helm chart of an extension.
 type ExtensionHelm struct {
-	// OciRepository is the OCI artifact with the chart.
+	// OCIRepository is the OCI artifact with the chart.
 	// +optional
-	OciRepository *gardencorev1.OCIRepository `json:"ociRepository,omitempty"`
+	OCIRepository *gardencorev1.OCIRepository `json:"ociRepository,omitempty"`
 }
 
 // AdmissionDeploymentSpec says how the admission controller of an extension is deployed.

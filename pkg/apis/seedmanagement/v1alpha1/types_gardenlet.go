@@ -64,8 +64,8 @@ type GardenletSelfDeployment struct {
 
 // GardenletHelm is the Helm chart of the gardenlet.
 type GardenletHelm struct {
-	// OciRepository is the OCI artifact with the chart.
-	OciRepository gardencorev1.OCIRepository `json:"ociRepository"`
+	// OCIRepository is the OCI artifact with the chart.
+	OCIRepository gardencorev1.OCIRepository `json:"ociRepository"`
 }
 
 // GardenletStatus is the observed state of a Gardenlet.
