@@ -149,10 +149,21 @@ image: ## Build the image resource-manager:VERSION with IMAGE_ENGINE (docker).
 
 ##@ Generate
 
+# The packages that the API server of the garden serves, and those that have types in their fields.
+SERVED  := $(addprefix ./pkg/apis/,core/v1 core/v1beta1 security/v1alpha1 settings/v1alpha1 seedmanagement/v1alpha1 operations/v1alpha1 authentication/v1alpha1)
+FOREIGN := $(addprefix k8s.io/,api/autoscaling/v1 api/core/v1 api/networking/v1 api/rbac/v1 apiextensions-apiserver/pkg/apis/apiextensions/v1 \
+	apimachinery/pkg/api/resource apimachinery/pkg/apis/meta/v1 apimachinery/pkg/runtime apimachinery/pkg/util/intstr apimachinery/pkg/version)
+
 .PHONY: generate
-generate: bin/controller-gen ## Generate deep copies, CRDs, docs/reference.md, the PrometheusRule, and what the Helm chart and config/ have of them.
+generate: bin/controller-gen bin/openapi-gen ## Generate deep copies, CRDs, OpenAPI definitions, the references, the PrometheusRule, and what the Helm chart and config/ have of them.
 	bin/controller-gen object paths=./pkg/apis/...
 	bin/controller-gen crd paths=./pkg/apis/resources/... output:crd:dir=config/crd
+	bin/controller-gen crd paths=./pkg/apis/extensions/... output:crd:dir=config/crd/extensions
+	bin/controller-gen crd:allowDangerousTypes=true,generateEmbeddedObjectMeta=true paths=./pkg/apis/operator/... output:crd:dir=config/crd/operator
+	bin/controller-gen crd paths=./pkg/apis/druid/... output:crd:dir=config/crd/druid
+	bin/openapi-gen --go-header-file /dev/null --report-filename /dev/null --output-pkg github.com/trellis-k8s/trellis/pkg/openapi \
+		--output-dir pkg/openapi --output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
+		$(addprefix --readonly-pkg ,$(FOREIGN)) $(FOREIGN) $(SERVED)
 	$(GO) run ./hack/docs
 	$(GO) run ./hack/chart
 
@@ -160,7 +171,8 @@ generate: bin/controller-gen ## Generate deep copies, CRDs, docs/reference.md, t
 bin/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 bin/govulncheck: tool = golang.org/x/vuln/cmd/govulncheck
 bin/controller-gen: tool = sigs.k8s.io/controller-tools/cmd/controller-gen
+bin/openapi-gen: tool = k8s.io/kube-openapi/cmd/openapi-gen
 
-bin/golangci-lint bin/govulncheck bin/controller-gen: hack/tools/go.mod hack/tools/go.sum
+bin/golangci-lint bin/govulncheck bin/controller-gen bin/openapi-gen: hack/tools/go.mod hack/tools/go.sum
 	@echo "Building $@ (golangci-lint takes some minutes the first time)"
 	@CGO_ENABLED=0 $(GO) build -modfile=hack/tools/go.mod -o $@ $(tool)

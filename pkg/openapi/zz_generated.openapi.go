@@ -994,7 +994,7 @@ func schema_pkg_apis_core_v1_HelmControllerDeployment(ref common.ReferenceCallba
 					},
 					"ociRepository": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OciRepository is the OCI artifact with the chart.",
+							Description: "OCIRepository is the OCI artifact with the chart.",
 							Ref:         ref(v1.OCIRepository{}.OpenAPIModelName()),
 						},
 					},
@@ -1089,6 +1089,40 @@ func schema_pkg_apis_core_v1_OCIRepository(ref common.ReferenceCallback) common.
 		},
 		Dependencies: []string{
 			corev1.LocalObjectReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1_helmDeployment(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "helmDeployment is the configuration of the type helm in v1beta1.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"chart": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Chart is the chart, as a compressed archive.",
+							Type:        []string{"string"},
+							Format:      "byte",
+						},
+					},
+					"values": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Values are the values of the chart.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"ociRepository": {
+						SchemaProps: spec.SchemaProps{
+							Description: "OCIRepository is the OCI artifact with the chart.",
+							Ref:         ref(v1.OCIRepository{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.OCIRepository{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName()},
 	}
 }
 
@@ -12803,7 +12837,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletHelm(ref common.ReferenceC
 				Properties: map[string]spec.Schema{
 					"ociRepository": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OciRepository is the OCI artifact with the chart.",
+							Description: "OCIRepository is the OCI artifact with the chart.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.OCIRepository{}.OpenAPIModelName()),
 						},
