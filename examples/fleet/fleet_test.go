@@ -43,7 +43,7 @@ func TestExamplesAreValid(t *testing.T) {
 		if err != nil || filepath.Ext(path) != ".yaml" {
 			return err
 		}
-		content, err := os.ReadFile(path) //nolint:gosec // of the repository
+		content, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}

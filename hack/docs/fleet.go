@@ -109,7 +109,7 @@ func fleetGroups(root string) ([]apiGroup, error) {
 }
 
 func readDefinition(file string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	content, err := os.ReadFile(file) //nolint:gosec // of the repository
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

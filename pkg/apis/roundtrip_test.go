@@ -152,6 +152,8 @@ func valueFuncs(serializer.CodecFactory) []any {
 				*value = intstr.FromString(fmt.Sprintf("%d%%", c.Int31n(100)))
 			}
 		},
-		func(d *metav1.Duration, c randfill.Continue) { d.Duration = time.Duration(1 + c.Int63n(int64(time.Hour))) },
+		func(d *metav1.Duration, c randfill.Continue) {
+			d.Duration = time.Duration(1 + c.Int63n(int64(time.Hour)))
+		},
 	}
 }

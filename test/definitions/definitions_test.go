@@ -256,4 +256,3 @@ func TestEtcdIsScaled(t *testing.T) {
 	}
 	kit.Must(t, c.Delete(t.Context(), etcd))
 }
-
