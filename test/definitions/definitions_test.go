@@ -95,7 +95,7 @@ func sorted(words string) string {
 
 func example(t *testing.T, path string) *unstructured.Unstructured {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("../../examples/fleet", path))
+	content, err := os.ReadFile(filepath.Join("..", "..", "examples", "fleet", path))
 	kit.Must(t, err)
 	object := &unstructured.Unstructured{}
 	kit.Must(t, yaml.Unmarshal(content, object))
@@ -106,7 +106,7 @@ func example(t *testing.T, path string) *unstructured.Unstructured {
 func TestExamplesKeepAllFields(t *testing.T) {
 	c, _ := connect(t)
 	for _, directory := range directories {
-		files, err := filepath.Glob(filepath.Join("../../examples/fleet", directory, "*.yaml"))
+		files, err := filepath.Glob(filepath.Join("..", "..", "examples", "fleet", directory, "*.yaml"))
 		kit.Must(t, err)
 		for _, file := range files {
 			t.Run(directory+"/"+filepath.Base(file), func(t *testing.T) {
