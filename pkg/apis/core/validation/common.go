@@ -1,0 +1,196 @@
+package validation
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// labelName is the name of an object that becomes part of a label, a host name or another name.
+func labelName(name string, prefix bool) []string { return apivalidation.NameIsDNSLabel(name, prefix) }
+
+func withoutTwoHyphens(name string, path *field.Path) field.ErrorList {
+	if strings.Contains(name, "--") {
+		return field.ErrorList{field.Invalid(path, name, "must not contain two hyphens in a row")}
+	}
+	return nil
+}
+
+func required(value string, path *field.Path) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return nil
+}
+
+// notEmpty checks an optional value, which must not be empty if there is one.
+func notEmpty(value *string, path *field.Path) field.ErrorList {
+	if value != nil && *value == "" {
+		return field.ErrorList{field.Invalid(path, "", "must not be empty if it is set")}
+	}
+	return nil
+}
+
+func oneOf[T ~string](value T, path *field.Path, allowed ...T) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	if !slices.Contains(allowed, value) {
+		return field.ErrorList{field.NotSupported(path, value, allowed)}
+	}
+	return nil
+}
+
+func optionalOneOf[T ~string](value *T, path *field.Path, allowed ...T) field.ErrorList {
+	if value == nil || slices.Contains(allowed, *value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, *value, allowed)}
+}
+
+// messages makes errors of what a function of apimachinery says about a value.
+func messages(found []string, value any, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, message := range found {
+		errs = append(errs, field.Invalid(path, value, message))
+	}
+	return errs
+}
+
+func dnsLabel(value string, path *field.Path) field.ErrorList {
+	return messages(validation.IsDNS1123Label(value), value, path)
+}
+
+func dnsSubdomain(value string, path *field.Path) field.ErrorList {
+	return messages(validation.IsDNS1123Subdomain(value), value, path)
+}
+
+// unique reports the items of a list whose keys occurred before. An empty key is not compared.
+func unique[T any](items []T, path *field.Path, name string, key func(T) string) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i, item := range items {
+		value := key(item)
+		if value != "" && seen[value] {
+			at := path.Index(i)
+			if name != "" {
+				at = at.Child(name)
+			}
+			errs = append(errs, field.Duplicate(at, value))
+		}
+		seen[value] = true
+	}
+	return errs
+}
+
+func uniqueValues[T ~string](values []T, path *field.Path) field.ErrorList {
+	return unique(values, path, "", func(value T) string { return string(value) })
+}
+
+func immutable(value, old any, path *field.Path) field.ErrorList {
+	return apivalidation.ValidateImmutableField(value, old, path)
+}
+
+// immutableOnceSet checks an optional value, which may be set but neither changed nor removed.
+func immutableOnceSet[T any](value, old *T, path *field.Path) field.ErrorList {
+	if old == nil {
+		return nil
+	}
+	return immutable(value, old, path)
+}
+
+func selector(value *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	if _, err := metav1.LabelSelectorAsSelector(value); err != nil {
+		return field.ErrorList{field.Invalid(path, value, err.Error())}
+	}
+	return nil
+}
+
+// prefixOf parses a range, whose address must have no bits behind its prefix.
+func prefixOf(value string, path *field.Path) (netip.Prefix, field.ErrorList) {
+	prefix, err := netip.ParsePrefix(value)
+	if err != nil {
+		return prefix, field.ErrorList{field.Invalid(path, value, "must be a range of addresses in CIDR notation, such as 10.0.0.0/16")}
+	}
+	if prefix != prefix.Masked() {
+		return prefix, field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must begin at the first address of the range: %s", prefix.Masked()))}
+	}
+	return prefix, nil
+}
+
+// certificates checks PEM-encoded certificates.
+func certificates(bundle *string, path *field.Path) field.ErrorList {
+	if bundle == nil {
+		return nil
+	}
+	rest, found := []byte(*bundle), 0
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); block.Type != "CERTIFICATE" || err != nil {
+			return field.ErrorList{field.Invalid(path, "(certificates)", fmt.Sprintf("block %d is no certificate that can be read", found+1))}
+		}
+		found++
+	}
+	if found == 0 {
+		return field.ErrorList{field.Invalid(path, "(certificates)", "must have at least one certificate in PEM format")}
+	}
+	return nil
+}
+
+func notNegative[T int32 | int64](value *T, path *field.Path) field.ErrorList {
+	return atLeast(value, 0, path)
+}
+
+func atLeast[T int32 | int64 | float64](value *T, least T, path *field.Path) field.ErrorList {
+	if value != nil && *value < least {
+		return field.ErrorList{field.Invalid(path, *value, fmt.Sprintf("must be at least %v", least))}
+	}
+	return nil
+}
+
+func between[T int32 | int64 | float64](value *T, least, most T, path *field.Path) field.ErrorList {
+	if value != nil && (*value < least || *value > most) {
+		return field.ErrorList{field.Invalid(path, *value, fmt.Sprintf("must be from %v to %v", least, most))}
+	}
+	return nil
+}
+
+func durationAtLeast(value *metav1.Duration, least time.Duration, path *field.Path) field.ErrorList {
+	if value != nil && value.Duration < least {
+		return field.ErrorList{field.Invalid(path, value.Duration.String(), fmt.Sprintf("must be at least %s", least))}
+	}
+	return nil
+}
+
+func quantityNotNegative(value resource.Quantity, path *field.Path) field.ErrorList {
+	if value.Sign() < 0 {
+		return field.ErrorList{field.Invalid(path, value.String(), "must not be negative")}
+	}
+	return nil
+}
+
+func forbidden(is bool, path *field.Path, why string) field.ErrorList {
+	if is {
+		return field.ErrorList{field.Forbidden(path, why)}
+	}
+	return nil
+}
+
+func isSet(raw *runtime.RawExtension) bool { return raw != nil && len(raw.Raw) > 0 }
