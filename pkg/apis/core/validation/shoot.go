@@ -1,0 +1,163 @@
+package validation
+
+import (
+	"fmt"
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+)
+
+// shootContext is what several rules about a Shoot depend on.
+type shootContext struct {
+	// namespace is that of the Shoot.
+	namespace string
+	// version is that of Kubernetes; nil if it cannot be read.
+	version *version.Version
+	// workerless is true if the Shoot has no worker pools, selfHosted if its control plane runs on one of them.
+	workerless, selfHosted bool
+	// template is true if the Shoot is a template, in which infrastructure Shoots are allowed everywhere.
+	template bool
+}
+
+// atLeast says whether Kubernetes has the given version, such as 1.34, or a later one.
+func (c *shootContext) atLeast(minor string) bool {
+	return c.version != nil && c.version.AtLeast(version.MustParseGeneric(minor))
+}
+
+// removed reports a deprecated field that must not be set from a version of Kubernetes on.
+func (c *shootContext) removed(set bool, minor string, path *field.Path) field.ErrorList {
+	return forbidden(set && c.atLeast(minor), path, "is not supported from Kubernetes "+minor+" on")
+}
+
+// needsNodes reports a field that must not be set for a Shoot without worker pools.
+func (c *shootContext) needsNodes(set bool, path *field.Path) field.ErrorList {
+	return forbidden(set && c.workerless, path, "is not supported for a Shoot without worker pools")
+}
+
+func contextOf(spec *v1beta1.ShootSpec, namespace string, template bool) *shootContext {
+	c := &shootContext{namespace: namespace, workerless: len(spec.Provider.Workers) == 0, template: template}
+	if parsed, err := version.ParseSemantic(spec.Kubernetes.Version); err == nil {
+		c.version = parsed
+	}
+	for _, worker := range spec.Provider.Workers {
+		c.selfHosted = c.selfHosted || worker.ControlPlane != nil
+	}
+	return c
+}
+
+// ValidateShoot checks a Shoot.
+func ValidateShoot(shoot *v1beta1.Shoot) field.ErrorList {
+	errs := apivalidation.ValidateObjectMeta(&shoot.ObjectMeta, true, labelName, field.NewPath("metadata"))
+	errs = append(errs, withoutTwoHyphens(shoot.Name, field.NewPath("metadata", "name"))...)
+	return append(errs, validateShootSpec(&shoot.Spec, contextOf(&shoot.Spec, shoot.Namespace, false), field.NewPath("spec"))...)
+}
+
+// ValidateShootTemplate checks the Shoot of a template in a namespace.
+func ValidateShootTemplate(template *v1beta1.ShootTemplate, namespace string, path *field.Path) field.ErrorList {
+	return validateShootSpec(&template.Spec, contextOf(&template.Spec, namespace, true), path.Child("spec"))
+}
+
+func validateShootSpec(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) field.ErrorList {
+	errs := required(spec.Region, path.Child("region"))
+	errs = append(errs, validateShootIdentity(spec, c, path)...)
+	errs = append(errs, validateCredentialsBinding(spec, c, path)...)
+	if spec.Addons != nil {
+		errs = append(errs, validateAddons(spec, c, path.Child("addons"))...)
+	}
+	if spec.DNS != nil {
+		errs = append(errs, validateShootDNS(spec.DNS, c, path.Child("dns"))...)
+	}
+	errs = append(errs, extensions(spec.Extensions, path.Child("extensions"))...)
+	errs = append(errs, namedResources(spec.Resources, path.Child("resources"))...)
+	errs = append(errs, tolerations(spec.Tolerations, path.Child("tolerations"))...)
+	if spec.Hibernation != nil {
+		errs = append(errs, validateHibernation(spec.Hibernation, c, path.Child("hibernation"))...)
+	}
+	errs = append(errs, validateKubernetes(spec, c, path.Child("kubernetes"))...)
+	errs = append(errs, validateNetworking(spec, c, path.Child("networking"))...)
+	if spec.Maintenance != nil {
+		errs = append(errs, validateMaintenance(spec.Maintenance, c, path.Child("maintenance"))...)
+	}
+	if spec.Monitoring != nil && spec.Monitoring.Alerting != nil {
+		errs = append(errs, validateReceivers(spec.Monitoring.Alerting.EmailReceivers, path.Child("monitoring", "alerting", "emailReceivers"))...)
+	}
+	errs = append(errs, validateProvider(&spec.Provider, c, path.Child("provider"))...)
+	errs = append(errs, validateSystemComponents(spec.SystemComponents, c, path.Child("systemComponents"))...)
+	errs = append(errs, validateControlPlane(spec.ControlPlane, path.Child("controlPlane"))...)
+	names := make([]string, len(spec.AccessRestrictions))
+	for i, restriction := range spec.AccessRestrictions {
+		names[i] = restriction.Name
+	}
+	return append(errs, accessRestrictions(names, path.Child("accessRestrictions"))...)
+}
+
+// validateShootIdentity checks what a Shoot is for, and which profile, Seed and scheduler it has.
+func validateShootIdentity(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) field.ErrorList {
+	errs := optionalOneOf(spec.Purpose, path.Child("purpose"), v1beta1.ShootPurposeEvaluation, v1beta1.ShootPurposeTesting,
+		v1beta1.ShootPurposeDevelopment, v1beta1.ShootPurposeProduction, v1beta1.ShootPurposeInfrastructure)
+	infrastructure := ptr.Deref(spec.Purpose, "") == v1beta1.ShootPurposeInfrastructure
+	errs = append(errs, forbidden(infrastructure && c.namespace != constants.GardenNamespace && !c.template, path.Child("purpose"),
+		"only Shoots in the namespace garden can have the purpose infrastructure")...)
+	errs = append(errs, c.removed(ptr.Deref(spec.CloudProfileName, "") != "", "1.34", path.Child("cloudProfileName"))...)
+	if profile := spec.CloudProfile; profile == nil {
+		errs = append(errs, field.Required(path.Child("cloudProfile"), ""))
+	} else {
+		errs = append(errs, oneOf(profile.Kind, path.Child("cloudProfile", "kind"),
+			v1beta1.CloudProfileReferenceKindCloudProfile, v1beta1.CloudProfileReferenceKindNamespacedCloudProfile)...)
+		errs = append(errs, required(profile.Name, path.Child("cloudProfile", "name"))...)
+	}
+	errs = append(errs, notEmpty(spec.SeedName, path.Child("seedName"))...)
+	errs = append(errs, forbidden(spec.SeedName != nil && c.selfHosted, path.Child("seedName"), "a self-hosted Shoot has no Seed")...)
+	if spec.SeedSelector != nil {
+		errs = append(errs, selector(&spec.SeedSelector.LabelSelector, path.Child("seedSelector"))...)
+	}
+	if spec.ExposureClassName != nil {
+		errs = append(errs, dnsSubdomain(*spec.ExposureClassName, path.Child("exposureClassName"))...)
+	}
+	if spec.SchedulerName != nil {
+		errs = append(errs, dnsLabel(*spec.SchedulerName, path.Child("schedulerName"))...)
+	}
+	return errs
+}
+
+func validateCredentialsBinding(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) field.ErrorList {
+	secretBinding, binding := path.Child("secretBindingName"), path.Child("credentialsBindingName")
+	hasSecret, hasCredentials := ptr.Deref(spec.SecretBindingName, "") != "", ptr.Deref(spec.CredentialsBindingName, "") != ""
+	errs := c.removed(hasSecret, "1.34", secretBinding)
+	errs = append(errs, c.needsNodes(spec.SecretBindingName != nil, secretBinding)...)
+	errs = append(errs, c.needsNodes(spec.CredentialsBindingName != nil, binding)...)
+	switch {
+	case c.workerless:
+	case hasSecret && hasCredentials:
+		errs = append(errs, field.Forbidden(secretBinding, "must not be set together with credentialsBindingName"))
+	case !hasSecret && !hasCredentials && !c.selfHosted:
+		errs = append(errs, field.Required(binding, "the infrastructure needs credentials"))
+	}
+	return errs
+}
+
+func validateControlPlane(plane *v1beta1.ControlPlane, path *field.Path) field.ErrorList {
+	if plane == nil {
+		return nil
+	}
+	errs := uniqueValues(plane.Zones, path.Child("zones"))
+	wanted := 1
+	if plane.HighAvailability != nil {
+		tolerance := plane.HighAvailability.FailureTolerance.Type
+		errs = append(errs, oneOf(tolerance, path.Child("highAvailability", "failureTolerance", "type"),
+			v1beta1.FailureToleranceTypeNode, v1beta1.FailureToleranceTypeZone)...)
+		if tolerance == v1beta1.FailureToleranceTypeZone {
+			wanted = 3
+		}
+	}
+	if n := len(plane.Zones); n > 0 && n != wanted {
+		errs = append(errs, field.Invalid(path.Child("zones"), strings.Join(plane.Zones, ","), fmt.Sprintf("must have %d zones", wanted)))
+	}
+	return errs
+}
