@@ -1,0 +1,38 @@
+package validation_test
+
+import (
+	"math/rand"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/randfill"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	. "github.com/trellis-k8s/trellis/pkg/apis/core/validation"
+)
+
+// TestRandomObjects: whatever an object is like, defaulting and validation end without a panic, and defaults that are set
+// again change nothing that is reported.
+func TestRandomObjects(t *testing.T) {
+	for seed := range int64(200) {
+		random(t, seed, v1beta1.SetDefaultsProject, ValidateProject, ValidateProjectUpdate)
+		random(t, seed, v1beta1.SetDefaultsSeed, ValidateSeed, ValidateSeedUpdate)
+		random(t, seed, v1beta1.SetDefaultsCloudProfile, ValidateCloudProfile, ValidateCloudProfileUpdate)
+		random(t, seed, v1beta1.SetDefaultsShoot, ValidateShoot, ValidateShootUpdate)
+	}
+}
+
+func random[T any](t *testing.T, seed int64, setDefaults func(*T), validate func(*T) field.ErrorList, update func(now, before *T) field.ErrorList) {
+	t.Helper()
+	filler := randfill.NewWithSeed(seed).RandSource(rand.NewSource(seed)).NilChance(0.4).NumElements(0, 2).MaxDepth(12)
+	var now, before T
+	filler.Fill(&now)
+	filler.Fill(&before)
+	setDefaults(&now)
+	first := len(validate(&now))
+	setDefaults(&now)
+	if second := len(validate(&now)); first != second {
+		t.Errorf("seed %d: %d errors, then %d", seed, first, second)
+	}
+	update(&now, &before)
+}
