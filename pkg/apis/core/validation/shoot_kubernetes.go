@@ -123,7 +123,7 @@ func validateNodeRanges(spec *v1beta1.ShootSpec, path *field.Path) field.ErrorLi
 		}
 		errs = append(errs, between(size, least, most, path.Child("nodeCIDRMaskSize"))...)
 		pods := maxPods(spec)
-		if len(errs) == 0 && bits.Len32(uint32(max(pods+1, 0))) > int(length-*size) { //nolint:gosec // not negative
+		if len(errs) == 0 && bits.Len32(uint32(max(pods+1, 0))) > int(length-*size) {
 			errs = append(errs, field.Invalid(path.Child("nodeCIDRMaskSize"), *size, fmt.Sprintf("the range of a node is too small for %d pods", pods)))
 		}
 	}
