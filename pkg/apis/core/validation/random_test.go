@@ -28,7 +28,9 @@ func TestRandomObjects(t *testing.T) {
 func random[T any](t *testing.T, seed int64, setDefaults func(*T), validate func(*T) field.ErrorList, update func(now, before *T) field.ErrorList) {
 	t.Helper()
 	filler := randfill.NewWithSeed(seed).RandSource(rand.NewSource(seed)).NilChance(0.4).NumElements(0, 2).MaxDepth(12).Funcs(
-		func(q *resource.Quantity, c randfill.Continue) { *q = *resource.NewQuantity(c.Int63n(100)-10, resource.DecimalSI) },
+		func(q *resource.Quantity, c randfill.Continue) {
+			*q = *resource.NewQuantity(c.Int63n(100)-10, resource.DecimalSI)
+		},
 		func(raw *runtime.RawExtension, c randfill.Continue) { raw.Raw = []byte(c.String(10)) },
 		func(at *metav1.Time, c randfill.Continue) { *at = metav1.Unix(c.Int63n(1<<32), 0) },
 	)
