@@ -26,7 +26,7 @@ var (
 // TestNamedTestsExist checks that every test that these pages name exists. A name that ends in … is a prefix.
 func TestNamedTestsExist(t *testing.T) {
 	existing := testsBelow(t, "..")
-	for _, page := range []string{"compatibility.md", "security.md"} {
+	for _, page := range []string{"compatibility.md", "guarantees.md", "security.md"} {
 		for _, name := range testName.FindAllString(pages(t)[page], -1) {
 			if !exists(name, existing) {
 				t.Errorf("%s names the test %s, which does not exist", page, name)
@@ -35,22 +35,24 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
-// TestSecurityPromisesAreTested: each row of "Promise by promise" in security.md names a test.
-func TestSecurityPromisesAreTested(t *testing.T) {
-	_, section, _ := strings.Cut(pages(t)["security.md"], "\n## Promise by promise\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	rows := 0
-	for line := range strings.SplitSeq(section, "\n") {
-		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") || strings.HasPrefix(line, "| promise |") {
-			continue
+// TestGuaranteesNameTests: each row of "Promise by promise" in security.md and of "Guarantees" in guarantees.md names a test.
+func TestGuaranteesNameTests(t *testing.T) {
+	for page, title := range map[string]string{"security.md": "Promise by promise", "guarantees.md": "Guarantees"} {
+		_, section, _ := strings.Cut(pages(t)[page], "\n## "+title+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		rows := 0
+		for line := range strings.SplitSeq(section, "\n") {
+			if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") || strings.HasSuffix(line, "| test |") {
+				continue
+			}
+			rows++
+			if cells := strings.Split(strings.Trim(line, "|"), "|"); len(cells) != 2 || !testName.MatchString(cells[1]) {
+				t.Errorf("%s: a guarantee without a test: %s", page, line)
+			}
 		}
-		rows++
-		if cells := strings.Split(strings.Trim(line, "|"), "|"); len(cells) != 2 || !testName.MatchString(cells[1]) {
-			t.Errorf("a promise without a test: %s", line)
+		if rows < 20 {
+			t.Errorf("%s: found only %d guarantees", page, rows)
 		}
-	}
-	if rows < 20 {
-		t.Errorf("found only %d promises", rows)
 	}
 }
 

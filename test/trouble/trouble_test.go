@@ -1,6 +1,6 @@
 // Package trouble tests the resource-manager, real and on a real control plane, in trouble that takes longer than one request:
 // watches that are behind, two leaders, API servers and etcd that fail, rights that are taken away, little memory. Faults of single
-// requests are the matter of package faults. See docs/trouble.md.
+// requests are the matter of package faults. See CONTRIBUTING.md.
 package trouble
 
 import (
