@@ -29,7 +29,8 @@ var (
 	// inline matches command lines in sentences: a program with an argument.
 	inline = regexp.MustCompile("`((?:kubectl|helm|argocd|flux|promtool|openssl|bin/[a-z-]+) [^`]*)`")
 	// mention matches a command's name without anything to do it to.
-	mention = regexp.MustCompile(`^(kubectl|helm)( mr)?( [a-z]+| rollout undo| describe [a-z]+| create -k)?$`)
+	mention = regexp.MustCompile(`^(kubectl|helm)( mr)?( [a-z]+| auth can-i| rollout (undo|restart)| describe [a-z]+| create -k| migrate --back|` +
+		` get --show-managed-fields)?$`)
 )
 
 // All returns the paths of all pages, relative to the root of the repository.
