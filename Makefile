@@ -64,7 +64,7 @@ test-ui: controlplane ## Look at the page in a real Chromium: pictures in bin/ui
 	$(GO) test ./test/ui -count 1 -timeout 30m -parallel 3 -run '$(or $(UI),.)' -ui.browser -ui.shots '$(CURDIR)/bin/ui' $$axe $(UIFLAGS)
 
 .PHONY: faults
-faults: controlplane ## Let every request go wrong in every way, and check that nothing is lost (FAULTS, FAULTS_RESUME, see CONTRIBUTING.md).
+faults: controlplane ## Make every request fail in every way, and check that nothing is lost (FAULTS, FAULTS_RESUME, see CONTRIBUTING.md).
 	@$(if $(FAULTS)$(filter true,$(FAULTS_RESUME)),,rm -f bin/faults.passed)
 	$(GO) test -C test/faults -count 1 -parallel 6 -timeout 6h -run '$(or $(FAULTS),TestFaults)$$' -faults.full \
 		$(if $(FAULTS),,-faults.resume $(CURDIR)/bin/faults.passed)
@@ -75,7 +75,7 @@ chart: controlplane ## All tests of the Helm chart and of the image, those that 
 	$(GO) test -count 1 -parallel 6 -timeout 2h ./test/integration -kit.rights
 
 .PHONY: trouble
-trouble: controlplane ## Trouble that takes minutes: 10,000 objects, a full disk, expired tokens, little memory (TROUBLE names tests, see CONTRIBUTING.md).
+trouble: controlplane ## Failures that last for minutes: 10,000 objects, a full disk, expired tokens, little memory (TROUBLE names tests, see CONTRIBUTING.md).
 	$(GO) test -C test/trouble -count 1 -timeout 2h -run '$(or $(TROUBLE),.)' -trouble.long
 
 .PHONY: soak
