@@ -1,0 +1,158 @@
+// Command landscape runs a real Kubernetes cluster on this machine, for development and tests: docs/landscape.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/landscape"
+	"github.com/trellis-k8s/trellis/test/landscape/machine"
+)
+
+func main() { os.Exit(runMain()) }
+
+func runMain() int {
+	// Both are processes of a machine, before anything else of this program runs.
+	if len(os.Args) == 3 && (os.Args[1] == machine.LaunchCommand || os.Args[1] == machine.InitCommand) {
+		run := map[string]func(string) error{machine.LaunchCommand: machine.Launch, machine.InitCommand: machine.Init}[os.Args[1]]
+		return exitCode(run(os.Args[2]))
+	}
+	log.SetLogger(logr.Discard()) // errors are returned
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := command().ExecuteContext(ctx)
+	if ctx.Err() != nil {
+		err = errors.New("interrupted: what runs can be removed with `make base-cluster-down`")
+	}
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return 1
+	}
+	return 0
+}
+
+func command() *cobra.Command {
+	o := landscape.Options{}
+	root := &cobra.Command{
+		Use: "landscape", Short: "Run a real Kubernetes cluster on this machine", SilenceUsage: true, SilenceErrors: true,
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			o.Out = c.OutOrStdout()
+			var err error
+			if c.Name() == registryCommand {
+				return nil
+			}
+			if o.Root, err = controlplane.RepositoryRoot(); err != nil {
+				return err
+			}
+			if o.Directory == "" {
+				o.Directory = filepath.Join(o.Root, ".run", "landscape")
+			}
+			return nil
+		},
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&o.Directory, "directory", "", "where all files of the landscape are (default: .run/landscape in the repository)")
+	flags.StringVar(&o.Block, "block", "", "block of addresses, for example 10.99.0.0/16 (default: the first one that is free)")
+	flags.BoolVar(&o.Distribution, "distribution", false, "take containerd, runc and CNI plugins from Debian instead of building them")
+	flags.BoolVar(&o.InstallPackages, "install-packages", false, "install Debian packages that are missing")
+	root.AddCommand(up(&o), down(&o), status(&o), push(&o), buildOnly(&o), registry())
+	return root
+}
+
+func up(o *landscape.Options) *cobra.Command {
+	return &cobra.Command{Use: "up", Short: "Build what is missing, and start the base cluster", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			l, err := landscape.New(*o)
+			if err != nil {
+				return err
+			}
+			if err := l.Up(c.Context()); err != nil {
+				return err
+			}
+			fmt.Fprintf(o.Out, "\n  export KUBECONFIG=%s\n  bin/kubectl get pods --all-namespaces\n\nLogs are in %s. Remove it with: make base-cluster-down\n",
+				l.Kubeconfig(), filepath.Join(l.Directory, "logs"))
+			return nil
+		}}
+}
+
+func down(o *landscape.Options) *cobra.Command {
+	return &cobra.Command{Use: "down", Short: "Remove the base cluster, and all that runs on it", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			l, err := landscape.New(*o)
+			if err != nil {
+				return err
+			}
+			if err := l.Down(c.Context()); err != nil {
+				return err
+			}
+			fmt.Fprintln(o.Out, "The base cluster is removed.")
+			return nil
+		}}
+}
+
+func status(o *landscape.Options) *cobra.Command {
+	return &cobra.Command{Use: "status", Short: "Show the processes of the base cluster, and what they need", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			l, err := landscape.New(*o)
+			if err != nil {
+				return err
+			}
+			return l.Status()
+		}}
+}
+
+func push(o *landscape.Options) *cobra.Command {
+	return &cobra.Command{Use: "push IMAGE", Short: "Build an image again, and roll it out in the base cluster", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			l, err := landscape.New(*o)
+			if err != nil {
+				return err
+			}
+			reference, err := l.Push(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(o.Out, reference)
+			return l.RollOut(c.Context(), args[0], reference)
+		}}
+}
+
+func buildOnly(o *landscape.Options) *cobra.Command {
+	return &cobra.Command{Use: "build", Short: "Build what is missing", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+		l, err := landscape.New(*o)
+		if err != nil {
+			return err
+		}
+		if err := l.Preflight(c.Context()); err != nil {
+			return err
+		}
+		return l.Build(c.Context())
+	}}
+}
+
+const registryCommand = "registry"
+
+// registry is a process of the base cluster.
+func registry() *cobra.Command {
+	var images, listen string
+	c := &cobra.Command{Use: registryCommand, Hidden: true, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+		return landscape.ServeImages(c.Context(), images, listen, c.OutOrStdout())
+	}}
+	c.Flags().StringVar(&images, "images", "", "directory of the images")
+	c.Flags().StringVar(&listen, "listen", "", "address to serve on")
+	return c
+}

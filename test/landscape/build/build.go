@@ -1,0 +1,183 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Builder builds programs of a repository.
+type Builder struct {
+	// Root is the root of the repository.
+	Root string
+	// Out gets one line for each program that is built.
+	Out io.Writer
+	// Go is the Go tool.
+	Go string
+	// Now is the clock that build times are taken from.
+	Now func() time.Time
+}
+
+// New returns a builder for the repository.
+func New(root string, out io.Writer) *Builder {
+	tool := os.Getenv("GO")
+	if tool == "" {
+		tool = "go"
+	}
+	return &Builder{Root: root, Out: out, Go: tool, Now: time.Now}
+}
+
+// Path is where a program is.
+func (b *Builder) Path(name string) string { return filepath.Join(b.Root, Directory, name) }
+
+// Missing returns the programs that are not there in the pinned version.
+func (b *Builder) Missing(ctx context.Context, programs []Program) ([]Program, error) {
+	var missing []Program
+	for _, p := range programs {
+		stamp, err := b.stamp(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if !b.upToDate(p, stamp) {
+			missing = append(missing, p)
+		}
+	}
+	return missing, nil
+}
+
+// Build builds the programs that are not there in the pinned version. It can be interrupted: what is built stays.
+func (b *Builder) Build(ctx context.Context, programs []Program) error {
+	missing, err := b.Missing(ctx, programs)
+	if err != nil {
+		return err
+	}
+	for i, p := range missing {
+		version, err := b.version(ctx, p)
+		if err != nil {
+			return err
+		}
+		began := b.Now()
+		if p.From != "" {
+			fmt.Fprintf(b.Out, "  building %s %s (%d of %d) … ", p.Name, version, i+1, len(missing))
+		}
+		if err := b.build(ctx, p, version); err != nil {
+			fmt.Fprintln(b.Out, "failed")
+			return err
+		}
+		if p.From != "" {
+			fmt.Fprintf(b.Out, "%s\n", b.Now().Sub(began).Round(time.Second))
+		}
+	}
+	return nil
+}
+
+func (b *Builder) build(ctx context.Context, p Program, version string) error {
+	made := b.Path(p.Name)
+	if err := os.MkdirAll(filepath.Dir(made), 0o755); err != nil {
+		return fmt.Errorf("building %s: %w", p.Name, err)
+	}
+	stamp, err := b.stamp(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(b.stampPath(p)); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("building %s: %w", p.Name, err)
+	}
+	target := made + ".building" // a program that runs cannot be written to, but replaced
+	arguments := []string{"build", "-trimpath", "-buildvcs=false", "-tags", p.Tags, "-ldflags", "-s -w " + linker(p.Linker, version), "-o", target, p.Package}
+	command := b.command(ctx, p, arguments...)
+	command.Env = append(command.Env, "CGO_ENABLED="+map[bool]string{true: "1", false: "0"}[p.CGO])
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w\n%s", p.Name, err, output)
+	}
+	if err := os.Rename(target, made); err != nil {
+		return fmt.Errorf("building %s: %w", p.Name, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(b.stampPath(p)), 0o755); err != nil {
+		return fmt.Errorf("building %s: %w", p.Name, err)
+	}
+	return os.WriteFile(b.stampPath(p), []byte(stamp), 0o644) //nolint:gosec // no secret
+}
+
+func linker(flags, version string) string {
+	parts := append(strings.Split(strings.TrimPrefix(version, "v"), "."), "", "")
+	return strings.NewReplacer("$VERSION", version, "$MAJOR", parts[0], "$MINOR", parts[1]).Replace(flags)
+}
+
+func (b *Builder) upToDate(p Program, stamp string) bool {
+	content, err := os.ReadFile(b.stampPath(p))
+	if err != nil || p.From == "" || string(content) != stamp {
+		return false
+	}
+	_, err = os.Stat(b.Path(p.Name))
+	return err == nil
+}
+
+func (b *Builder) stampPath(p Program) string {
+	return filepath.Join(b.Root, Directory, ".stamps", strings.ReplaceAll(p.Name, "/", "_"))
+}
+
+// stamp changes when a program has to be built again.
+func (b *Builder) stamp(ctx context.Context, p Program) (string, error) {
+	if p.From == "" {
+		return "", nil
+	}
+	h := sha256.New()
+	files, err := filepath.Glob(filepath.Join(b.Root, p.Module, "*.go"))
+	if err != nil {
+		return "", fmt.Errorf("finding out whether %s is built: %w", p.Name, err)
+	}
+	for _, file := range append(files, filepath.Join(b.Root, p.Module, "go.mod"), filepath.Join(b.Root, p.Module, "go.sum")) {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("finding out whether %s is built: %w", p.Name, err)
+		}
+		h.Write(content)
+	}
+	version, err := b.version(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s %s/%s %q %q %s\n", version, runtime.GOOS, runtime.GOARCH, p.Tags, p.Linker, hex.EncodeToString(h.Sum(nil))), nil
+}
+
+// version is the pinned version of the module that a program is from.
+func (b *Builder) version(_ context.Context, p Program) (string, error) {
+	if p.From == "" {
+		return "", nil
+	}
+	return Version(b.Root, p.Module, p.From)
+}
+
+// Version returns the version of a module that the go.mod in a directory of the repository requires.
+func Version(root, directory, module string) (string, error) {
+	path := filepath.Join(root, directory, "go.mod")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("finding the version of %s: %w", module, err)
+	}
+	for line := range bytes.Lines(content) {
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(string(line)), "require "))
+		if len(fields) >= 2 && fields[0] == module && strings.HasPrefix(fields[1], "v") {
+			return fields[1], nil
+		}
+	}
+	return "", fmt.Errorf("%s does not require %s", path, module)
+}
+
+// command runs the Go tool with low priority: a build must not slow down what runs on this machine.
+func (b *Builder) command(ctx context.Context, p Program, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "nice", append([]string{"-n", "10", b.Go}, arguments...)...) //nolint:gosec // the arguments are pinned here
+	command.Dir = filepath.Join(b.Root, p.Module)
+	command.Env = os.Environ()
+	return command
+}

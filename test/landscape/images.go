@@ -1,0 +1,260 @@
+package landscape
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/trellis-k8s/trellis/hack/image/oci"
+	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/test/landscape/build"
+	"github.com/trellis-k8s/trellis/test/landscape/machine"
+)
+
+// registryName is the registry in the names of all images that the landscape makes.
+const registryName = "trellis.local"
+
+// overwrites is the file with the tags of images of the project, which depend on their contents.
+const overwrites = "images.yaml"
+
+// recipe is what an image is made of.
+type recipe struct {
+	// program is the program, below the directory bin of the repository.
+	program string
+	// user is the user that it runs as.
+	user string
+	// own is for programs of the project: the tag is made of the content.
+	own bool
+	// tools adds the programs of Debian that work on nftables.
+	tools bool
+}
+
+const nobody = "65532:65532"
+
+// recipes are the images of the landscape that consist of a program, by their names in pkg/images.
+var recipes = map[string]recipe{
+	"pause":                   {program: "landscape/pause", user: nobody},
+	"probe":                   {program: "landscape/probe", own: true},
+	"resource-manager":        {program: "landscape/resource-manager", user: nobody, own: true},
+	"coredns":                 {program: "landscape/coredns", user: nobody},
+	"etcd":                    {program: "etcd"},
+	"kube-apiserver":          {program: "kube-apiserver"},
+	"kube-controller-manager": {program: "kube-controller-manager"},
+	"kube-scheduler":          {program: "kube-scheduler"},
+	"kubelet":                 {program: "landscape/kubelet"},
+	"kube-proxy":              {program: "landscape/kube-proxy", tools: true},
+	"node-agents":             {program: "landscape/node-agents", own: true, tools: true},
+}
+
+// essential are the images that the base cluster needs for its start. containerd pulls others from the landscape's registry.
+var essential = []string{"pause", "coredns"}
+
+func (l *Landscape) store() (*oci.Store, error) { return oci.Open(l.imagesDirectory()) }
+
+func (l *Landscape) imagesDirectory() string {
+	return filepath.Join(l.Root, build.Directory, "images")
+}
+
+// kubernetesVersion is the version of Kubernetes that everything is built of.
+func (l *Landscape) kubernetesVersion() (string, error) {
+	return build.Version(l.Root, "test/controlplane/binaries", "k8s.io/kubernetes")
+}
+
+// Images is the list of images, with the tags of this landscape.
+func (l *Landscape) Images() (images.Vector, error) {
+	path := l.path(overwrites)
+	if _, err := os.Stat(path); err != nil {
+		path = ""
+	}
+	return images.Load(path)
+}
+
+// reference is the image with a name.
+func (l *Landscape) reference(name string) (string, error) {
+	vector, err := l.Images()
+	if err != nil {
+		return "", err
+	}
+	version, err := l.kubernetesVersion()
+	if err != nil {
+		return "", err
+	}
+	image, err := vector.Find(name, images.Options{RuntimeVersion: version, TargetVersion: version})
+	return image.Reference, err
+}
+
+// Image is the reference of an image of the landscape by its name in pkg/images.
+func (l *Landscape) Image(name string) (string, error) { return l.reference(name) }
+
+// makeImages makes images, and writes down the tags of those that get theirs from their content.
+func (l *Landscape) makeImages(names []string) error {
+	store, err := l.store()
+	if err != nil {
+		return err
+	}
+	defaults, err := images.Load("")
+	if err != nil {
+		return err
+	}
+	version, err := l.kubernetesVersion()
+	if err != nil {
+		return err
+	}
+	tags := images.Vector{}
+	slices.Sort(names)
+	for _, name := range names {
+		r, known := recipes[name]
+		if !known {
+			return fmt.Errorf("there is no image %q that can be made: choose one of %s", name, strings.Join(Names(), ", "))
+		}
+		image, err := defaults.Find(name, images.Options{RuntimeVersion: version, TargetVersion: version})
+		if err != nil {
+			return err
+		}
+		spec := oci.Spec{Reference: image.Reference, Entrypoint: []string{"/" + filepath.Base(r.program)}, User: r.user}
+		if r.own {
+			spec.Reference = strings.TrimSuffix(image.Reference, ":"+image.Version) + ":" + oci.ContentTag
+		}
+		if spec.Layers, err = l.layers(r); err != nil {
+			return err
+		}
+		reference, changed, err := store.Write(spec)
+		if err != nil {
+			return err
+		}
+		if r.own {
+			repository, tag, _ := strings.Cut(reference, ":")
+			tags = append(tags, images.Source{Name: name, Repository: &repository, Tag: &tag})
+		}
+		if changed {
+			l.say("  image %s", reference)
+		}
+	}
+	return l.writeTags(tags)
+}
+
+func (l *Landscape) layers(r recipe) ([]oci.Layer, error) {
+	program, err := filepath.EvalSymlinks(filepath.Join(l.Root, "bin", r.program))
+	if err != nil {
+		return nil, fmt.Errorf("finding a program: %w", err)
+	}
+	files := []oci.File{
+		{Path: "/tmp", Directory: true, Mode: os.ModeSticky | 0o777},
+		{Path: "/etc/passwd", Content: []byte("root:x:0:0:root:/:/\nnonroot:x:65532:65532:nonroot:/:/\n")},
+		{Path: "/" + filepath.Base(r.program), Source: program},
+	}
+	if !r.tools {
+		return []oci.Layer{{Files: files}}, nil
+	}
+	// The files of Debian have /tmp and /etc/passwd, and links at the places of some directories.
+	return []oci.Layer{{Archive: l.builder.Path("tools.tar")}, {Files: files[2:]}}, nil
+}
+
+// Names are the names of the images that the landscape makes of a program.
+func Names() []string {
+	var names []string
+	for name := range recipes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// writeTags keeps the tags of other images that were written before.
+func (l *Landscape) writeTags(tags images.Vector) error {
+	existing := images.Vector{}
+	if content, err := os.ReadFile(l.path(overwrites)); err == nil {
+		if existing, err = images.Parse(content); err != nil {
+			return fmt.Errorf("reading the tags of images: %w", err)
+		}
+	}
+	var content bytes.Buffer
+	content.WriteString("# Tags that are made of the contents of images. Load it with " + images.OverwriteVariable + ".\nimages:\n")
+	for _, s := range existing.Overwrite(tags) {
+		fmt.Fprintf(&content, "- {name: %s, repository: %s, tag: %s}\n", s.Name, *s.Repository, *s.Tag)
+	}
+	return os.WriteFile(l.path(overwrites), content.Bytes(), 0o644) //nolint:gosec // no secret
+}
+
+// ctr runs containerd's command line on the containerd of the machine.
+func (l *Landscape) ctr(ctx context.Context, input io.Reader, arguments ...string) ([]byte, error) {
+	pid, err := machine.Process(l.name)
+	if err != nil {
+		return nil, err
+	}
+	if pid == 0 {
+		return nil, errors.New("the landscape is not up: run `make base-cluster`")
+	}
+	socket := fmt.Sprintf("/proc/%d/root%s", pid, containerd)
+	arguments = append([]string{"--address", socket, "--namespace", "k8s.io"}, arguments...)
+	command := exec.CommandContext(ctx, l.builder.Path("ctr"), arguments...) //nolint:gosec // a program of the landscape
+	command.Stdin = input
+	var failure bytes.Buffer
+	command.Stderr = &failure
+	output, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("ctr %s: %w: %s", strings.Join(arguments[4:], " "), err, strings.TrimSpace(failure.String()))
+	}
+	return output, nil
+}
+
+// importImages brings images into containerd: only those that it does not have, and of those only the layers that it does not have.
+func (l *Landscape) importImages(ctx context.Context, names []string) error {
+	store, err := l.store()
+	if err != nil {
+		return err
+	}
+	known, err := l.ctr(ctx, nil, "image", "ls")
+	if err != nil {
+		return err
+	}
+	digests, err := store.Images()
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, name := range names {
+		reference, err := l.reference(name)
+		if err != nil {
+			return err
+		}
+		if !hasImage(string(known), reference, digests[reference]) {
+			missing = append(missing, reference)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	blobs, err := l.ctr(ctx, nil, "content", "ls", "--quiet")
+	if err != nil {
+		return err
+	}
+	has := map[string]bool{}
+	for digest := range strings.FieldsSeq(string(blobs)) {
+		has[digest] = true
+	}
+	reader, writer := io.Pipe()
+	go func() {
+		writer.CloseWithError(store.Archive(writer, missing, func(digest string) bool { return has[digest] }))
+	}()
+	_, err = l.ctr(ctx, reader, "image", "import", "-")
+	return err
+}
+
+// hasImage reads the list of images of ctr: reference, type, digest.
+func hasImage(list, reference, digest string) bool {
+	for line := range strings.Lines(list) {
+		fields := strings.Fields(line)
+		if len(fields) > 2 && fields[0] == reference && fields[2] == digest {
+			return true
+		}
+	}
+	return false
+}

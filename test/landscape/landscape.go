@@ -1,0 +1,206 @@
+package landscape
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/trellis-k8s/trellis/test/landscape/build"
+	"github.com/trellis-k8s/trellis/test/landscape/machine"
+)
+
+// Node is the name of the node of the base cluster.
+const Node = "base"
+
+// registryPort is the port of the registry, on the address of the machine.
+const registryPort = 5000
+
+// Options describe a landscape.
+type Options struct {
+	// Root is the root of the repository, whose programs run.
+	Root string
+	// Directory has all files of the landscape.
+	Directory string
+	// Block is the block of addresses. Left empty, it is the first one of 10.99.0.0/16, 10.100.0.0/16 … that the host has no route to.
+	Block string
+	// Distribution uses containerd, runc and CNI plugins of the Debian distribution instead of building them.
+	Distribution bool
+	// InstallPackages installs missing Debian packages.
+	InstallPackages bool
+	// Out gets the progress.
+	Out io.Writer
+}
+
+// Landscape is a base cluster.
+type Landscape struct {
+	Options
+	// Network is known once the landscape is up.
+	Network Network
+	name    string
+	builder *build.Builder
+	now     func() time.Time
+}
+
+// New returns a landscape that may run or not.
+func New(o Options) (*Landscape, error) {
+	directory, err := filepath.Abs(o.Directory)
+	if err != nil {
+		return nil, fmt.Errorf("the directory of the landscape: %w", err)
+	}
+	o.Directory = directory
+	sum := sha256.Sum256([]byte(directory))
+	// The name of the network device has at most 15 characters.
+	l := &Landscape{Options: o, name: "landscape-" + hex.EncodeToString(sum[:])[:5], builder: build.New(o.Root, o.Out), now: time.Now}
+	l.readNetwork()
+	return l, nil
+}
+
+// Name is the name of the landscape's cgroups and of its network device on the host.
+func (l *Landscape) Name() string { return l.name }
+
+func (l *Landscape) path(elements ...string) string {
+	return filepath.Join(append([]string{l.Directory}, elements...)...)
+}
+
+// readNetwork takes the addresses of a landscape that runs from its directory. One that cannot be read, for example because its start was
+// interrupted, has none, but can be removed.
+func (l *Landscape) readNetwork() {
+	if c, err := machine.Read(l.Directory); err == nil && c.Machine.Addr().Is4() {
+		b := c.Machine.Addr().As4()
+		l.Network = Network{[2]byte{b[0], b[1]}}
+	}
+}
+
+// chooseNetwork finds the addresses of a landscape that is to start.
+func (l *Landscape) chooseNetwork() error {
+	if l.Network != (Network{}) {
+		return nil
+	}
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("listing the routes of the host: %w", err)
+	}
+	taken := func(n Network) bool {
+		for _, r := range routes {
+			if r.Dst == nil || r.Dst.IP.IsUnspecified() {
+				continue
+			}
+			address, _ := netip.AddrFromSlice(r.Dst.IP)
+			bits, _ := r.Dst.Mask.Size()
+			if n.Block().Overlaps(netip.PrefixFrom(address.Unmap(), bits)) {
+				return true
+			}
+		}
+		return false
+	}
+	wanted := candidates()
+	if l.Block != "" {
+		n, err := ParseNetwork(l.Block)
+		if err != nil {
+			return err
+		}
+		wanted = []Network{n}
+	}
+	for _, n := range wanted {
+		if !taken(n) {
+			l.Network = n
+			return nil
+		}
+	}
+	return fmt.Errorf("the host has routes to all of %d blocks of addresses, the first is %s: choose another one with --block", len(wanted),
+		wanted[0].Block())
+}
+
+// Kubeconfig is the path of a kubeconfig for an administrator.
+func (l *Landscape) Kubeconfig() string { return l.path("kubeconfig") }
+
+// Config connects an administrator with the base cluster.
+func (l *Landscape) Config() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the base cluster: %w", err)
+	}
+	config.QPS, config.Burst = 100, 200
+	return config, nil
+}
+
+// Running tells whether the machine of the landscape runs.
+func (l *Landscape) Running() (bool, error) {
+	pid, err := machine.Process(l.name)
+	return pid > 0, err
+}
+
+func (l *Landscape) say(format string, arguments ...any) {
+	fmt.Fprintf(l.Out, format+"\n", arguments...)
+}
+
+// Down removes everything of the landscape, except what was built. It returns what it could not remove. It is safe to call it again.
+func (l *Landscape) Down(ctx context.Context) error {
+	if err := machine.Remove(ctx, l.name); err != nil {
+		return fmt.Errorf("removing the machine %s: %w", l.name, err)
+	}
+	if err := l.restoreLimits(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(l.path(marker)); errors.Is(err, fs.ErrNotExist) {
+		return l.removeIfEmpty()
+	}
+	if err := os.RemoveAll(l.Directory); err != nil {
+		return fmt.Errorf("removing the files of the landscape: %w", err)
+	}
+	return nil
+}
+
+// marker is a file that only the directory of a landscape has: no other directory is removed.
+const marker = "landscape"
+
+func (l *Landscape) removeIfEmpty() error {
+	entries, err := os.ReadDir(l.Directory)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("removing the files of the landscape: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s was not made by a landscape: remove it, or choose another directory", l.Directory)
+	}
+	return os.Remove(l.Directory)
+}
+
+func (l *Landscape) makeDirectory() error {
+	if err := os.MkdirAll(l.Directory, 0o755); err != nil {
+		return fmt.Errorf("making the directory of the landscape: %w", err)
+	}
+	entries, err := os.ReadDir(l.Directory)
+	if err != nil {
+		return fmt.Errorf("making the directory of the landscape: %w", err)
+	}
+	if _, err := os.Stat(l.path(marker)); err != nil && len(entries) > 0 {
+		return fmt.Errorf("%s has files that are not of a landscape: choose another directory", l.Directory)
+	}
+	return os.WriteFile(l.path(marker), []byte(l.name+"\n"), 0o644) //nolint:gosec // no secret
+}
+
+// Tail is the end of the log of a service, for errors.
+func (l *Landscape) Tail(service string) string {
+	content, err := os.ReadFile(l.path("logs", service+".log"))
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], "\n")
+}

@@ -1,0 +1,184 @@
+package machine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// tree is a part of the host's file system that the machine gets at another place.
+type tree struct {
+	fd     int
+	target string
+	file   bool
+}
+
+// openTrees copies the mounts that the machine gets, before the rest of the file system is made read-only.
+func openTrees(c *Config) ([]tree, error) {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return nil, fmt.Errorf("separating the mounts from those of the host: %w", err)
+	}
+	sources := map[string]string{State: c.Directory, Images: c.Images, "/var": filepath.Join(c.Directory, "var"), Programs: c.Programs}
+	for name, path := range c.Files {
+		sources[filepath.Join(Files, name)] = path
+	}
+	var trees []tree
+	for target, source := range sources {
+		fd, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+		if err != nil {
+			return nil, fmt.Errorf("opening %s: %w", source, err)
+		}
+		info, err := os.Stat(source)
+		if err != nil {
+			return nil, fmt.Errorf("opening %s: %w", source, err)
+		}
+		trees = append(trees, tree{fd, target, !info.IsDir()})
+	}
+	return trees, nil
+}
+
+// mountAll gives the machine its own /proc, /sys, /run, /tmp, /var and cgroups. All else is the host's, read-only.
+func mountAll(trees []tree) error {
+	all, err := Hierarchies()
+	if err != nil {
+		return err
+	}
+	readOnly := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, readOnly); err != nil {
+		return fmt.Errorf("making the file system of the host read-only: %w", err)
+	}
+	for _, m := range []struct {
+		kind, target, options string
+		flags                 uintptr
+	}{
+		{"proc", "/proc", "", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
+		{"sysfs", "/sys", "", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
+		{"tmpfs", "/run", "mode=755", unix.MS_NOSUID | unix.MS_NODEV},
+		{"tmpfs", "/tmp", "mode=1777", unix.MS_NOSUID | unix.MS_NODEV},
+		{"tmpfs", "/dev/shm", "mode=1777", unix.MS_NOSUID | unix.MS_NODEV},
+	} {
+		if err := unix.Mount(m.kind, m.target, m.kind, m.flags, m.options); err != nil {
+			return fmt.Errorf("mounting %s: %w", m.target, err)
+		}
+	}
+	for _, t := range trees {
+		if err := t.move(); err != nil {
+			return fmt.Errorf("mounting %s: %w", t.target, err)
+		}
+	}
+	if err := os.Symlink("/run", "/var/run"); err != nil && !os.IsExist(err) {
+		return fmt.Errorf("linking /var/run: %w", err)
+	}
+	if err := mountCgroups(all); err != nil {
+		return err
+	}
+	if err := shieldTunables(); err != nil {
+		return err
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("sharing mounts with containers: %w", err)
+	}
+	return nil
+}
+
+func (t tree) move() error {
+	defer unix.Close(t.fd) //nolint:errcheck // it is moved
+	if t.file {
+		if err := touch(t.target); err != nil {
+			return err
+		}
+	} else if err := os.MkdirAll(t.target, 0o755); err != nil {
+		return err
+	}
+	return unix.MoveMount(t.fd, "", unix.AT_FDCWD, t.target, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+func touch(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, nil, 0o600)
+}
+
+// mountCgroups mounts the hierarchies again: the machine sees the part of them that begins at its own cgroup.
+func mountCgroups(all []Hierarchy) error {
+	if unifiedOnly(all) {
+		return mountUnified()
+	}
+	if err := unix.Mount("tmpfs", cgroupRoot, "tmpfs", 0, "mode=755"); err != nil {
+		return fmt.Errorf("mounting %s: %w", cgroupRoot, err)
+	}
+	for _, h := range all {
+		if h.Controllers == "" {
+			continue // programs that find it besides v1 do not agree on what to do with it
+		}
+		target := filepath.Join(cgroupRoot, strings.TrimPrefix(h.Controllers, "name="))
+		if err := os.MkdirAll(target, 0o755); err != nil {
+			return fmt.Errorf("mounting %s: %w", target, err)
+		}
+		options := h.Controllers
+		if strings.HasPrefix(options, "name=") {
+			options = "none," + options
+		}
+		if err := unix.Mount("cgroup", target, "cgroup", 0, options); err != nil {
+			return fmt.Errorf("mounting %s: %w", target, err)
+		}
+	}
+	return nil
+}
+
+// mountUnified mounts cgroups v2, and moves this process to a cgroup of its own: one with controllers for others has no processes.
+// This was not tried on a machine with cgroups v2 only.
+func mountUnified() error {
+	if err := unix.Mount("cgroup2", cgroupRoot, "cgroup2", 0, ""); err != nil {
+		return fmt.Errorf("mounting %s: %w", cgroupRoot, err)
+	}
+	leaf := filepath.Join(cgroupRoot, "init")
+	if err := os.MkdirAll(leaf, 0o755); err != nil {
+		return fmt.Errorf("making a cgroup: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte("1"), 0o600); err != nil {
+		return fmt.Errorf("entering a cgroup: %w", err)
+	}
+	available, err := os.ReadFile(filepath.Join(cgroupRoot, "cgroup.controllers"))
+	if err != nil {
+		return fmt.Errorf("reading the controllers of cgroups: %w", err)
+	}
+	for controller := range strings.FieldsSeq(string(available)) {
+		if err := os.WriteFile(filepath.Join(cgroupRoot, "cgroup.subtree_control"), []byte("+"+controller), 0o600); err != nil {
+			return fmt.Errorf("switching the controller %s on: %w", controller, err)
+		}
+	}
+	return nil
+}
+
+// tunables are settings of the kernel, for all of the host, that the kubelet wants to have these values. It does not change them if it finds
+// them so.
+var tunables = map[string]string{
+	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
+	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
+}
+
+// shieldTunables shows the kubelet the values that it wants, so that it leaves those of the host alone.
+func shieldTunables() error {
+	for name, value := range tunables {
+		target := filepath.Join("/proc/sys", name)
+		if _, err := os.Stat(target); os.IsNotExist(err) {
+			continue
+		}
+		file := filepath.Join("/run/landscape/tunables", name)
+		if err := touch(file); err != nil {
+			return fmt.Errorf("hiding %s: %w", target, err)
+		}
+		if err := os.WriteFile(file, []byte(value+"\n"), 0o600); err != nil {
+			return fmt.Errorf("hiding %s: %w", target, err)
+		}
+		if err := unix.Mount(file, target, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("hiding %s: %w", target, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Process returns the process ID, on the host, of process 1 of the machine, and 0 if the machine does not run.
+func Process(name string) (int, error) {
+	groups, err := groups(name)
+	if err != nil {
+		return 0, err
+	}
+	pids, err := processes(groups)
+	if err != nil {
+		return 0, err
+	}
+	for _, pid := range pids {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err == nil && isFirst(string(status)) {
+			return pid, nil
+		}
+	}
+	return 0, nil
+}
+
+// isFirst tells from /proc/<pid>/status whether a process is process 1 of a PID namespace directly below the host's.
+func isFirst(status string) bool {
+	state, zombie := "", false
+	for line := range strings.Lines(status) {
+		if ids, found := strings.CutPrefix(line, "NSpid:"); found {
+			state = strings.Join(strings.Fields(ids), " ")
+		}
+		zombie = zombie || strings.HasPrefix(line, "State:\tZ")
+	}
+	_, inner, _ := strings.Cut(state, " ")
+	return inner == "1" && !zombie
+}
+
+// Remove removes the machine: its processes, its cgroups, its network device, with the routes over it. It returns what it could not
+// remove. It is safe to call it again, and without a machine.
+func Remove(ctx context.Context, name string) error {
+	groups, err := groups(name)
+	if err != nil {
+		return err
+	}
+	if err := kill(ctx, groups); err != nil {
+		return err
+	}
+	errs := []error{removeLink(name)}
+	errs = append(errs, until(ctx, func() error { return removeGroups(groups) }))
+	return errors.Join(errs...)
+}
+
+// kill kills the processes in cgroups, process 1 first: the kernel then kills the others.
+func kill(ctx context.Context, groups []string) error {
+	return until(ctx, func() error {
+		pids, err := processes(groups)
+		if err != nil {
+			return err
+		}
+		var alive []string
+		for _, pid := range pids {
+			if isZombie(pid) {
+				continue // it has ended, and is in a cgroup until its parent takes notice
+			}
+			alive = append(alive, strconv.Itoa(pid))
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("killing process %d: %w", pid, err)
+			}
+		}
+		if len(alive) > 0 {
+			return fmt.Errorf("processes still run: %s", strings.Join(alive, ", "))
+		}
+		return nil
+	})
+}
+
+func isZombie(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return err == nil && strings.Contains(string(status), "State:\tZ")
+}
+
+func removeLink(name string) error {
+	link, err := netlink.LinkByName(name)
+	var missing netlink.LinkNotFoundError
+	if errors.As(err, &missing) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("finding the network device %s: %w", name, err)
+	}
+	// The kernel may remove it at the same time, with the network namespace of the machine.
+	if err := netlink.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("removing the network device %s: %w", name, err)
+	}
+	return nil
+}
+
+// patience is how long [Remove] repeats a step.
+const patience = 20 * time.Second
+
+// until repeats what fails while the kernel still clears up.
+func until(ctx context.Context, do func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+// Processes returns the process IDs, on the host, of all processes of the machine.
+func Processes(name string) ([]int, error) {
+	groups, err := groups(name)
+	if err != nil {
+		return nil, err
+	}
+	return processes(groups)
+}

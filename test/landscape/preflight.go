@@ -1,0 +1,267 @@
+package landscape
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trellis-k8s/trellis/test/landscape/machine"
+)
+
+// Missing is the error with what a machine does not have that a landscape needs, one line each.
+type Missing []string
+
+func (m Missing) Error() string {
+	return "this machine cannot run a landscape:\n  - " + strings.Join(m, "\n  - ")
+}
+
+// host is what [check] looks at.
+type host struct {
+	os          string
+	user        int
+	filesystems string // /proc/filesystems
+	hierarchies []machine.Hierarchy
+	directory   string              // the file system that the directory of the landscape is on
+	exists      func(string) bool   // files
+	program     func(string) bool   // programs in PATH
+	library     func(string) bool   // libraries that pkg-config finds
+	limit       func(string) uint64 // numbers in files, 0 if they are not there
+	openFiles   uint64
+}
+
+// wanted are limits for all of the host, and what they are raised to. A landscape with several clusters uses up the defaults of Linux.
+var wanted = map[string]uint64{
+	"/proc/sys/fs/inotify/max_user_instances": 8192,
+	"/proc/sys/fs/inotify/max_user_watches":   524288,
+}
+
+const minimumOpenFiles = 8192
+
+// check returns what is missing. Packages are Debian packages that have to be installed.
+func check(h host, distribution bool) (missing Missing, packages []string) {
+	add := func(format string, arguments ...any) { missing = append(missing, fmt.Sprintf(format, arguments...)) }
+	if h.os != "linux" {
+		add("it runs %s: a landscape needs Linux", h.os)
+		return missing, nil
+	}
+	if h.user != 0 {
+		add("root is needed for namespaces, mounts and nftables: run it with sudo")
+	}
+	if len(h.hierarchies) == 0 {
+		add("no cgroups are mounted below /sys/fs/cgroup")
+	}
+	v1 := len(h.hierarchies) != 1 || h.hierarchies[0].Controllers != ""
+	for _, controller := range []string{"cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "pids"} {
+		if v1 && len(h.hierarchies) > 0 && !hasController(h.hierarchies, controller) {
+			add("cgroups v1 are mounted without the controller %s", controller)
+		}
+	}
+	if !strings.Contains(h.filesystems, "\toverlay\n") {
+		add("the kernel has no overlayfs: modprobe overlay")
+	}
+	if h.directory == "overlay" || h.directory == "tmpfs" {
+		add("the directory of the landscape is on %s, which layers of containers cannot be on: choose another one with --directory", h.directory)
+	}
+	if !h.exists("/proc/sys/net/bridge/bridge-nf-call-iptables") {
+		add("the kernel does not filter what goes over bridges: modprobe br_netfilter")
+	}
+	if h.openFiles < minimumOpenFiles {
+		add("only %d files may be open at once, %d are needed: ulimit -n %d", h.openFiles, minimumOpenFiles, minimumOpenFiles)
+	}
+	for _, p := range neededPackages(distribution) {
+		if !p.there(h) {
+			packages = append(packages, p.name)
+		}
+	}
+	return missing, packages
+}
+
+type debianPackage struct {
+	name  string
+	there func(host) bool
+}
+
+func neededPackages(distribution bool) []debianPackage {
+	program := func(name string) func(host) bool { return func(h host) bool { return h.program(name) } }
+	packages := []debianPackage{{"nftables", program("nft")}}
+	if distribution {
+		return packages
+	}
+	// runc is in part C.
+	return append(packages, debianPackage{"gcc", program("gcc")}, debianPackage{"libc6-dev", func(h host) bool { return h.exists("/usr/include/stdlib.h") }},
+		debianPackage{"pkg-config", program("pkg-config")},
+		debianPackage{"libseccomp-dev", func(h host) bool { return !h.program("pkg-config") || h.library("libseccomp") }})
+}
+
+func hasController(all []machine.Hierarchy, controller string) bool {
+	for _, h := range all {
+		for name := range strings.SplitSeq(h.Controllers, ",") {
+			if name == controller {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// thisHost looks at this machine.
+func (l *Landscape) thisHost() (host, error) {
+	h := host{os: runtime.GOOS, user: os.Getuid()}
+	hierarchies, err := machine.Hierarchies()
+	if err != nil {
+		return h, err
+	}
+	h.hierarchies = hierarchies
+	// Loading what is built as a module changes nothing if it is there; what it cannot load is reported as missing.
+	_ = exec.Command("modprobe", "-a", "overlay", "br_netfilter", "nf_tables").Run() //nolint:errcheck,noctx // see above
+	content, err := os.ReadFile("/proc/filesystems")
+	if err != nil {
+		return h, fmt.Errorf("looking at this machine: %w", err)
+	}
+	h.filesystems = string(content)
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return h, fmt.Errorf("looking at this machine: %w", err)
+	}
+	h.openFiles, h.limit = limit.Max, number
+	if h.directory, err = filesystem(l.Directory); err != nil {
+		return h, err
+	}
+	h.exists = func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}
+	h.program = func(name string) bool {
+		_, err := exec.LookPath(name)
+		return err == nil
+	}
+	h.library = func(name string) bool {
+		return exec.Command("pkg-config", "--exists", name).Run() == nil //nolint:gosec,noctx // a constant, and short
+	}
+	return h, nil
+}
+
+func filesystem(path string) (string, error) {
+	var stat unix.Statfs_t
+	err := unix.Statfs(path, &stat)
+	for errors.Is(err, fs.ErrNotExist) && path != "/" {
+		path = filepath.Dir(path)
+		err = unix.Statfs(path, &stat)
+	}
+	if err != nil {
+		return "", fmt.Errorf("looking at the file system of %s: %w", path, err)
+	}
+	switch stat.Type {
+	case unix.OVERLAYFS_SUPER_MAGIC:
+		return "overlay", nil
+	case unix.TMPFS_MAGIC:
+		return "tmpfs", nil
+	}
+	return "other", nil
+}
+
+func number(path string) uint64 {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(bytes.TrimSpace(content)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Preflight checks that this machine has what a landscape needs. The error is a [Missing].
+func (l *Landscape) Preflight(ctx context.Context) error {
+	h, err := l.thisHost()
+	if err != nil {
+		return err
+	}
+	missing, packages := check(h, l.Distribution)
+	if len(packages) > 0 && len(missing) == 0 && l.InstallPackages {
+		if err := l.install(ctx, packages); err != nil {
+			return err
+		}
+		packages = nil
+	}
+	if len(packages) > 0 {
+		missing = append(missing, "Debian packages are missing: apt-get install --no-install-recommends "+strings.Join(packages, " "))
+	}
+	if len(missing) > 0 {
+		return missing
+	}
+	return nil
+}
+
+func (l *Landscape) install(ctx context.Context, packages []string) error {
+	l.say("Installing Debian packages: %s", strings.Join(packages, " "))
+	for _, arguments := range [][]string{{"update", "-qq"}, append([]string{"install", "-y", "-qq", "--no-install-recommends"}, packages...)} {
+		command := exec.CommandContext(ctx, "apt-get", arguments...) //nolint:gosec // names of packages from this file
+		command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		if output, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("installing %s with apt-get: %w\n%s", strings.Join(packages, " "), err, output)
+		}
+	}
+	return nil
+}
+
+// limitsFile has the limits of the host as they were before the landscape raised them.
+const limitsFile = "limits"
+
+// raiseLimits raises limits of the host, which have no namespace of their own, and remembers what they were.
+func (l *Landscape) raiseLimits() error {
+	var before strings.Builder
+	for path, value := range wanted {
+		old := number(path)
+		if old >= value {
+			continue
+		}
+		if _, err := fmt.Fprintf(&before, "%s %d\n", path, old); err != nil {
+			return err
+		}
+		if err := os.WriteFile(l.path(limitsFile), []byte(before.String()), 0o600); err != nil {
+			return fmt.Errorf("raising a limit: %w", err)
+		}
+		if err := os.WriteFile(path, []byte(strconv.FormatUint(value, 10)), 0o600); err != nil {
+			return fmt.Errorf("raising a limit: %w: run sysctl -w %s=%d", err, sysctl(path), value)
+		}
+		l.say("Raised the limit %s of this host from %d to %d, until the landscape is removed.", sysctl(path), old, value)
+	}
+	return nil
+}
+
+func sysctl(path string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(path, "/proc/sys/"), "/", ".")
+}
+
+// restoreLimits puts limits back that this landscape has raised, unless they were changed again.
+func (l *Landscape) restoreLimits() error {
+	content, err := os.ReadFile(l.path(limitsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("restoring limits: %w", err)
+	}
+	for line := range strings.Lines(string(content)) {
+		path, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if want, known := wanted[path]; !known || number(path) != want {
+			continue
+		}
+		if err := os.WriteFile(path, []byte(value), 0o600); err != nil {
+			return fmt.Errorf("restoring the limit %s to %s: %w", sysctl(path), value, err)
+		}
+	}
+	return os.Remove(l.path(limitsFile))
+}

@@ -1,0 +1,59 @@
+package landscape
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/trellis-k8s/trellis/test/landscape/machine"
+)
+
+// Status writes which processes of the base cluster run, and the memory that only they use.
+func (l *Landscape) Status() error {
+	first, err := machine.Process(l.name)
+	if err != nil {
+		return err
+	}
+	if first == 0 {
+		l.say("The base cluster is not running.")
+		return nil
+	}
+	l.say("The base cluster %s runs: process %d, addresses %s, files in %s.", l.name, first, l.Network.Block(), l.Directory)
+	pids, err := machine.Processes(l.name)
+	if err != nil {
+		return err
+	}
+	l.say("%8s  %-28s %10s", "PID", "PROGRAM", "MEMORY")
+	total := 0
+	for _, pid := range pids {
+		name, kilobytes := describe(pid)
+		if name == "" {
+			continue // it has ended
+		}
+		total += kilobytes
+		l.say("%8d  %-28s %6d MiB", pid, name, kilobytes/1024)
+	}
+	l.say("%8d  %-28s %6d MiB (anonymous memory: programs and files are shared)", len(pids), "processes", total/1024)
+	return nil
+}
+
+// describe returns the name of a process, and its anonymous memory in KiB.
+func describe(pid int) (name string, kilobytes int) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return "", 0
+	}
+	for line := range strings.Lines(string(content)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch value = strings.TrimSpace(value); key {
+		case "Name":
+			name = value
+		case "RssAnon":
+			if n, err := strconv.Atoi(strings.TrimSuffix(value, " kB")); err == nil {
+				kilobytes = n
+			}
+		}
+	}
+	return name, kilobytes
+}

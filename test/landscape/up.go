@@ -1,0 +1,251 @@
+package landscape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/trellis-k8s/trellis/test/landscape/build"
+	"github.com/trellis-k8s/trellis/test/landscape/machine"
+)
+
+const (
+	// startTimeout is how long the cluster may take to be ready, on a machine that does much else.
+	startTimeout = 5 * time.Minute
+	poll         = 100 * time.Millisecond
+)
+
+// controlPlane are programs that hack/build-controlplane.sh builds.
+var controlPlane = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
+
+// baseImages are the images that every landscape has.
+var baseImages = []string{"pause", "coredns", "probe", "resource-manager", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+
+// Up builds what is missing, starts the base cluster, and returns when it is ready. It does nothing if it is up.
+func (l *Landscape) Up(ctx context.Context) error {
+	if err := l.Preflight(ctx); err != nil {
+		return err
+	}
+	if err := l.Build(ctx); err != nil {
+		return err
+	}
+	began := l.now()
+	running, err := l.Running()
+	if err != nil {
+		return err
+	}
+	if !running {
+		if err := l.start(ctx); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	group, groupContext := errgroup.WithContext(ctx)
+	group.Go(func() error { return l.bringImages(groupContext) })
+	group.Go(func() error { return l.deploy(groupContext, began) })
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("the base cluster is not ready: %w (logs are in %s)", err, l.path("logs"))
+	}
+	l.say("The base cluster is ready after %s.", l.since(began))
+	return nil
+}
+
+func (l *Landscape) since(began time.Time) time.Duration {
+	return l.now().Sub(began).Round(100 * time.Millisecond)
+}
+
+// Build builds all programs of the base cluster that are missing.
+func (l *Landscape) Build(ctx context.Context) error {
+	for _, name := range controlPlane {
+		if _, err := os.Stat(filepath.Join(l.Root, "bin", name)); err != nil {
+			return fmt.Errorf("bin/%s is not built: run `make controlplane`", name)
+		}
+	}
+	programs := build.Upstream()
+	if l.Distribution {
+		if err := l.takeDistribution(ctx); err != nil {
+			return err
+		}
+	} else {
+		programs = append(programs, build.Containers()...)
+	}
+	missing, err := l.builder.Missing(ctx, programs)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		l.say("Building %d programs. It can be interrupted: what is built stays.", len(missing))
+	}
+	return l.builder.Build(ctx, append(programs, build.Own()...))
+}
+
+// start starts the machine with all services.
+func (l *Landscape) start(ctx context.Context) error {
+	// What an interrupted start has left is in the way.
+	if err := machine.Remove(ctx, l.name); err != nil {
+		return fmt.Errorf("removing what an earlier start has left: %w", err)
+	}
+	if err := l.chooseNetwork(); err != nil {
+		return err
+	}
+	if err := l.makeDirectory(); err != nil {
+		return err
+	}
+	if err := l.raiseLimits(); err != nil {
+		return err
+	}
+	if err := l.makeImages(slices.Clone(baseImages)); err != nil {
+		return err
+	}
+	if err := l.writeFiles(); err != nil {
+		return err
+	}
+	files, err := l.controlPlaneFiles()
+	if err != nil {
+		return err
+	}
+	l.say("Starting the base cluster, with the addresses %s, in %s.", l.Network.Block(), l.Directory)
+	return machine.Start(ctx, l.builder.Path("landscape"), &machine.Config{
+		Name: l.name, Hostname: Node, Directory: l.Directory, Images: l.imagesDirectory(), Programs: filepath.Join(l.Root, build.Directory), Files: files,
+		Host: l.Network.Host(), Machine: l.Network.Machine(), Services: l.services(),
+		Routes: []netip.Prefix{l.Network.Block()},
+	})
+}
+
+// controlPlaneFiles are the programs of the control plane, which may be links to others.
+func (l *Landscape) controlPlaneFiles() (map[string]string, error) {
+	files := map[string]string{}
+	for _, name := range controlPlane {
+		path, err := filepath.EvalSymlinks(filepath.Join(l.Root, "bin", name))
+		if err != nil {
+			return nil, fmt.Errorf("finding the program %s: %w", name, err)
+		}
+		files[name] = path
+	}
+	return files, nil
+}
+
+// bringImages imports the images that the start needs, and gives the registry the list of all.
+func (l *Landscape) bringImages(ctx context.Context) error {
+	if err := l.waitFor(ctx, "containerd", func() error {
+		_, err := l.ctr(ctx, nil, "version")
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := l.importImages(ctx, essential); err != nil {
+		return err
+	}
+	return l.announce(ctx)
+}
+
+// announce gives the registry the list of all images.
+func (l *Landscape) announce(ctx context.Context) error {
+	store, err := l.store()
+	if err != nil {
+		return err
+	}
+	all, err := store.Images()
+	if err != nil {
+		return err
+	}
+	references := slices.Sorted(maps.Keys(all))
+	return l.waitFor(ctx, "registry", func() error { return store.Announce(ctx, l.Registry(), references) })
+}
+
+// Push builds a program of the project, makes its image, imports it, and returns its reference.
+func (l *Landscape) Push(ctx context.Context, name string) (string, error) {
+	r, known := recipes[name]
+	if !known {
+		return "", fmt.Errorf("there is no image %q that can be made: choose one of %s", name, strings.Join(Names(), ", "))
+	}
+	for _, p := range build.Own() {
+		if "landscape/"+p.Name == r.program {
+			if err := l.builder.Build(ctx, []build.Program{p}); err != nil {
+				return "", err
+			}
+		}
+	}
+	if err := l.makeImages([]string{name}); err != nil {
+		return "", err
+	}
+	if err := l.importImages(ctx, []string{name}); err != nil {
+		return "", err
+	}
+	if err := l.announce(ctx); err != nil {
+		return "", err
+	}
+	return l.reference(name)
+}
+
+// waitFor repeats what fails until it succeeds or the context ends. The error has the end of the log of the service.
+func (l *Landscape) waitFor(ctx context.Context, service string, try func() error) error {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	var last error
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w\n%s", service, last, l.Tail(service))
+		case <-tick.C:
+		}
+	}
+}
+
+// takeDistribution downloads containerd, runc and CNI plugins of the Debian distribution, without installing them.
+func (l *Landscape) takeDistribution(ctx context.Context) error {
+	work := l.builder.Path(".distribution")
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		return fmt.Errorf("taking packages of the distribution: %w", err)
+	}
+	for name, files := range map[string]map[string]string{
+		"containerd": {"containerd": "usr/bin/containerd", "containerd-shim-runc-v2": "usr/bin/containerd-shim-runc-v2", "ctr": "usr/bin/ctr"},
+		"runc":       {"runc": "usr/sbin/runc"},
+		"containernetworking-plugins": {
+			"cni/bridge": "usr/lib/cni/bridge", "cni/loopback": "usr/lib/cni/loopback", "cni/host-local": "usr/lib/cni/host-local",
+			"cni/portmap": "usr/lib/cni/portmap",
+		},
+	} {
+		script := `set -e; rm -f "$1"_*.deb; apt-get download -qq "$1"; dpkg-deb -x "$1"_*.deb root`
+		command := exec.CommandContext(ctx, "sh", "-c", script, "sh", name) //nolint:gosec // a constant
+		command.Dir = work
+		if output, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("taking the package %s of the distribution: %w\n%s", name, err, output)
+		}
+		for program, file := range files {
+			if err := os.MkdirAll(filepath.Dir(l.builder.Path(program)), 0o755); err != nil {
+				return fmt.Errorf("taking the package %s of the distribution: %w", name, err)
+			}
+			err := errors.Join(ignoreMissing(os.Remove(l.builder.Path(program))), os.Link(filepath.Join(work, "root", file), l.builder.Path(program)))
+			if err != nil {
+				return fmt.Errorf("taking the package %s of the distribution: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if os.IsNotExist(err) {
+		return nil
+	}
+	return err
+}
