@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -16,7 +17,9 @@ import (
 )
 
 const (
-	logName = "demo.log" // the first file that is made
+	logName = "demo.log" // the first file that is made, and the last one that is removed
+	// landscapeDirectory has the files of `make base-cluster`, below the directory of the demo.
+	landscapeDirectory = "landscape"
 
 	pollInterval = 100 * time.Millisecond
 	stopTimeout  = time.Minute
@@ -149,10 +152,22 @@ func (d *demo) removeFiles() error {
 	if err != nil {
 		return fmt.Errorf("removing the files of the demo: %w", err)
 	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == landscapeDirectory })
 	if _, err := os.Stat(d.path(logName)); err != nil && len(entries) > 0 {
 		return fmt.Errorf("%s was not made by the demo, remove it or choose another --dir: %w", d.dir, err)
 	}
-	if err := os.RemoveAll(d.dir); err != nil {
+	for _, entry := range entries {
+		if entry.Name() == logName {
+			continue
+		}
+		if err := os.RemoveAll(d.path(entry.Name())); err != nil {
+			return fmt.Errorf("removing the files of the demo: %w", err)
+		}
+	}
+	if err := os.RemoveAll(d.path(logName)); err != nil {
+		return fmt.Errorf("removing the files of the demo: %w", err)
+	}
+	if err := os.Remove(d.dir); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
 		return fmt.Errorf("removing the files of the demo: %w", err)
 	}
 	return nil

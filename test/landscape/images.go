@@ -178,7 +178,7 @@ func (l *Landscape) writeTags(tags images.Vector) error {
 	var content bytes.Buffer
 	content.WriteString("# Tags that are made of the contents of images. Load it with " + images.OverwriteVariable + ".\nimages:\n")
 	for _, s := range existing.Overwrite(tags) {
-		fmt.Fprintf(&content, "- {name: %s, repository: %s, tag: %s}\n", s.Name, *s.Repository, *s.Tag)
+		fmt.Fprintf(&content, "- {name: %s, repository: %q, tag: %q}\n", s.Name, *s.Repository, *s.Tag)
 	}
 	return os.WriteFile(l.path(overwrites), content.Bytes(), 0o644) //nolint:gosec // no secret
 }

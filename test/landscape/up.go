@@ -80,7 +80,7 @@ func (l *Landscape) Build(ctx context.Context) error {
 	} else {
 		programs = append(programs, build.Containers()...)
 	}
-	missing, err := l.builder.Missing(ctx, programs)
+	missing, err := l.builder.Missing(programs)
 	if err != nil {
 		return err
 	}

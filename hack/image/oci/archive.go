@@ -20,7 +20,8 @@ const ContentTag = "content"
 
 func withContentTag(reference string, digest v1.Hash) string {
 	if name, found := strings.CutSuffix(reference, ":"+ContentTag); found {
-		return name + ":" + digest.Hex[:12]
+		// A tag of digits, or of digits and one "e", is a number in YAML.
+		return name + ":sha-" + digest.Hex[:12]
 	}
 	return reference
 }

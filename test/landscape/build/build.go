@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,10 +42,10 @@ func New(root string, out io.Writer) *Builder {
 func (b *Builder) Path(name string) string { return filepath.Join(b.Root, Directory, name) }
 
 // Missing returns the programs that are not there in the pinned version.
-func (b *Builder) Missing(ctx context.Context, programs []Program) ([]Program, error) {
+func (b *Builder) Missing(programs []Program) ([]Program, error) {
 	var missing []Program
 	for _, p := range programs {
-		stamp, err := b.stamp(ctx, p)
+		stamp, err := b.stamp(p)
 		if err != nil {
 			return nil, err
 		}
@@ -54,58 +56,103 @@ func (b *Builder) Missing(ctx context.Context, programs []Program) ([]Program, e
 	return missing, nil
 }
 
-// Build builds the programs that are not there in the pinned version. It can be interrupted: what is built stays.
+// Build builds the programs that are not there in the pinned version, and those of the project. It can be interrupted: what is built stays.
 func (b *Builder) Build(ctx context.Context, programs []Program) error {
-	missing, err := b.Missing(ctx, programs)
+	var pinned, own []Program
+	for _, p := range programs {
+		if p.From == "" {
+			own = append(own, p)
+		} else {
+			pinned = append(pinned, p)
+		}
+	}
+	missing, err := b.Missing(pinned)
 	if err != nil {
 		return err
 	}
 	for i, p := range missing {
-		version, err := b.version(ctx, p)
+		version, err := Version(b.Root, p.Module, p.From)
 		if err != nil {
 			return err
 		}
 		began := b.Now()
-		if p.From != "" {
-			fmt.Fprintf(b.Out, "  building %s %s (%d of %d) … ", p.Name, version, i+1, len(missing))
-		}
+		fmt.Fprintf(b.Out, "  building %s %s (%d of %d) … ", p.Name, version, i+1, len(missing))
 		if err := b.build(ctx, p, version); err != nil {
 			fmt.Fprintln(b.Out, "failed")
 			return err
 		}
-		if p.From != "" {
-			fmt.Fprintf(b.Out, "%s\n", b.Now().Sub(began).Round(time.Second))
-		}
+		fmt.Fprintf(b.Out, "%s\n", b.Now().Sub(began).Round(time.Second))
 	}
-	return nil
+	return b.buildOwn(ctx, own)
 }
 
 func (b *Builder) build(ctx context.Context, p Program, version string) error {
-	made := b.Path(p.Name)
-	if err := os.MkdirAll(filepath.Dir(made), 0o755); err != nil {
-		return fmt.Errorf("building %s: %w", p.Name, err)
-	}
-	stamp, err := b.stamp(ctx, p)
+	made, stampPath := b.Path(p.Name), b.stampPath(p)
+	stamp, err := b.stamp(p)
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(b.stampPath(p)); err != nil && !os.IsNotExist(err) {
+	err = errors.Join(os.MkdirAll(filepath.Dir(made), 0o755), os.MkdirAll(filepath.Dir(stampPath), 0o755))
+	if err = errors.Join(err, ignoreMissing(os.Remove(stampPath))); err != nil {
 		return fmt.Errorf("building %s: %w", p.Name, err)
 	}
 	target := made + ".building" // a program that runs cannot be written to, but replaced
-	arguments := []string{"build", "-trimpath", "-buildvcs=false", "-tags", p.Tags, "-ldflags", "-s -w " + linker(p.Linker, version), "-o", target, p.Package}
-	command := b.command(ctx, p, arguments...)
-	command.Env = append(command.Env, "CGO_ENABLED="+map[bool]string{true: "1", false: "0"}[p.CGO])
+	flags := "-s -w " + linker(p.Linker, version)
+	command := b.command(ctx, p.Module, p.CGO, "build", "-trimpath", "-buildvcs=false", "-tags", p.Tags, "-ldflags", flags, "-o", target, p.Package)
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", p.Name, err, output)
 	}
 	if err := os.Rename(target, made); err != nil {
 		return fmt.Errorf("building %s: %w", p.Name, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(b.stampPath(p)), 0o755); err != nil {
-		return fmt.Errorf("building %s: %w", p.Name, err)
+	return os.WriteFile(stampPath, []byte(stamp), 0o644) //nolint:gosec // no secret
+}
+
+// buildOwn builds programs of the project in one go. The Go tool leaves alone those that are up to date.
+func (b *Builder) buildOwn(ctx context.Context, programs []Program) error {
+	if len(programs) == 0 {
+		return nil
 	}
-	return os.WriteFile(b.stampPath(p), []byte(stamp), 0o644) //nolint:gosec // no secret
+	directory := b.Path(".own")
+	if err := os.MkdirAll(directory, 0o755); err != nil {
+		return fmt.Errorf("building the programs of the project: %w", err)
+	}
+	arguments := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", directory + "/"}
+	for _, p := range programs {
+		arguments = append(arguments, p.Package)
+	}
+	if output, err := b.command(ctx, ".", false, arguments...).CombinedOutput(); err != nil {
+		return fmt.Errorf("building the programs of the project: %w\n%s", err, output)
+	}
+	for _, p := range programs {
+		if err := replaceLink(filepath.Join(directory, p.Name), b.Path(p.Name)); err != nil {
+			return fmt.Errorf("building %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// replaceLink makes a path the same file as another one. A program that runs goes on with its own.
+func replaceLink(made, path string) error {
+	wanted, err := os.Stat(made)
+	if err != nil {
+		return err
+	}
+	if existing, err := os.Stat(path); err == nil && os.SameFile(existing, wanted) {
+		return nil
+	}
+	next := path + ".next"
+	if err := errors.Join(ignoreMissing(os.Remove(next)), os.Link(made, next)); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func linker(flags, version string) string {
@@ -115,7 +162,7 @@ func linker(flags, version string) string {
 
 func (b *Builder) upToDate(p Program, stamp string) bool {
 	content, err := os.ReadFile(b.stampPath(p))
-	if err != nil || p.From == "" || string(content) != stamp {
+	if err != nil || string(content) != stamp {
 		return false
 	}
 	_, err = os.Stat(b.Path(p.Name))
@@ -127,10 +174,7 @@ func (b *Builder) stampPath(p Program) string {
 }
 
 // stamp changes when a program has to be built again.
-func (b *Builder) stamp(ctx context.Context, p Program) (string, error) {
-	if p.From == "" {
-		return "", nil
-	}
+func (b *Builder) stamp(p Program) (string, error) {
 	h := sha256.New()
 	files, err := filepath.Glob(filepath.Join(b.Root, p.Module, "*.go"))
 	if err != nil {
@@ -143,19 +187,11 @@ func (b *Builder) stamp(ctx context.Context, p Program) (string, error) {
 		}
 		h.Write(content)
 	}
-	version, err := b.version(ctx, p)
+	version, err := Version(b.Root, p.Module, p.From)
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s %s/%s %q %q %s\n", version, runtime.GOOS, runtime.GOARCH, p.Tags, p.Linker, hex.EncodeToString(h.Sum(nil))), nil
-}
-
-// version is the pinned version of the module that a program is from.
-func (b *Builder) version(_ context.Context, p Program) (string, error) {
-	if p.From == "" {
-		return "", nil
-	}
-	return Version(b.Root, p.Module, p.From)
 }
 
 // Version returns the version of a module that the go.mod in a directory of the repository requires.
@@ -175,9 +211,9 @@ func Version(root, directory, module string) (string, error) {
 }
 
 // command runs the Go tool with low priority: a build must not slow down what runs on this machine.
-func (b *Builder) command(ctx context.Context, p Program, arguments ...string) *exec.Cmd {
+func (b *Builder) command(ctx context.Context, module string, cgo bool, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "nice", append([]string{"-n", "10", b.Go}, arguments...)...) //nolint:gosec // the arguments are pinned here
-	command.Dir = filepath.Join(b.Root, p.Module)
-	command.Env = os.Environ()
+	command.Dir = filepath.Join(b.Root, module)
+	command.Env = append(os.Environ(), "CGO_ENABLED="+map[bool]string{true: "1", false: "0"}[cgo])
 	return command
 }

@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/landscape"
+)
+
+var enabled = flag.Bool("landscape", false, "run the tests on a landscape, which need root: make test-landscape")
+
+const timeout = 2 * time.Minute
+
+// base is the landscape that the tests share.
+var base *landscape.Landscape
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	log.SetLogger(logr.Discard())
+	if !*enabled || testing.Short() {
+		os.Exit(m.Run()) // every test skips itself
+	}
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// run brings the landscape up if it is not, and removes it if it was not.
+func run(m *testing.M) (code int, err error) {
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return 1, err
+	}
+	base, err = landscape.New(landscape.Options{Root: root, Directory: filepath.Join(root, ".run", "landscape"), Out: os.Stdout, InstallPackages: true})
+	if err != nil {
+		return 1, err
+	}
+	was, err := base.Running()
+	if err != nil {
+		return 1, err
+	}
+	ctx := context.Background()
+	if err := base.Up(ctx); err != nil {
+		return 1, err
+	}
+	code = m.Run()
+	if was {
+		return code, nil
+	}
+	return code, base.Down(ctx)
+}
+
+func needsLandscape(t *testing.T) {
+	t.Helper()
+	if !*enabled {
+		t.Skip("needs a landscape: make test-landscape runs it")
+	}
+}
+
+// cluster is the base cluster with a namespace for one test.
+type cluster struct {
+	client.Client
+	t         *testing.T
+	ctx       context.Context
+	namespace string
+}
+
+func onBase(t *testing.T) *cluster {
+	t.Helper()
+	needsLandscape(t)
+	t.Parallel()
+	c, err := base.Client()
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	must(t, c.Create(ctx, namespace))
+	t.Cleanup(func() { must(t, c.Delete(context.Background(), namespace)) })
+	return &cluster{c, t, ctx, namespace.Name}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until there is no error.
+func (c *cluster) eventually(what string, try func() error) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.ctx, timeout)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			c.t.Fatalf("%s: %v", what, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *cluster) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: c.namespace, Name: name}
+}
+
+func (c *cluster) create(objects ...client.Object) {
+	c.t.Helper()
+	for _, o := range objects {
+		o.SetNamespace(c.namespace)
+		must(c.t, c.Create(c.ctx, o))
+	}
+}
+
+// image is a reference from the list of images.
+func (c *cluster) image(name string) string {
+	c.t.Helper()
+	reference, err := base.Image(name)
+	must(c.t, err)
+	return reference
+}
