@@ -72,7 +72,7 @@ func AddSelfManaged(ctx context.Context, mgr manager.Manager, target *rest.Confi
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mgr.Add(secrets), mgr.Add(configurations)); err != nil {
+	if err := errors.Join(mgr.Add(replicaCache{secrets}), mgr.Add(configurations)); err != nil {
 		return nil, err
 	}
 	informer, err := secrets.GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
@@ -92,6 +92,13 @@ func AddSelfManaged(ctx context.Context, mgr manager.Manager, target *rest.Confi
 	keeper := &Keeper{Source: writes.source, Target: writes.target, Clock: clock.RealClock{}, Options: options}
 	return served, addController(mgr, keeper, secrets, configurations)
 }
+
+// replicaCache is a cache that every replica has. A manager would start one with options for single kinds in the leader alone: it does not
+// say itself that it needs no election.
+type replicaCache struct{ cache.Cache }
+
+// NeedLeaderElection returns false: every replica serves the certificate.
+func (replicaCache) NeedLeaderElection() bool { return false }
 
 type clients struct{ source, target client.Client }
 

@@ -16,6 +16,19 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
+// TestAllReplicasServeTheCertificate: a replica that does not lead serves the certificate that the leader has made, and is ready.
+func TestAllReplicasServeTheCertificate(t *testing.T) {
+	t.Parallel()
+	cp := shared.Get(t)
+	c, err := client.New(cp.Config(), client.Options{})
+	kit.Must(t, err)
+	prepare.Do((&fixture{T: t, client: c}).prepare)
+	namespace := kit.NewNamespace(t, c, "replicas", nil)
+	for range 2 { // each is waited for until it is ready, and the first one leads meanwhile
+		kit.StartManagerWith(t, cp.Kubeconfig(), selfManaged(namespace, "nothing"))
+	}
+}
+
 // TestSelfManagedCertificate: a resource-manager that starts with nothing makes its certificate, has API servers trust it, and mends what
 // others break. API servers reach it under a DNS name that needs no name server.
 func TestSelfManagedCertificate(t *testing.T) {
@@ -26,18 +39,7 @@ func TestSelfManagedCertificate(t *testing.T) {
 	f := &fixture{T: t, client: c}
 	prepare.Do(f.prepare)
 	secret := client.ObjectKey{Namespace: kit.NewNamespace(t, c, "certificates", nil), Name: "webhooks"}
-	f.process = kit.StartManagerWith(t, cp.Kubeconfig(), `apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
-kind: ResourceManagerConfiguration
-sourceClientConnection: {kubeconfig: $KUBECONFIG, qps: -1}
-leaderElection: {resourceNamespace: `+secret.Namespace+`}
-server:
-  healthProbes: {bindAddress: 127.0.0.1, port: $HEALTH_PORT}
-  metrics: {bindAddress: 127.0.0.1, port: $METRICS_PORT}
-  webhooks:
-    bindAddress: 127.0.0.1
-    port: $WEBHOOK_PORT
-    tls: {selfManaged: {secretNamespace: `+secret.Namespace+`, secretName: webhooks, dnsNames: [localhost], webhookConfigurations: [testselfmanagedcertificate]}}
-`+enabled)
+	f.process = kit.StartManagerWith(t, cp.Kubeconfig(), selfManaged(secret.Namespace, "testselfmanagedcertificate"))
 	f.registerAt(fmt.Sprintf("https://localhost:%d", f.process.WebhookPort), nil)
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "testselfmanagedcertificate"}}
 	bundle := func() []byte {
@@ -79,4 +81,20 @@ server:
 	}
 	kit.Must(t, client.IgnoreNotFound(c.Delete(t.Context(), made)))
 	kit.EventuallyTrue(t, "the Secret comes back", func() bool { return !apierrors.IsNotFound(c.Get(t.Context(), secret, made)) })
+}
+
+// selfManaged is the configuration of a resource-manager that makes its certificate.
+func selfManaged(namespace, configuration string) string {
+	return `apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
+kind: ResourceManagerConfiguration
+sourceClientConnection: {kubeconfig: $KUBECONFIG, qps: -1}
+leaderElection: {resourceNamespace: ` + namespace + `}
+server:
+  healthProbes: {bindAddress: 127.0.0.1, port: $HEALTH_PORT}
+  metrics: {bindAddress: 127.0.0.1, port: $METRICS_PORT}
+  webhooks:
+    bindAddress: 127.0.0.1
+    port: $WEBHOOK_PORT
+    tls: {selfManaged: {secretNamespace: ` + namespace + `, secretName: webhooks, dnsNames: [localhost], webhookConfigurations: [` + configuration + `]}}
+` + enabled
 }
