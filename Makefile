@@ -13,7 +13,7 @@ RACE := $(if $(shell command -v $$($(GO) env CC) 2>/dev/null),-race)
 
 .PHONY: help
 help: ## List the targets.
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Build and run
 
@@ -40,9 +40,41 @@ bin/demo:
 	@$(GO) build -o $@ ./hack/demo
 
 .PHONY: clean
-clean: ## Remove bin/ and what `make demo` started.
+clean: ## Remove bin/ and what `make demo` and `make base-cluster` started.
 	@[ ! -x bin/demo ] || bin/demo down
+	@[ ! -x bin/landscape/landscape ] || bin/landscape/landscape down
 	rm -rf bin .run
+
+##@ Landscape
+
+# Flags for hack/landscape, for example --distribution or --block 10.120.0.0/16: docs/landscape.md.
+LANDSCAPEFLAGS ?=
+
+.PHONY: base-cluster
+base-cluster: controlplane bin/landscape/landscape ## Run a real Kubernetes cluster on this machine, with real containers (Linux, root; docs/landscape.md).
+	@bin/landscape/landscape --install-packages $(LANDSCAPEFLAGS) up
+
+.PHONY: base-cluster-down
+base-cluster-down: bin/landscape/landscape ## Remove the base cluster, and every trace of it.
+	@bin/landscape/landscape $(LANDSCAPEFLAGS) down
+
+.PHONY: landscape-push
+landscape-push: bin/landscape/landscape ## Build the image C again, for example C=resource-manager, and roll it out in the base cluster.
+	@bin/landscape/landscape $(LANDSCAPEFLAGS) push '$(C)'
+
+.PHONY: machine-image
+machine-image: controlplane bin/landscape/landscape ## Make the image of machines, also as a root file system in bin/landscape/machine.tar.gz.
+	@bin/landscape/landscape --install-packages $(LANDSCAPEFLAGS) machine-image --export bin/landscape/machine.tar.gz
+
+.PHONY: test-landscape
+test-landscape: controlplane bin/landscape/landscape ## Test with real containers on a base cluster (LANDSCAPE names tests).
+	@bin/landscape/landscape --install-packages check
+	$(GO) test ./test/landscape/e2e -count 1 -timeout 30m -v -run '$(or $(LANDSCAPE),.)' -landscape
+
+.PHONY: bin/landscape/landscape
+bin/landscape/landscape:
+	@mkdir -p bin/landscape && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o bin/landscape/.own/ ./hack/landscape && \
+		rm -f $@ && ln bin/landscape/.own/landscape $@
 
 ##@ Check
 

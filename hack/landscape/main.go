@@ -69,7 +69,7 @@ func command() *cobra.Command {
 	flags.StringVar(&o.Block, "block", "", "block of addresses, for example 10.99.0.0/16 (default: the first one that is free)")
 	flags.BoolVar(&o.Distribution, "distribution", false, "take containerd, runc and CNI plugins from Debian instead of building them")
 	flags.BoolVar(&o.InstallPackages, "install-packages", false, "install Debian packages that are missing")
-	root.AddCommand(up(&o), down(&o), status(&o), push(&o), buildOnly(&o), registry())
+	root.AddCommand(up(&o), down(&o), status(&o), push(&o), buildOnly(&o), check(&o), machineImage(&o), registry())
 	return root
 }
 
@@ -142,6 +142,37 @@ func buildOnly(o *landscape.Options) *cobra.Command {
 		}
 		return l.Build(c.Context())
 	}}
+}
+
+func check(o *landscape.Options) *cobra.Command {
+	return &cobra.Command{Use: "check", Short: "Check that this machine has what a landscape needs", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			l, err := landscape.New(*o)
+			if err != nil {
+				return err
+			}
+			return l.Preflight(c.Context())
+		}}
+}
+
+func machineImage(o *landscape.Options) *cobra.Command {
+	export := ""
+	c := &cobra.Command{Use: "machine-image", Short: "Make the image of machines, and those that run on them", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			l, err := landscape.New(*o)
+			if err != nil {
+				return err
+			}
+			if err := l.Preflight(c.Context()); err != nil {
+				return err
+			}
+			if err := errors.Join(l.Build(c.Context()), l.MachineImages(c.Context())); err != nil || export == "" {
+				return err
+			}
+			return l.ExportMachine(export)
+		}}
+	c.Flags().StringVar(&export, "export", "", "also write the root file system of machines to this file, as a compressed archive")
+	return c
 }
 
 const registryCommand = "registry"

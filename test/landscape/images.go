@@ -120,7 +120,7 @@ func (l *Landscape) makeImages(names []string) error {
 		}
 		spec := oci.Spec{Reference: image.Reference, Entrypoint: []string{"/" + filepath.Base(r.program)}, User: r.user}
 		if r.own {
-			spec.Reference = strings.TrimSuffix(image.Reference, ":"+image.Version) + ":" + oci.ContentTag
+			spec.Reference = untagged(image) + ":" + oci.ContentTag
 		}
 		if spec.Layers, err = l.layers(r); err != nil {
 			return err
@@ -130,14 +130,43 @@ func (l *Landscape) makeImages(names []string) error {
 			return err
 		}
 		if r.own {
-			repository, tag, _ := strings.Cut(reference, ":")
-			tags = append(tags, images.Source{Name: name, Repository: &repository, Tag: &tag})
+			tags = append(tags, tagged(name, reference))
 		}
 		if changed {
 			l.say("  image %s", reference)
 		}
 	}
 	return l.writeTags(tags)
+}
+
+// removeOldImages removes images that have got another tag.
+func (l *Landscape) removeOldImages() error {
+	vector, err := l.Images()
+	if err != nil {
+		return err
+	}
+	current := map[string]bool{}
+	for _, source := range vector {
+		reference, err := l.reference(source.Name)
+		if err != nil {
+			return err
+		}
+		current[reference] = true
+	}
+	store, err := l.store()
+	if err != nil {
+		return err
+	}
+	return store.Remove(func(reference string) bool { return current[reference] })
+}
+
+func untagged(image images.Image) string {
+	return strings.TrimSuffix(image.Reference, ":"+image.Version)
+}
+
+func tagged(name, reference string) images.Source {
+	repository, tag, _ := strings.Cut(reference, ":")
+	return images.Source{Name: name, Repository: &repository, Tag: &tag}
 }
 
 func (l *Landscape) layers(r recipe) ([]oci.Layer, error) {
@@ -154,7 +183,7 @@ func (l *Landscape) layers(r recipe) ([]oci.Layer, error) {
 		return []oci.Layer{{Files: files}}, nil
 	}
 	// The files of Debian have /tmp and /etc/passwd, and links at the places of some directories.
-	return []oci.Layer{{Archive: l.builder.Path("tools.tar")}, {Files: files[2:]}}, nil
+	return []oci.Layer{{Archive: l.toolsArchive()}, {Files: files[2:]}}, nil
 }
 
 // Names are the names of the images that the landscape makes of a program.

@@ -44,6 +44,9 @@ type Options struct {
 	Out io.Writer
 }
 
+// namePrefix begins the names of all landscapes.
+const namePrefix = "landscape-"
+
 // Landscape is a base cluster.
 type Landscape struct {
 	Options
@@ -63,7 +66,7 @@ func New(o Options) (*Landscape, error) {
 	o.Directory = directory
 	sum := sha256.Sum256([]byte(directory))
 	// The name of the network device has at most 15 characters.
-	l := &Landscape{Options: o, name: "landscape-" + hex.EncodeToString(sum[:])[:5], builder: build.New(o.Root, o.Out), now: time.Now}
+	l := &Landscape{Options: o, name: namePrefix + hex.EncodeToString(sum[:])[:5], builder: build.New(o.Root, o.Out), now: time.Now}
 	l.readNetwork()
 	return l, nil
 }

@@ -10,9 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/trellis-k8s/trellis/test/landscape/machine"
@@ -253,6 +255,14 @@ func (l *Landscape) restoreLimits() error {
 	}
 	if err != nil {
 		return fmt.Errorf("restoring limits: %w", err)
+	}
+	links, err := netlink.LinkList()
+	if err != nil {
+		return fmt.Errorf("restoring limits: looking for other landscapes: %w", err)
+	}
+	if slices.ContainsFunc(links, func(l netlink.Link) bool { return strings.HasPrefix(l.Attrs().Name, namePrefix) }) {
+		l.say("Limits of this host stay raised: another landscape needs them.")
+		return os.Remove(l.path(limitsFile))
 	}
 	for line := range strings.Lines(string(content)) {
 		path, value, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strconv"
 	"text/template"
 
@@ -198,18 +197,25 @@ func (l *Landscape) configure(files map[string][]byte) error {
 		toml = "containerd-v1.toml"
 	}
 	for name, source := range map[string]string{"containerd.toml": toml, "kubelet.yaml": "kubelet.yaml", "kube-proxy.yaml": "kube-proxy.yaml"} {
-		parsed, err := template.ParseFS(configFiles, filepath.Join("config", source))
-		if err != nil {
-			return fmt.Errorf("the configuration %s: %w", name, err)
+		if files[name], err = render(source, values); err != nil {
+			return err
 		}
-		var content bytes.Buffer
-		if err := parsed.Execute(&content, values); err != nil {
-			return fmt.Errorf("the configuration %s: %w", name, err)
-		}
-		files[name] = content.Bytes()
 	}
 	files["registries/"+registryName+"/hosts.toml"] = HostsFile(l.Registry())
 	return nil
+}
+
+// render makes a configuration of a template in the directory config.
+func render(name string, values map[string]any) ([]byte, error) {
+	parsed, err := template.ParseFS(configFiles, "config/"+name)
+	if err != nil {
+		return nil, fmt.Errorf("the configuration %s: %w", name, err)
+	}
+	var content bytes.Buffer
+	if err := parsed.Execute(&content, values); err != nil {
+		return nil, fmt.Errorf("the configuration %s: %w", name, err)
+	}
+	return content.Bytes(), nil
 }
 
 // HostsFile tells containerd which registry has the images of the landscape.

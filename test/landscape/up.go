@@ -108,6 +108,9 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err := l.makeImages(slices.Clone(baseImages)); err != nil {
 		return err
 	}
+	if err := l.removeOldImages(); err != nil {
+		return err
+	}
 	if err := l.writeFiles(); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // container runs the program probe.
@@ -62,7 +63,15 @@ func (c *cluster) available(name string) []string {
 		}
 		return nil
 	})
-	return strings.Fields(c.kubectl("get", "pods", "-l", "app="+name, "-o", "jsonpath={.items[*].metadata.name}"))
+	pods := &corev1.PodList{}
+	must(c.t, c.List(c.ctx, pods, client.InNamespace(c.namespace), client.MatchingLabels{"app": name}))
+	var names []string
+	for _, p := range pods.Items {
+		if p.DeletionTimestamp == nil { // a Deployment does not count those that end
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // kubectl returns what it writes.

@@ -1,0 +1,121 @@
+// Package machineimage makes the image of a machine: a small Debian with systemd, containerd, runc and CNI plugins. As a privileged container
+// it is a node of a cluster in a landscape; its files are also the root file system of a real machine.
+package machineimage
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/trellis-k8s/trellis/hack/image/oci"
+)
+
+//go:embed files
+var files embed.FS
+
+const (
+	// release is the release of Debian. Its systemd is the last one that runs on cgroups v1 without being asked to.
+	release = "bookworm"
+	// Entrypoint is the entrypoint of the image.
+	Entrypoint = "/usr/local/bin/machine-entrypoint"
+	// StopSignal has systemd end: SIGTERM only makes it start itself again.
+	StopSignal = "SIGRTMIN+3"
+	// timestamp is the time of all files, so that two builds of the same packages are equal.
+	timestamp = "1700000000"
+)
+
+// tools are the packages of images with a program that changes nftables; packages are those of machines.
+var (
+	tools    = []string{"--variant=extract", "--include=nftables", "--dpkgopt=path-exclude=/usr/share/*"}
+	packages = []string{
+		"--variant=minbase", "--aptopt=Apt::Install-Recommends \"false\"",
+		"--include=systemd,systemd-sysv,dbus,nftables,iproute2,mount,conntrack,kmod,procps,ca-certificates,ethtool,socat",
+		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
+		"--dpkgopt=path-include=/usr/share/doc/*/copyright",
+	}
+)
+
+// masked are units that would change the host, or that a container has no use for.
+var masked = []string{
+	"systemd-sysctl.service", "systemd-modules-load.service", "systemd-logind.service", "getty@.service", "console-getty.service",
+	"systemd-udevd.service", "systemd-remount-fs.service", "systemd-binfmt.service", "apt-daily.service", "apt-daily-upgrade.service",
+	"e2scrub_reap.service", "dpkg-db-backup.service", "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "fstrim.timer",
+	"systemd-ask-password-wall.path", "dev-hugepages.mount", "dev-mqueue.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount",
+	"sys-kernel-config.mount", "sys-fs-fuse-connections.mount", "proc-sys-fs-binfmt_misc.automount", "getty.target", "graphical.target",
+}
+
+// Tools makes the root file system with nft and its libraries, in an archive in a directory, unless it is there.
+func Tools(ctx context.Context, directory string) (archive string, err error) {
+	return debootstrap(ctx, filepath.Join(directory, "tools.tar"), tools)
+}
+
+// Debian makes the root file system of Debian, in an archive in a directory, unless it is there.
+func Debian(ctx context.Context, directory string) (archive string, err error) {
+	return debootstrap(ctx, filepath.Join(directory, "debian.tar"), packages)
+}
+
+func debootstrap(ctx context.Context, archive string, options []string) (string, error) {
+	sum := sha256.Sum256([]byte(release + strings.Join(options, "\n")))
+	stamp, want := archive+".stamp", hex.EncodeToString(sum[:])
+	if content, err := os.ReadFile(stamp); err == nil && string(content) == want {
+		if _, err := os.Stat(archive); err == nil {
+			return archive, nil
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(archive), 0o755); err != nil {
+		return "", fmt.Errorf("making %s: %w", archive, err)
+	}
+	arguments := append(append([]string{"-n", "10", "mmdebstrap", "--mode=root"}, options...), release, archive+".tar")
+	command := exec.CommandContext(ctx, "nice", arguments...) //nolint:gosec // constants
+	command.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+timestamp)
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("making %s with mmdebstrap: %w\n%s", archive, err, output.String())
+	}
+	if err := os.Rename(archive+".tar", archive); err != nil {
+		return "", fmt.Errorf("making %s: %w", archive, err)
+	}
+	return archive, os.WriteFile(stamp, []byte(want), 0o644) //nolint:gosec // no secret
+}
+
+// Layers are the layers of the image: Debian, the programs of a directory, the configuration with that of containerd.
+func Layers(debian, programs string, containerd []byte) ([]oci.Layer, error) {
+	var binaries, configuration []oci.File
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc"} {
+		binaries = append(binaries, oci.File{Path: "/usr/local/bin/" + name, Source: filepath.Join(programs, name)})
+	}
+	for _, name := range []string{"bridge", "loopback", "host-local", "portmap"} {
+		binaries = append(binaries, oci.File{Path: "/opt/cni/bin/" + name, Source: filepath.Join(programs, "cni", name)})
+	}
+	entries, err := files.ReadDir("files")
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		content, err := files.ReadFile("files/" + entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasSuffix(entry.Name(), ".service") {
+			configuration = append(configuration, oci.File{Path: "/usr/local/bin/" + entry.Name(), Content: content, Mode: 0o755})
+			continue
+		}
+		unit := "/etc/systemd/system/" + entry.Name()
+		configuration = append(configuration, oci.File{Path: unit, Content: content},
+			oci.File{Path: "/etc/systemd/system/multi-user.target.wants/" + entry.Name(), Link: unit})
+	}
+	for _, unit := range masked {
+		configuration = append(configuration, oci.File{Path: "/etc/systemd/system/" + unit, Link: "/dev/null"})
+	}
+	configuration = append(configuration, oci.File{Path: "/etc/systemd/system/default.target", Link: "/lib/systemd/system/multi-user.target"},
+		oci.File{Path: "/etc/containerd/config.toml.in", Content: containerd})
+	return []oci.Layer{{Archive: debian}, {Files: binaries}, {Files: configuration}}, nil
+}
