@@ -113,10 +113,10 @@ images:
 
 func TestInvalid(t *testing.T) {
 	for content, want := range map[string]string{
-		"images: [{repository: a}]":                         "name is missing",
-		"images: [{name: a, ref: a, tag: b}]":               "ref excludes",
-		"images: [{name: a, targetVersion: nonsense}]":      `targetVersion is "nonsense"`,
-		"images: {":                                         "yaml",
+		"images: [{repository: a}]":                    "name is missing",
+		"images: [{name: a, ref: a, tag: b}]":          "ref excludes",
+		"images: [{name: a, targetVersion: nonsense}]": `targetVersion is "nonsense"`,
+		"images: {": "yaml",
 		"images: [{name: a, runtimeVersion: '>> x'}]": "runtimeVersion",
 	} {
 		if _, err := Parse([]byte(content)); err == nil || !strings.Contains(err.Error(), want) {

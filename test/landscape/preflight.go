@@ -20,10 +20,10 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/machine"
 )
 
-// Missing is the error with what a machine does not have that a landscape needs, one line each.
-type Missing []string
+// MissingError is the error with what a machine does not have that a landscape needs, one line each.
+type MissingError []string
 
-func (m Missing) Error() string {
+func (m MissingError) Error() string {
 	return "this machine cannot run a landscape:\n  - " + strings.Join(m, "\n  - ")
 }
 
@@ -50,7 +50,7 @@ var wanted = map[string]uint64{
 const minimumOpenFiles = 8192
 
 // check returns what is missing. Packages are Debian packages that have to be installed.
-func check(h host, distribution bool) (missing Missing, packages []string) {
+func check(h host, distribution bool) (missing MissingError, packages []string) {
 	add := func(format string, arguments ...any) { missing = append(missing, fmt.Sprintf(format, arguments...)) }
 	if h.os != "linux" {
 		add("it runs %s: a landscape needs Linux", h.os)
@@ -125,7 +125,7 @@ func (l *Landscape) thisHost() (host, error) {
 	}
 	h.hierarchies = hierarchies
 	// Loading what is built as a module changes nothing if it is there; what it cannot load is reported as missing.
-	_ = exec.Command("modprobe", "-a", "overlay", "br_netfilter", "nf_tables").Run() //nolint:errcheck,noctx // see above
+	_ = exec.Command("modprobe", "-a", "overlay", "br_netfilter", "nf_tables").Run() //nolint:noctx // see above
 	content, err := os.ReadFile("/proc/filesystems")
 	if err != nil {
 		return h, fmt.Errorf("looking at this machine: %w", err)
@@ -148,7 +148,7 @@ func (l *Landscape) thisHost() (host, error) {
 		return err == nil
 	}
 	h.library = func(name string) bool {
-		return exec.Command("pkg-config", "--exists", name).Run() == nil //nolint:gosec,noctx // a constant, and short
+		return exec.Command("pkg-config", "--exists", name).Run() == nil //nolint:noctx // it is short
 	}
 	return h, nil
 }
@@ -184,7 +184,7 @@ func number(path string) uint64 {
 	return n
 }
 
-// Preflight checks that this machine has what a landscape needs. The error is a [Missing].
+// Preflight checks that this machine has what a landscape needs. The error is a [MissingError].
 func (l *Landscape) Preflight(ctx context.Context) error {
 	h, err := l.thisHost()
 	if err != nil {
@@ -209,7 +209,7 @@ func (l *Landscape) Preflight(ctx context.Context) error {
 func (l *Landscape) install(ctx context.Context, packages []string) error {
 	l.say("Installing Debian packages: %s", strings.Join(packages, " "))
 	for _, arguments := range [][]string{{"update", "-qq"}, append([]string{"install", "-y", "-qq", "--no-install-recommends"}, packages...)} {
-		command := exec.CommandContext(ctx, "apt-get", arguments...) //nolint:gosec // names of packages from this file
+		command := exec.CommandContext(ctx, "apt-get", arguments...)
 		command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		if output, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("installing %s with apt-get: %w\n%s", strings.Join(packages, " "), err, output)

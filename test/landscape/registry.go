@@ -19,7 +19,7 @@ func ServeImages(ctx context.Context, directory, address string, out io.Writer) 
 		return err
 	}
 	server := &http.Server{Addr: address, Handler: store.Registry(), ReadHeaderTimeout: 10 * time.Second}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) //nolint:errcheck // ListenAndServe returns
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	fmt.Fprintf(out, "serving the images in %s on %s\n", directory, address)
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {

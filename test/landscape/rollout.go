@@ -75,7 +75,7 @@ func rolledOut(ctx context.Context, c client.Client, d *appsv1.Deployment) error
 	}
 	s := d.Status
 	if s.ObservedGeneration < d.Generation || s.UpdatedReplicas < replicas || s.Replicas > replicas || s.AvailableReplicas < replicas {
-		return fmt.Errorf("Deployment %s/%s: %d of %d Pods are updated and available", d.Namespace, d.Name, min(s.UpdatedReplicas, s.AvailableReplicas), replicas)
+		return fmt.Errorf("the Deployment %s/%s: %d of %d Pods are updated and available", d.Namespace, d.Name, min(s.UpdatedReplicas, s.AvailableReplicas), replicas)
 	}
 	return nil
 }

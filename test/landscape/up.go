@@ -228,7 +228,7 @@ func (l *Landscape) takeDistribution(ctx context.Context) error {
 		},
 	} {
 		script := `set -e; rm -f "$1"_*.deb; apt-get download -qq "$1"; dpkg-deb -x "$1"_*.deb root`
-		command := exec.CommandContext(ctx, "sh", "-c", script, "sh", name) //nolint:gosec // a constant
+		command := exec.CommandContext(ctx, "sh", "-c", script, "sh", name)
 		command.Dir = work
 		if output, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("taking the package %s of the distribution: %w\n%s", name, err, output)

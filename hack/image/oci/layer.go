@@ -165,9 +165,20 @@ type blob struct {
 
 var _ v1.Layer = blob{}
 
-func (b blob) Digest() (v1.Hash, error)             { return b.digest, nil }
-func (b blob) DiffID() (v1.Hash, error)             { return b.digest, nil }
-func (b blob) Compressed() (io.ReadCloser, error)   { return os.Open(b.file) }
+// Digest is the digest of what is transferred.
+func (b blob) Digest() (v1.Hash, error) { return b.digest, nil }
+
+// DiffID is the digest of the archive.
+func (b blob) DiffID() (v1.Hash, error) { return b.digest, nil }
+
+// Compressed opens what is transferred.
+func (b blob) Compressed() (io.ReadCloser, error) { return os.Open(b.file) }
+
+// Uncompressed opens the archive.
 func (b blob) Uncompressed() (io.ReadCloser, error) { return os.Open(b.file) }
-func (b blob) Size() (int64, error)                 { return b.size, nil }
-func (b blob) MediaType() (types.MediaType, error)  { return types.OCIUncompressedLayer, nil }
+
+// Size is the number of bytes.
+func (b blob) Size() (int64, error) { return b.size, nil }
+
+// MediaType says that it is not compressed.
+func (b blob) MediaType() (types.MediaType, error) { return types.OCIUncompressedLayer, nil }

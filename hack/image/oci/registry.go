@@ -45,6 +45,7 @@ func (s *Store) Announce(ctx context.Context, address string, references []strin
 
 type blobs struct{ store *Store }
 
+// Get opens a blob.
 func (b blobs) Get(_ context.Context, _ string, h v1.Hash) (io.ReadCloser, error) {
 	f, err := os.Open(b.store.blobPath(h.Hex))
 	if os.IsNotExist(err) {
@@ -53,6 +54,7 @@ func (b blobs) Get(_ context.Context, _ string, h v1.Hash) (io.ReadCloser, error
 	return f, err
 }
 
+// Stat is the number of bytes of a blob.
 func (b blobs) Stat(_ context.Context, _ string, h v1.Hash) (int64, error) {
 	info, err := os.Stat(b.store.blobPath(h.Hex))
 	if os.IsNotExist(err) {

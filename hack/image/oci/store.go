@@ -124,7 +124,7 @@ func (s *Store) layer(l Layer) (blob, error) {
 	defer os.Remove(f.Name()) //nolint:errcheck // it was renamed, unless something failed before
 	h := sha256.New()
 	err = l.write(io.MultiWriter(f, h))
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+	if err := errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
 		return blob{}, err
 	}
 	digest := hex.EncodeToString(h.Sum(nil))

@@ -35,9 +35,9 @@ func assign(services []*corev1.Service, pool netip.Prefix) (changed []*corev1.Se
 		switch {
 		case s.Spec.LoadBalancerClass != nil || keeps[s]:
 		case wants(s):
-			address, err := free(pool, used, s.Spec.LoadBalancerIP) //nolint:staticcheck // it is deprecated, and used
+			address, err := free(pool, used, s.Spec.LoadBalancerIP)
 			if err != nil {
-				errs = append(errs, fmt.Errorf("Service %s/%s: %w", s.Namespace, s.Name, err))
+				errs = append(errs, fmt.Errorf("the Service %s/%s: %w", s.Namespace, s.Name, err))
 				continue
 			}
 			used[address] = true

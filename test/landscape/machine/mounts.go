@@ -165,11 +165,11 @@ var tunables = map[string]string{
 // shieldTunables shows the kubelet the values that it wants, so that it leaves those of the host alone.
 func shieldTunables() error {
 	for name, value := range tunables {
-		target := filepath.Join("/proc/sys", name)
+		target := "/proc/sys/" + name
 		if _, err := os.Stat(target); os.IsNotExist(err) {
 			continue
 		}
-		file := filepath.Join("/run/landscape/tunables", name)
+		file := "/run/landscape/tunables/" + name
 		if err := touch(file); err != nil {
 			return fmt.Errorf("hiding %s: %w", target, err)
 		}

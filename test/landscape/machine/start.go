@@ -148,5 +148,5 @@ func hold() (release func(), err error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 		return nil, fmt.Errorf("locking the network of the host: %w", err)
 	}
-	return func() { _ = f.Close() }, nil //nolint:errcheck // closing it releases the lock
+	return func() { _ = f.Close() }, nil // this releases the lock
 }

@@ -65,7 +65,7 @@ func (s *supervisor) reap() {
 		ended, known := s.ended[pid]
 		delete(s.ended, pid)
 		s.mutex.Unlock()
-		if err == syscall.EINTR { //nolint:errorlint // Errno
+		if err == syscall.EINTR {
 			continue
 		}
 		if err != nil || pid <= 0 {
@@ -171,7 +171,7 @@ func answers(ctx context.Context, address string) bool {
 	if err != nil {
 		return false
 	}
-	_ = response.Body.Close() //nolint:errcheck // the status is all that is asked for
+	_ = response.Body.Close() // the status is all that is asked for
 	return response.StatusCode == http.StatusOK
 }
 

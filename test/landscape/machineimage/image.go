@@ -73,7 +73,7 @@ func debootstrap(ctx context.Context, archive string, options []string) (string,
 		return "", fmt.Errorf("making %s: %w", archive, err)
 	}
 	arguments := append(append([]string{"-n", "10", "mmdebstrap", "--mode=root"}, options...), release, archive+".tar")
-	command := exec.CommandContext(ctx, "nice", arguments...) //nolint:gosec // constants
+	command := exec.CommandContext(ctx, "nice", arguments...)
 	command.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+timestamp)
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output

@@ -111,7 +111,7 @@ func (t *translation) matches(direction, namespace string, all []networkingv1.Ne
 	}
 	var result []string
 	for _, peer := range all {
-		match := ""
+		var match string
 		if peer.IPBlock != nil {
 			match = block(direction, peer.IPBlock, own)
 		} else {

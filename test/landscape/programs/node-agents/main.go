@@ -17,13 +17,16 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/agents"
 )
 
-func main() {
+func main() { os.Exit(runMain()) }
+
+func runMain() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {

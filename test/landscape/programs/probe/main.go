@@ -17,13 +17,16 @@ import (
 
 const timeout = 3 * time.Second
 
-func main() {
+func main() { os.Exit(runMain()) }
+
+func runMain() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -99,15 +102,15 @@ func udp(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	context.AfterFunc(ctx, func() { _ = connection.Close() }) //nolint:errcheck // the process ends
+	context.AfterFunc(ctx, func() { _ = connection.Close() })
 	buffer := make([]byte, 1500)
 	for {
 		n, from, err := connection.ReadFrom(buffer)
-		if ctx.Err() != nil {
-			return nil
+		if err != nil && ctx.Err() == nil {
+			return err
 		}
 		if err != nil {
-			return err
+			return nil //nolint:nilerr // it was stopped
 		}
 		if _, err := connection.WriteTo(buffer[:n], from); err != nil {
 			return err
