@@ -1,0 +1,237 @@
+package e2e
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"text/template"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/test/landscape"
+)
+
+//go:embed testdata
+var testdata embed.FS
+
+const bootstrapToken = "abcdef.0123456789abcdef"
+
+const kubeletConfiguration = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+failCgroupV1: false
+cgroupDriver: cgroupfs
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: /etc/kubernetes/node/ca.crt}}
+authorization: {mode: Webhook}
+rotateCertificates: true
+failSwapOn: false
+evictionHard: {memory.available: 100Mi, nodefs.available: "0%", imagefs.available: "0%"}
+`
+
+const kubeProxyConfiguration = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: nftables
+clientConnection: {kubeconfig: /files/kubeconfig}
+conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
+`
+
+// TestMachines: two machines join a control plane that runs as Pods of the base cluster; Pods on them reach each other, and go.
+func TestMachines(t *testing.T) {
+	c := onBase(t)
+	must(t, base.MachineImages(c.ctx))
+	inner, kubeconfig := c.controlPlane()
+	for _, object := range c.render("nodes.yaml") {
+		must(t, inner.Create(c.ctx, object))
+	}
+	must(t, inner.Create(c.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: "kube-system"}, Data: map[string][]byte{
+		"kubeconfig": kubeconfig, "kube-proxy.yaml": []byte(kubeProxyConfiguration),
+	}}))
+	began := time.Now()
+	for _, name := range []string{"machine-1", "machine-2"} {
+		c.machine(name)
+	}
+	for _, name := range []string{"machine-1", "machine-2"} {
+		c.eventually(name+" joins", func() error { return ready(c, inner, name) })
+		t.Logf("%s is ready after %s", name, time.Since(began).Round(100*time.Millisecond))
+	}
+	servers := map[string]string{}
+	for _, name := range []string{"machine-1", "machine-2"} {
+		spec := c.server()
+		spec.NodeName = name
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "on-" + name, Namespace: "default", Labels: map[string]string{"app": name}}, Spec: spec}
+		c.eventually("a Pod on "+name+" is created", func() error { return inner.Create(c.ctx, p) })
+		c.eventually("a Pod on "+name+" is ready", func() error {
+			if err := inner.Get(c.ctx, client.ObjectKeyFromObject(p), p); err != nil {
+				return err
+			}
+			if len(p.Status.ContainerStatuses) != 1 || !p.Status.ContainerStatuses[0].Ready {
+				return fmt.Errorf("its status is %+v", p.Status)
+			}
+			return nil
+		})
+		servers[name] = p.Status.PodIP
+	}
+	t.Logf("Pods run after %s", time.Since(began).Round(100*time.Millisecond))
+	c.throughInner(kubeconfig, "on-machine-1", "get", "http://"+servers["machine-2"]+":8080")
+	c.throughInner(kubeconfig, "on-machine-2", "get", "http://"+servers["machine-1"]+":8080")
+
+	must(t, inner.Delete(c.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "on-machine-1", Namespace: "default"}}))
+	c.eventually("the Pod is gone", func() error {
+		err := inner.Get(c.ctx, client.ObjectKey{Namespace: "default", Name: "on-machine-1"}, &corev1.Pod{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(err, errors.New("it is there"))
+	})
+	began = time.Now()
+	c.kubectl("delete", "pod", "machine-1", "--timeout=60s")
+	t.Logf("the machine is gone after %s", time.Since(began).Round(100*time.Millisecond))
+}
+
+func ready(c *cluster, inner client.Client, name string) error {
+	node := &corev1.Node{}
+	if err := inner.Get(c.ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return err
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	return fmt.Errorf("the node is not ready: %+v", node.Status.Conditions)
+}
+
+// throughInner runs the program probe in a Pod of the inner cluster: its API server reaches the kubelet of the machine.
+func (c *cluster) throughInner(kubeconfig []byte, pod string, args ...string) {
+	c.t.Helper()
+	file := c.t.TempDir() + "/kubeconfig"
+	must(c.t, os.WriteFile(file, kubeconfig, 0o600))
+	c.eventually("probe "+strings.Join(args, " ")+" in "+pod, func() error {
+		command := c.kubectlCommand(append([]string{"exec", pod, "--", "/probe"}, args...)...)
+		for i, argument := range command.Args {
+			switch argument {
+			case base.Kubeconfig():
+				command.Args[i] = file
+			case c.namespace:
+				command.Args[i] = "default"
+			}
+		}
+		output, err := command.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, output)
+		}
+		return nil
+	})
+}
+
+// controlPlane runs one as Pods, and returns a client for it, and the kubeconfig that it is reached with from everywhere.
+func (c *cluster) controlPlane() (client.Client, []byte) {
+	c.t.Helper()
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver"}, Spec: corev1.ServiceSpec{
+		Selector: map[string]string{"app": "kube-apiserver"}, Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(6443)}},
+	}}
+	c.create(s)
+	ca, err := landscape.NewAuthority("inner")
+	must(c.t, err)
+	address := netip.MustParseAddr(s.Spec.ClusterIP)
+	server, err := ca.Issue("kube-apiserver", nil, []netip.Addr{address, netip.MustParseAddr("100.64.0.1")})
+	must(c.t, err)
+	admin, err := ca.Issue("admin", []string{"system:masters"}, nil)
+	must(c.t, err)
+	kubeconfig, err := ca.Kubeconfig("https://"+s.Spec.ClusterIP, admin)
+	must(c.t, err)
+	key, err := ca.KeyPEM()
+	must(c.t, err)
+	private, public, err := landscape.TokenKeys()
+	must(c.t, err)
+	c.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "files"}, Data: map[string][]byte{
+		"ca.crt": ca.PEM(), "ca.key": key, "server.crt": server.Certificate, "server.key": server.Key, "admin.crt": admin.Certificate,
+		"admin.key": admin.Key, "tokens.key": private, "tokens.pub": public, "kubeconfig": kubeconfig,
+	}})
+	bootstrap, err := clientcmd.Load(kubeconfig)
+	must(c.t, err)
+	for _, user := range bootstrap.AuthInfos {
+		user.ClientCertificateData, user.ClientKeyData, user.Token = nil, nil, bootstrapToken
+	}
+	encoded, err := clientcmd.Write(*bootstrap)
+	must(c.t, err)
+	c.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Data: map[string][]byte{
+		"bootstrap.kubeconfig": encoded, "ca.crt": ca.PEM(), "kubelet.yaml": []byte(kubeletConfiguration),
+	}})
+	began := time.Now()
+	for _, object := range c.render("controlplane.yaml") {
+		c.create(object)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	must(c.t, err)
+	var inner client.Client
+	c.eventually("the control plane answers", func() error {
+		if inner, err = client.New(config, client.Options{}); err != nil {
+			return err
+		}
+		return inner.Get(c.ctx, client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{})
+	})
+	c.t.Logf("the control plane answers after %s", time.Since(began).Round(100*time.Millisecond))
+	return inner, kubeconfig
+}
+
+// machine creates a machine as a Pod.
+func (c *cluster) machine(name string) {
+	c.t.Helper()
+	privileged, links, token := true, false, false
+	grace := int64(10)
+	container := corev1.Container{
+		Name: "machine", Image: c.image("machine"), SecurityContext: &corev1.SecurityContext{Privileged: &privileged},
+		Env: []corev1.EnvVar{
+			{Name: "NODE_NAME", Value: name}, {Name: "REGISTRY", Value: base.Registry()}, {Name: "PAUSE_IMAGE", Value: c.image("pause")},
+			{Name: "KUBELET_IMAGE", Value: c.image("kubelet")},
+			{Name: "NODE_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+		},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "node", MountPath: "/etc/kubernetes/node"}, {Name: "containerd", MountPath: "/var/lib/containerd"},
+			{Name: "kubelet", MountPath: "/var/lib/kubelet"},
+		},
+	}
+	empty := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	c.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "machine"}}, Spec: corev1.PodSpec{
+		Hostname: name, EnableServiceLinks: &links, AutomountServiceAccountToken: &token, TerminationGracePeriodSeconds: &grace,
+		Containers: []corev1.Container{container},
+		Volumes: []corev1.Volume{
+			{Name: "node", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "node"}}},
+			{Name: "containerd", VolumeSource: empty}, {Name: "kubelet", VolumeSource: empty},
+		},
+	}})
+}
+
+// render returns the objects of a file in testdata.
+func (c *cluster) render(name string) []*unstructured.Unstructured {
+	c.t.Helper()
+	parsed, err := template.New(name).Funcs(template.FuncMap{"image": base.Image}).ParseFS(testdata, "testdata/"+name)
+	must(c.t, err)
+	var text bytes.Buffer
+	must(c.t, parsed.Execute(&text, nil))
+	var objects []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(&text, 4096); ; {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		must(c.t, err)
+		objects = append(objects, object)
+	}
+}
