@@ -216,6 +216,9 @@ func (l *Landscape) waitFor(ctx context.Context, service string, try func() erro
 // takeDistribution downloads containerd, runc and CNI plugins of the Debian distribution, without installing them.
 func (l *Landscape) takeDistribution(ctx context.Context) error {
 	work := l.builder.Path(".distribution")
+	if err := l.builder.Forget(build.Containers()); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(work, 0o755); err != nil {
 		return fmt.Errorf("taking packages of the distribution: %w", err)
 	}

@@ -169,6 +169,16 @@ func (b *Builder) upToDate(p Program, stamp string) bool {
 	return err == nil
 }
 
+// Forget has programs built again next time: something else is in their places.
+func (b *Builder) Forget(programs []Program) error {
+	for _, p := range programs {
+		if err := ignoreMissing(os.Remove(b.stampPath(p))); err != nil {
+			return fmt.Errorf("forgetting that %s was built: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
 func (b *Builder) stampPath(p Program) string {
 	return filepath.Join(b.Root, Directory, ".stamps", strings.ReplaceAll(p.Name, "/", "_"))
 }
