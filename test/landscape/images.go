@@ -139,8 +139,11 @@ func (l *Landscape) makeImages(names []string) error {
 	return l.writeTags(tags)
 }
 
-// removeOldImages removes images that have got another tag.
+// removeOldImages removes images that have got another tag, unless another landscape may use them.
 func (l *Landscape) removeOldImages() error {
+	if others, err := l.others(); err != nil || others {
+		return err
+	}
 	vector, err := l.Images()
 	if err != nil {
 		return err

@@ -247,6 +247,18 @@ func sysctl(path string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(path, "/proc/sys/"), "/", ".")
 }
 
+// others tells whether there is another landscape on this host.
+func (l *Landscape) others() (bool, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return false, fmt.Errorf("looking for other landscapes: %w", err)
+	}
+	return slices.ContainsFunc(links, func(link netlink.Link) bool {
+		name := link.Attrs().Name
+		return strings.HasPrefix(name, namePrefix) && name != l.name
+	}), nil
+}
+
 // restoreLimits puts limits back that this landscape has raised, unless they were changed again.
 func (l *Landscape) restoreLimits() error {
 	content, err := os.ReadFile(l.path(limitsFile))
@@ -256,11 +268,11 @@ func (l *Landscape) restoreLimits() error {
 	if err != nil {
 		return fmt.Errorf("restoring limits: %w", err)
 	}
-	links, err := netlink.LinkList()
+	others, err := l.others()
 	if err != nil {
-		return fmt.Errorf("restoring limits: looking for other landscapes: %w", err)
+		return err
 	}
-	if slices.ContainsFunc(links, func(l netlink.Link) bool { return strings.HasPrefix(l.Attrs().Name, namePrefix) }) {
+	if others {
 		l.say("Limits of this host stay raised: another landscape needs them.")
 		return os.Remove(l.path(limitsFile))
 	}

@@ -44,10 +44,13 @@ func (l *Landscape) Up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !running {
-		if err := l.start(ctx); err != nil {
-			return err
-		}
+	if running {
+		err = l.makeImages(slices.Clone(baseImages)) // programs may have changed
+	} else {
+		err = l.start(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -58,7 +61,7 @@ func (l *Landscape) Up(ctx context.Context) error {
 		return fmt.Errorf("the base cluster is not ready: %w (logs are in %s)", err, l.path("logs"))
 	}
 	l.say("The base cluster is ready after %s.", l.since(began))
-	return nil
+	return os.WriteFile(l.path(readyFile), nil, 0o600)
 }
 
 func (l *Landscape) since(began time.Time) time.Duration {
@@ -102,6 +105,9 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err := l.makeDirectory(); err != nil {
 		return err
 	}
+	if err := l.clear(); err != nil {
+		return err
+	}
 	if err := l.raiseLimits(); err != nil {
 		return err
 	}
@@ -124,6 +130,29 @@ func (l *Landscape) start(ctx context.Context) error {
 		Host: l.Network.Host(), Machine: l.Network.Machine(), Services: l.services(),
 		Routes: []netip.Prefix{l.Network.Block()},
 	})
+}
+
+// readyFile is there once the base cluster was ready.
+const readyFile = "ready"
+
+// clear removes what a start has left that was interrupted: an etcd that was killed while it made its files does not start again.
+func (l *Landscape) clear() error {
+	if _, err := os.Stat(l.path(readyFile)); err == nil {
+		return nil
+	}
+	entries, err := os.ReadDir(l.Directory)
+	if err != nil {
+		return fmt.Errorf("removing what an earlier start has left: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.Name() == marker || entry.Name() == limitsFile {
+			continue
+		}
+		if err := os.RemoveAll(l.path(entry.Name())); err != nil {
+			return fmt.Errorf("removing what an earlier start has left: %w", err)
+		}
+	}
+	return nil
 }
 
 // controlPlaneFiles are the programs of the control plane, which may be links to others.
