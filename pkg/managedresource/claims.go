@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"unique"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -16,16 +18,38 @@ import (
 // Who holds an object that is in none of its manifests any more *disowns* it: nobody may rely on its inventory then. Each of two that
 // disown an object sees that the other one does, if it disowns before it looks, so that never both leave it to the other one.
 type claims struct {
-	mu       sync.Mutex
-	byObject map[object.Key][]types.NamespacedName
-	byOwner  map[types.NamespacedName][]object.Key
+	mu sync.Mutex
+	// earliest has the owner whose claim came first for every object, later the other owners of the few objects that have several.
+	earliest map[claimedObject]claimant
+	later    map[claimedObject][]claimant
+	byOwner  map[claimant][]claimedObject
 	disowned map[types.NamespacedName]map[object.Key]struct{}
+}
+
+// claimant is an owner in one word, and claimedObject an object's key in half of its memory: there are two for every object.
+type (
+	claimant      = unique.Handle[types.NamespacedName]
+	claimedObject struct {
+		kind      unique.Handle[schema.GroupKind]
+		namespace unique.Handle[string]
+		name      string
+	}
+)
+
+func claimedObjectOf(key object.Key) claimedObject {
+	return claimedObject{kind: unique.Make(key.GroupKind()), namespace: unique.Make(key.Namespace), name: key.Name}
+}
+
+func (o claimedObject) key() object.Key {
+	gk := o.kind.Value()
+	return object.Key{Group: gk.Group, Kind: gk.Kind, Namespace: o.namespace.Value(), Name: o.name}
 }
 
 func newClaims() *claims {
 	return &claims{
-		byObject: map[object.Key][]types.NamespacedName{},
-		byOwner:  map[types.NamespacedName][]object.Key{},
+		earliest: map[claimedObject]claimant{},
+		later:    map[claimedObject][]claimant{},
+		byOwner:  map[claimant][]claimedObject{},
 		disowned: map[types.NamespacedName]map[object.Key]struct{}{},
 	}
 }
@@ -36,26 +60,27 @@ func (c *claims) set(owner types.NamespacedName, keys []object.Key) (heirs []typ
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	kept, claimed := make(map[object.Key]struct{}, len(keys)), make([]object.Key, 0, len(keys))
+	self := unique.Make(owner)
+	kept, claimed := make(map[claimedObject]struct{}, len(keys)), make([]claimedObject, 0, len(keys))
 	for _, key := range keys {
-		if _, twice := kept[key]; twice {
+		one := claimedObjectOf(key)
+		if _, twice := kept[one]; twice {
 			continue
 		}
-		kept[key] = struct{}{}
-		claimed = append(claimed, key)
-		if !slices.Contains(c.byObject[key], owner) {
-			c.byObject[key] = append(c.byObject[key], owner)
+		kept[one] = struct{}{}
+		claimed = append(claimed, one)
+		c.add(one, self)
+	}
+	for _, one := range c.byOwner[self] {
+		if _, keep := kept[one]; !keep {
+			c.drop(one, self)
+			heirs = append(heirs, c.owners(one)...)
+			delete(c.disowned[owner], one.key())
 		}
 	}
-	for _, key := range c.byOwner[owner] {
-		if _, keep := kept[key]; !keep {
-			heirs = append(heirs, c.drop(key, owner)...)
-			delete(c.disowned[owner], key)
-		}
-	}
-	delete(c.byOwner, owner)
+	delete(c.byOwner, self)
 	if len(claimed) > 0 {
-		c.byOwner[owner] = claimed
+		c.byOwner[self] = claimed
 	}
 	if len(c.disowned[owner]) == 0 {
 		delete(c.disowned, owner)
@@ -64,14 +89,43 @@ func (c *claims) set(owner types.NamespacedName, keys []object.Key) (heirs []typ
 	return slices.Compact(heirs)
 }
 
-// drop takes an owner's claim on an object back, and returns who else claims it.
-func (c *claims) drop(key object.Key, owner types.NamespacedName) []types.NamespacedName {
-	owners := slices.DeleteFunc(c.byObject[key], func(o types.NamespacedName) bool { return o == owner })
-	if len(owners) == 0 {
-		delete(c.byObject, key)
+// add notes that an owner claims an object. A claim that it has already keeps its place.
+func (c *claims) add(one claimedObject, owner claimant) {
+	earliest, claimed := c.earliest[one]
+	switch {
+	case !claimed:
+		c.earliest[one] = owner
+	case earliest != owner && !slices.Contains(c.later[one], owner):
+		c.later[one] = append(c.later[one], owner)
+	}
+}
+
+// drop takes an owner's claim on an object back. The next one takes its place.
+func (c *claims) drop(one claimedObject, owner claimant) {
+	later := slices.DeleteFunc(c.later[one], func(other claimant) bool { return other == owner })
+	if c.earliest[one] == owner {
+		delete(c.earliest, one)
+		if len(later) > 0 {
+			c.earliest[one], later = later[0], later[1:]
+		}
+	}
+	if len(later) == 0 {
+		delete(c.later, one)
+		return
+	}
+	c.later[one] = later
+}
+
+// owners returns the owners that claim an object, in the order of their claims.
+func (c *claims) owners(one claimedObject) []types.NamespacedName {
+	earliest, claimed := c.earliest[one]
+	if !claimed {
 		return nil
 	}
-	c.byObject[key] = owners
+	owners := []types.NamespacedName{earliest.Value()}
+	for _, owner := range c.later[one] {
+		owners = append(owners, owner.Value())
+	}
 	return owners
 }
 
@@ -79,8 +133,8 @@ func (c *claims) drop(key object.Key, owner types.NamespacedName) []types.Namesp
 func (c *claims) first(key object.Key) (types.NamespacedName, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if owners := c.byObject[key]; len(owners) > 0 {
-		return owners[0], true
+	if earliest, claimed := c.earliest[claimedObjectOf(key)]; claimed {
+		return earliest.Value(), true
 	}
 	return types.NamespacedName{}, false
 }
@@ -89,21 +143,26 @@ func (c *claims) first(key object.Key) (types.NamespacedName, bool) {
 func (c *claims) of(owner types.NamespacedName) []object.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.byOwner[owner])
+	claimed := c.byOwner[unique.Make(owner)]
+	keys := make([]object.Key, 0, len(claimed))
+	for _, one := range claimed {
+		keys = append(keys, one.key())
+	}
+	return keys
 }
 
 // all returns the owners that claim the object.
 func (c *claims) all(key object.Key) []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.byObject[key])
+	return c.owners(claimedObjectOf(key))
 }
 
 // others returns the owners other than the given one that claim the object and do not disown it.
 func (c *claims) others(key object.Key, owner types.NamespacedName) []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(c.byObject[key]), func(o types.NamespacedName) bool { return o == owner || c.disowns(o, key) })
+	return slices.DeleteFunc(c.owners(claimedObjectOf(key)), func(o types.NamespacedName) bool { return o == owner || c.disowns(o, key) })
 }
 
 // sharing returns the owners other than the given one that claim any of the objects, each once.
@@ -112,7 +171,7 @@ func (c *claims) sharing(keys []object.Key, owner types.NamespacedName) []types.
 	defer c.mu.Unlock()
 	var sharing []types.NamespacedName
 	for _, key := range keys {
-		for _, other := range c.byObject[key] {
+		for _, other := range c.owners(claimedObjectOf(key)) {
 			if other != owner && !slices.Contains(sharing, other) {
 				sharing = append(sharing, other)
 			}
@@ -125,7 +184,7 @@ func (c *claims) sharing(keys []object.Key, owner types.NamespacedName) []types.
 func (c *claims) shared(owner types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, claims := c.byOwner[owner]
+	_, claims := c.byOwner[unique.Make(owner)]
 	return len(c.byOwner) > 1 || len(c.byOwner) == 1 && !claims
 }
 
@@ -133,7 +192,8 @@ func (c *claims) shared(owner types.NamespacedName) bool {
 func (c *claims) has(key object.Key, owner types.NamespacedName) (claims, disowns bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Contains(c.byObject[key], owner), c.disowns(owner, key)
+	one, self := claimedObjectOf(key), unique.Make(owner)
+	return c.earliest[one] == self || slices.Contains(c.later[one], self), c.disowns(owner, key)
 }
 
 // disown notes that an owner holds objects that it does not want any more. That ends with its claim, or when it owns up to them.

@@ -28,7 +28,7 @@ type Metrics struct {
 	gauges *gauges
 
 	mu          sync.Mutex
-	states      map[types.NamespacedName]map[string]int
+	states      map[types.NamespacedName]objectStates
 	corrections map[types.NamespacedName]int
 	managers    map[string]bool
 }
@@ -61,7 +61,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Help:    "Time from the event that showed a change by somebody else until the object was put back.",
 			Buckets: prometheus.ExponentialBuckets(0.002, 3, 12),
 		}),
-		states:      map[types.NamespacedName]map[string]int{},
+		states:      map[types.NamespacedName]objectStates{},
 		corrections: map[types.NamespacedName]int{},
 		managers:    map[string]bool{},
 	}
@@ -122,9 +122,9 @@ func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally 
 	if m == nil {
 		return
 	}
-	states := map[string]int{
-		"failed":  len(tally.failed) + len(tally.unreleased) + len(tally.undeletable),
-		"waiting": len(tally.waiting) + len(tally.handedOver) + len(tally.held), "deleting": len(tally.pending),
+	states := objectStates{
+		failed:  len(tally.failed) + len(tally.unreleased) + len(tally.undeletable),
+		waiting: len(tally.waiting) + len(tally.handedOver) + len(tally.held), deleting: len(tally.pending),
 	}
 	for _, change := range changes {
 		m.changes.WithLabelValues(outcomeOf(change)).Inc()
@@ -134,9 +134,9 @@ func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally 
 		switch {
 		case change.action == actionHold: // counted above
 		case change.action != actionWait:
-			states["applied"]++
+			states.applied++
 		case change.contest.open(): // which the tally does not have among those that wait
-			states["waiting"]++
+			states.waiting++
 		}
 	}
 	m.mu.Lock()
@@ -149,7 +149,7 @@ func (m *Metrics) settled(owner types.NamespacedName, objects int) {
 	if m != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.states[owner] = map[string]int{"applied": objects}
+		m.states[owner] = objectStates{applied: objects}
 	}
 }
 

@@ -1,6 +1,8 @@
 package managedresource
 
 import (
+	"iter"
+	"maps"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,6 +44,16 @@ var (
 		"Objects of one ManagedResource (namespace/name) that were put back; those of which none was are left out.", []string{"managed_resource"}, nil)
 )
 
+// objectStates are how many objects of one ManagedResource are in which state. There is one for each ManagedResource, so it is no map.
+type objectStates struct{ applied, failed, waiting, deleting int }
+
+// byName returns the states by the names that metrics have for them.
+func (s objectStates) byName() iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		_ = yield("applied", s.applied) && yield("failed", s.failed) && yield("waiting", s.waiting) && yield("deleting", s.deleting)
+	}
+}
+
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, description := range []*prometheus.Desc{
@@ -80,10 +92,10 @@ func (g *gauges) Collect(metrics chan<- prometheus.Metric) {
 func (m *Metrics) sum() (states map[string]int, largest int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	states = map[string]int{"applied": 0, "failed": 0, "waiting": 0, "deleting": 0}
+	states = maps.Collect(objectStates{}.byName())
 	for _, counts := range m.states {
 		all := 0
-		for state, count := range counts {
+		for state, count := range counts.byName() {
 			states[state] += count
 			all += count
 		}
@@ -98,7 +110,7 @@ func (m *Metrics) eachOne(metrics chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for owner, counts := range m.states {
-		for state, count := range counts {
+		for state, count := range counts.byName() {
 			if count > 0 || state == "applied" {
 				metrics <- prometheus.MustNewConstMetric(ownObjectsGauge, prometheus.GaugeValue, float64(count), owner.String(), state)
 			}

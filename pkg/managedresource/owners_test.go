@@ -84,8 +84,8 @@ func TestClaims(t *testing.T) {
 	}
 	claims.set(shop, nil)
 	expect("all let go", x, "", "")
-	if len(claims.byObject) != 0 || len(claims.byOwner) != 0 {
-		t.Errorf("memory is held for nothing: %v %v", claims.byObject, claims.byOwner)
+	if len(claims.earliest) != 0 || len(claims.later) != 0 || len(claims.byOwner) != 0 {
+		t.Errorf("memory is held for nothing: %v %v %v", claims.earliest, claims.later, claims.byOwner)
 	}
 }
 
@@ -238,8 +238,8 @@ func TestClaimsAreSafeForConcurrentUse(t *testing.T) {
 	if wins.Load() == 0 {
 		t.Error("nobody was ever first")
 	}
-	if len(claims.byObject) != 0 || len(claims.byOwner) != 0 {
-		t.Errorf("memory is held for nothing: %v %v", claims.byObject, claims.byOwner)
+	if len(claims.earliest) != 0 || len(claims.later) != 0 || len(claims.byOwner) != 0 {
+		t.Errorf("memory is held for nothing: %v %v %v", claims.earliest, claims.later, claims.byOwner)
 	}
 }
 
@@ -320,4 +320,33 @@ func namesOfOwners(owners []types.NamespacedName) []string {
 		names = append(names, owner.String())
 	}
 	return names
+}
+
+// TestClaimsAreSmall: claims hold an object that one ManagedResource has in 170 bytes at most, its name aside.
+func TestClaimsAreSmall(t *testing.T) {
+	const owners, objects, wanted = 1000, 10, 170
+	keys := make([][]object.Key, owners)
+	for i := range keys {
+		for n := range objects {
+			keys[i] = append(keys[i], keyNamed(fmt.Sprintf("object-%d-%d", i, n)))
+		}
+	}
+	before := heapInUse()
+	claims := newClaims()
+	for i := range keys {
+		claims.set(types.NamespacedName{Namespace: "garden", Name: fmt.Sprint(i)}, keys[i])
+	}
+	if each := (heapInUse() - before) / (owners * objects); each > wanted {
+		t.Errorf("a claim takes %d bytes, more than %d", each, wanted)
+	}
+	runtime.KeepAlive(claims)
+	runtime.KeepAlive(keys)
+}
+
+// heapInUse returns the bytes of all objects that are reachable.
+func heapInUse() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc) //nolint:gosec // it is less
 }

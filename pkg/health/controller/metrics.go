@@ -1,7 +1,7 @@
 package controller
 
 import (
-	"maps"
+	"iter"
 	"sync"
 	"time"
 
@@ -19,7 +19,7 @@ type Metrics struct {
 	states *prometheus.GaugeVec
 
 	mu    sync.Mutex
-	known map[types.NamespacedName]map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.ConditionStatus
+	known map[types.NamespacedName]conditionStates
 }
 
 // NewMetrics returns metrics that are registered with a registry.
@@ -35,7 +35,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Help: "ManagedResources by the status of their conditions of health; those that are being applied or deleted, or ask to be " +
 				"ignored, do not count. condition: ResourcesHealthy, ResourcesProgressing. status: True, False, Unknown.",
 		}, []string{"condition", "status"}),
-		known: map[types.NamespacedName]map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.ConditionStatus{},
+		known: map[types.NamespacedName]conditionStates{},
 	}
 	registry.MustRegister(metrics.delay, metrics.states, metrics)
 	return metrics
@@ -55,7 +55,7 @@ func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for owner, states := range m.known {
-		for condition, status := range states {
+		for condition, status := range states.byType() {
 			metrics <- prometheus.MustNewConstMetric(ownHealth, prometheus.GaugeValue, 1, owner.String(), string(condition), string(status))
 		}
 	}
@@ -70,32 +70,45 @@ func (m *Metrics) concluded(owner types.NamespacedName, healthy, progressing res
 	if !news.IsZero() {
 		m.delay.Observe(now.Sub(news).Seconds())
 	}
-	m.replace(owner, map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.ConditionStatus{
-		resourcesv1alpha1.ResourcesHealthy: healthy, resourcesv1alpha1.ResourcesProgressing: progressing,
-	})
+	m.replace(owner, conditionStates{healthy: healthy, progressing: progressing})
 }
 
 // forget takes out a ManagedResource.
 func (m *Metrics) forget(owner types.NamespacedName) {
 	if m != nil {
-		m.replace(owner, nil)
+		m.replace(owner, conditionStates{})
 	}
 }
 
-func (m *Metrics) replace(owner types.NamespacedName, states map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.ConditionStatus) {
+// replace replaces what is known of a ManagedResource; the zero value is for nothing.
+func (m *Metrics) replace(owner types.NamespacedName, states conditionStates) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if maps.Equal(m.known[owner], states) {
+	if m.known[owner] == states {
 		return
 	}
-	for condition, status := range m.known[owner] {
+	for condition, status := range m.known[owner].byType() {
 		m.states.WithLabelValues(string(condition), string(status)).Dec()
 	}
-	for condition, status := range states {
+	for condition, status := range states.byType() {
 		m.states.WithLabelValues(string(condition), string(status)).Inc()
 	}
 	m.known[owner] = states
-	if states == nil {
+	if states == (conditionStates{}) {
 		delete(m.known, owner)
+	}
+}
+
+// conditionStates are the states of the conditions of one ManagedResource; empty if it has none. There is one for each ManagedResource, so
+// it is no map.
+type conditionStates struct {
+	healthy, progressing resourcesv1alpha1.ConditionStatus
+}
+
+// byType returns the states by their conditions, without those that are empty.
+func (s conditionStates) byType() iter.Seq2[resourcesv1alpha1.ConditionType, resourcesv1alpha1.ConditionStatus] {
+	return func(yield func(resourcesv1alpha1.ConditionType, resourcesv1alpha1.ConditionStatus) bool) {
+		_ = (s.healthy == "" || yield(resourcesv1alpha1.ResourcesHealthy, s.healthy)) &&
+			(s.progressing == "" || yield(resourcesv1alpha1.ResourcesProgressing, s.progressing))
 	}
 }
