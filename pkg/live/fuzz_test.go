@@ -55,7 +55,7 @@ func newShownCluster(t *testing.T, r *rand.Rand) *shownCluster {
 	}
 	c.store = &store{
 		clock:   clocktesting.NewFakePassiveClock(time.Unix(1, 0)),
-		objects: map[types.NamespacedName]*Observation{}, shown: map[string]string{}, felt: func(string) {},
+		objects: held{}, shown: map[string]string{}, felt: func(string) {},
 		apart:   r.IntN(2) == 0,
 		changed: func(key types.NamespacedName) { c.learn(key) },
 	}
@@ -73,7 +73,7 @@ func newShownCluster(t *testing.T, r *rand.Rand) *shownCluster {
 // learn has whoever decides look at an object.
 func (c *shownCluster) learn(key types.NamespacedName) {
 	delete(c.known, key)
-	if held := c.store.get(key); held != nil {
+	if held, found := c.store.get(key); found {
 		c.known[key] = held.UID
 	}
 }
@@ -231,7 +231,8 @@ func (c *shownCluster) compare() {
 			want[key] = object.ResourceVersion
 		}
 	}
-	for key, held := range c.store.objects {
+	for key := range c.store.objects {
+		held := c.store.objects.get(key)
 		got[key] = held.ResourceVersion
 		if c.known[key] != held.UID {
 			c.Errorf("%s is held with UID %q, and nobody was told; %q is known", key, held.UID, c.known[key])

@@ -46,8 +46,7 @@ type State struct {
 	Err error
 }
 
-// Observation is an object reduced to what decisions need. There is one for each object in memory, so it is small, and
-// strings that many objects have in common are held once.
+// Observation is an object reduced to what decisions need. A View holds it in a third of this memory.
 type Observation struct {
 	UID             types.UID
 	ResourceVersion string
@@ -101,13 +100,13 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 	observation := Observation{
 		UID:                meta.UID,
 		ResourceVersion:    meta.ResourceVersion,
-		Origin:             shared(meta.Annotations[resourcesv1alpha1.AnnotationOrigin]),
-		ManagedBy:          shared(meta.Labels[resourcesv1alpha1.LabelManagedBy]),
+		Origin:             meta.Annotations[resourcesv1alpha1.AnnotationOrigin],
+		ManagedBy:          meta.Labels[resourcesv1alpha1.LabelManagedBy],
 		Labels:             keysOf(meta.Labels),
 		Annotations:        keysOf(meta.Annotations),
-		Writer:             shared(lastWriter(meta.ManagedFields)),
+		Writer:             lastWriter(meta.ManagedFields),
 		Finalizers:         len(meta.Finalizers) > 0,
-		FinalizeAfter:      shared(meta.Annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]),
+		FinalizeAfter:      meta.Annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter],
 		Directive:          directive.Of(meta.Annotations),
 		Generation:         meta.Generation,
 		Exempt:             resourcesv1alpha1.Truthy(meta.Annotations[resourcesv1alpha1.AnnotationSkipHealthCheck]),
@@ -122,7 +121,7 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 		observation.Owned = fieldowner.FootprintOf(owned.FieldsV1.GetRawBytes())
 	}
 	observation.Unlabelled = fieldowner.HasTemplateWithout(meta.ManagedFields, resourcesv1alpha1.LabelManagedBy)
-	observation.FormerApplier = shared(policy.FormerApplier(meta.ManagedFields))
+	observation.FormerApplier = policy.FormerApplier(meta.ManagedFields)
 	// Fields that cannot be read are nobody's to take.
 	displaceable, err := fieldowner.Displaceable(meta.ManagedFields, policy, Preserved(meta))
 	if err == nil && !observation.Directive.Merge {
@@ -202,7 +201,7 @@ type Keys string
 
 // keysOf returns the keys of a map.
 func keysOf(values map[string]string) Keys {
-	return Keys(shared(strings.Join(slices.Sorted(maps.Keys(values)), keySeparator)))
+	return Keys(strings.Join(slices.Sorted(maps.Keys(values)), keySeparator))
 }
 
 const keySeparator = "\n" // in no key of a label or annotation

@@ -85,7 +85,10 @@ var deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 // followPods returns what is to be told about each Deployment.
 func (w *kindWatch) followPods(ctx context.Context, pods *oldPods) func(types.NamespacedName) {
 	return func(key types.NamespacedName) {
-		held := func() *Observation { return w.store.get(key) }
+		held := func() *Observation {
+			observation, _ := w.store.get(key)
+			return &observation
+		}
 		pods.follow(ctx, key, held, func(uid types.UID, wanted health.PodCount, found int) {
 			w.store.noteCount(key, uid, wanted, found)
 		})

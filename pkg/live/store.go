@@ -24,7 +24,7 @@ type store struct {
 	follow func(types.NamespacedName)
 
 	mu      sync.RWMutex
-	objects map[types.NamespacedName]*Observation
+	objects held
 	// shown are the resourceVersions up to which the watches have shown everything; see scope.
 	shown map[string]string
 	// apart says that each namespace has a watch of its own.
@@ -54,7 +54,7 @@ func (s *store) show(key types.NamespacedName, observation *Observation) differe
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shown[s.scope(key.Namespace)] = observation.ResourceVersion
-	before := s.objects[key]
+	before := s.objects.get(key)
 	if before != nil && !newer(observation.ResourceVersion, before.ResourceVersion) && !completes(before, observation) {
 		return difference{}
 	}
@@ -66,7 +66,7 @@ func (s *store) show(key types.NamespacedName, observation *Observation) differe
 func (s *store) note(key types.NamespacedName, observation *Observation) difference {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.objects[key]
+	before := s.objects.get(key)
 	shown, synced := s.shown[s.scope(key.Namespace)]
 	switch {
 	case before == nil && synced && !surelyNewer(observation.ResourceVersion, shown):
@@ -146,8 +146,8 @@ func (s *store) Delete(obj any) error {
 	}
 	s.mu.Lock()
 	s.shown[s.scope(seen.Namespace)] = seen.observation.ResourceVersion
-	held, known := s.objects[seen.key()]
-	known = known && !surelyNewer(held.ResourceVersion, seen.observation.ResourceVersion)
+	held := s.objects.get(seen.key())
+	known := held != nil && !surelyNewer(held.ResourceVersion, seen.observation.ResourceVersion)
 	if known {
 		delete(s.objects, seen.key())
 	}
@@ -182,13 +182,14 @@ func (s *store) exchange(listed map[types.NamespacedName]*Observation, resourceV
 	s.shown[s.scope(namespace)] = resourceVersion
 	differing := map[types.NamespacedName]difference{}
 	for key, observation := range listed {
-		inherit(s.objects[key], observation)
-		differing[key] = s.differenceOf(s.objects[key], observation)
-		s.objects[key] = observation
+		before := s.objects.get(key)
+		inherit(before, observation)
+		differing[key] = s.differenceOf(before, observation)
+		s.objects.put(key, observation)
 	}
-	for key, held := range s.objects {
+	for key := range s.objects {
 		if _, still := listed[key]; !still && (namespace == metav1.NamespaceAll || key.Namespace == namespace) {
-			differing[key] = differenceOf(held, nil)
+			differing[key] = differenceOf(s.objects.get(key), nil)
 			delete(s.objects, key)
 		}
 	}
@@ -200,13 +201,13 @@ func (s *store) Resync() error { return nil }
 
 // put holds an observation from now on, and returns in what the object differs from what it was.
 func (s *store) put(key types.NamespacedName, observation *Observation) difference {
-	before := s.objects[key]
+	before := s.objects.get(key)
 	inherit(before, observation)
 	difference := s.differenceOf(before, observation)
 	if before != nil && !difference.decision {
 		observation.Seen = before.Seen
 	}
-	s.objects[key] = observation
+	s.objects.put(key, observation)
 	return difference
 }
 
@@ -240,7 +241,7 @@ func inherit(before, observation *Observation) {
 // noteCount takes in how many Pods a Deployment has.
 func (s *store) noteCount(key types.NamespacedName, uid types.UID, wanted health.PodCount, found int) {
 	s.mu.Lock()
-	before := s.objects[key]
+	before := s.objects.get(key)
 	if !before.awaitsCount() || before.UID != uid || before.Health.OldPods != wanted {
 		s.mu.Unlock()
 		return
@@ -255,7 +256,7 @@ func (s *store) noteCount(key types.NamespacedName, uid types.UID, wanted health
 	default:
 		after.counted = &wanted
 	}
-	s.objects[key] = &after
+	s.objects.put(key, &after)
 	s.mu.Unlock()
 	s.tell(key, differenceOf(before, &after))
 }
@@ -263,8 +264,8 @@ func (s *store) noteCount(key types.NamespacedName, uid types.UID, wanted health
 // drop takes out an object that is known to be gone.
 func (s *store) drop(key types.NamespacedName, uid types.UID) {
 	s.mu.Lock()
-	held, known := s.objects[key]
-	known = known && held.UID == uid
+	held := s.objects.get(key)
+	known := held != nil && held.UID == uid
 	if known {
 		delete(s.objects, key)
 	}
@@ -274,11 +275,22 @@ func (s *store) drop(key types.NamespacedName, uid types.UID) {
 	}
 }
 
-// get returns an object's observation, nil if there is none.
-func (s *store) get(key types.NamespacedName) *Observation {
+// get returns an object's observation, if there is one.
+func (s *store) get(key types.NamespacedName) (observation Observation, found bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.objects[key]
+	if record, found := s.objects[key]; found {
+		return record.observation(), true
+	}
+	return Observation{}, false
+}
+
+// has tells whether there is an observation of an object.
+func (s *store) has(key types.NamespacedName) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, found := s.objects[key]
+	return found
 }
 
 func (s *store) size() int {

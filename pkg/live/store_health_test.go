@@ -36,7 +36,7 @@ func saw(version string, generation int64, verdict *health.Verdict) Observation 
 // wantHealth checks what is held of the health of the object: "?" if it is to be examined, "!" if Pods are to be counted.
 func wantHealth(t *testing.T, s *store, when, want string) {
 	t.Helper()
-	held := s.get(thing)
+	held := s.objects.get(thing)
 	var got string
 	switch {
 	case held == nil:

@@ -38,7 +38,7 @@ func newTestStore() (*store, *told) {
 	told := &told{}
 	return &store{
 		clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)), changed: told.add,
-		objects: map[types.NamespacedName]*Observation{}, shown: map[string]string{}, felt: func(string) {},
+		objects: held{}, shown: map[string]string{}, felt: func(string) {},
 	}, told
 }
 
@@ -59,7 +59,7 @@ func wantTold(t *testing.T, told *told, what string, want ...string) {
 func wantHeld(t *testing.T, s *store, name, version string) {
 	t.Helper()
 	held := ""
-	if observation := s.get(types.NamespacedName{Namespace: "ns", Name: name}); observation != nil {
+	if observation := s.objects.get(types.NamespacedName{Namespace: "ns", Name: name}); observation != nil {
 		held = observation.ResourceVersion
 	}
 	if held != version {
@@ -164,7 +164,7 @@ func TestStoreReplace(t *testing.T) {
 	wantHeld(t, s, "same", "7")
 	wantHeld(t, s, "changed", "3")
 	wantHeld(t, s, "gone", "")
-	if s.get(types.NamespacedName{Namespace: "other", Name: "kept"}) == nil {
+	if !s.has(types.NamespacedName{Namespace: "other", Name: "kept"}) {
 		t.Error("the list of a namespace takes away what is in another one")
 	}
 	if synced != 1 || s.size() != 4 {
@@ -206,7 +206,7 @@ func TestStoreConcurrently(t *testing.T) {
 	})
 	each(func(name, _ string) error {
 		key := types.NamespacedName{Namespace: "ns", Name: name}
-		if held := s.get(key); held != nil && held.Origin != held.ResourceVersion {
+		if held, found := s.get(key); found && held.Origin != held.ResourceVersion {
 			return fmt.Errorf("half of an observation is held: %+v", held)
 		}
 		s.drop(key, "another")

@@ -178,7 +178,7 @@ func (v *View) tryWatch(gvk schema.GroupVersionKind) bool {
 	w.store = &store{
 		observer: observer{gk: w.gk, policy: v.Policy, examiner: examiner},
 		clock:    v.Clock,
-		objects:  map[types.NamespacedName]*Observation{},
+		objects:  held{},
 		shown:    map[string]string{},
 		apart:    w.namespaces != nil,
 		changed:  func(name types.NamespacedName) { v.tell(w.gk, name) },
@@ -243,10 +243,10 @@ func (v *View) read(ctx context.Context, refs []object.Ref, confirm bool) map[ob
 			unseen = append(unseen, ref)
 			continue
 		}
-		observation := w.store.get(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		observation, found := w.store.get(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 		switch {
-		case observation != nil:
-			states[ref.Key()] = State{Presence: Present, Observation: *observation}
+		case found:
+			states[ref.Key()] = State{Presence: Present, Observation: observation}
 		case confirm:
 			unseen = append(unseen, ref)
 		default:
@@ -275,7 +275,7 @@ func (v *View) usable(ctx context.Context, refs []object.Ref) map[schema.GroupKi
 // Watches tells whether an object's changes and its end are noticed at once.
 func (v *View) Watches(ref object.Ref) bool {
 	w := v.watchOf(ref.GroupVersionKind)
-	return w != nil && w.state() == stateWatching && w.store.get(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) != nil
+	return w != nil && w.state() == stateWatching && w.store.has(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 }
 
 // Shows tells whether the watch of a kind has shown all of its objects. It does not wait for that.

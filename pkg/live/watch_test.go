@@ -120,7 +120,7 @@ func startWatch(ctx context.Context, s *server) *kindWatch {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &kindWatch{gk: schema.GroupKind{Kind: "ConfigMap"}, clock: clock.RealClock{}, decided: make(chan struct{}), cancel: cancel}
 	w.store = &store{
-		observer: observer{gk: w.gk}, clock: clock.RealClock{}, objects: map[types.NamespacedName]*Observation{}, shown: map[string]string{},
+		observer: observer{gk: w.gk}, clock: clock.RealClock{}, objects: held{}, shown: map[string]string{},
 		changed: func(types.NamespacedName) {}, felt: func(string) {},
 	}
 	w.run(ctx, target.Collection{Namespaced: true, In: func(string) target.Reading { return s }}, "someone")
