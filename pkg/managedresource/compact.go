@@ -25,7 +25,7 @@ func NewCompactor() *Compactor {
 	return &Compactor{pool: map[string]map[string]string{}}
 }
 
-// Compact drops who owns which field of a ManagedResource, and lets its inventory share memory with others. The result must
+// Compact drops who owns which field of a ManagedResource, and lets its inventory and conditions share memory with others. The result must
 // not be changed. Objects of other types are returned as they are. It never fails; it is a transform of a cache.
 func (c *Compactor) Compact(obj any) (any, error) {
 	mr, ok := obj.(*resourcesv1alpha1.ManagedResource)
@@ -40,6 +40,15 @@ func (c *Compactor) Compact(obj any) (any, error) {
 		resources[i] = entry
 	}
 	mr.Status.Resources = resources
+	conditions := make([]resourcesv1alpha1.Condition, len(mr.Status.Conditions))
+	for i, condition := range mr.Status.Conditions {
+		condition.Type, condition.Status = unique.Make(condition.Type).Value(), unique.Make(condition.Status).Value()
+		condition.Reason, condition.Message = shared(condition.Reason), shared(condition.Message)
+		conditions[i] = condition
+	}
+	if mr.Status.Conditions != nil {
+		mr.Status.Conditions = conditions
+	}
 	return mr, nil
 }
 

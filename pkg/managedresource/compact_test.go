@@ -3,7 +3,9 @@ package managedresource
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
+	"unsafe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,6 +18,9 @@ func TestCompact(t *testing.T) {
 		mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}}}}
 		mr.Status.Resources = append(make([]resourcesv1alpha1.ObjectReference, 0, 16), resourcesv1alpha1.ObjectReference{
 			APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: name, Digest: "d", Labels: map[string]string{"a": label},
+		})
+		mr.Status.Conditions = append(make([]resourcesv1alpha1.Condition, 0, 4), resourcesv1alpha1.Condition{
+			Type: resourcesv1alpha1.ResourcesApplied, Status: resourcesv1alpha1.ConditionTrue, Reason: "R", Message: strings.Clone("All is well."),
 		})
 		return mr
 	}
@@ -34,7 +39,7 @@ func TestCompact(t *testing.T) {
 	for _, mr := range []*resourcesv1alpha1.ManagedResource{one, two, other} {
 		want := of(mr.Name, mr.Status.Resources[0].Labels["a"])
 		want.ManagedFields = nil
-		if !reflect.DeepEqual(mr, want) || cap(mr.Status.Resources) != 1 {
+		if !reflect.DeepEqual(mr, want) || cap(mr.Status.Resources) != 1 || cap(mr.Status.Conditions) != 1 {
 			t.Errorf("got %+v, want %+v", mr, want)
 		}
 	}
@@ -43,6 +48,9 @@ func TestCompact(t *testing.T) {
 	}
 	if pointer(one) != pointer(two) || pointer(one) == pointer(other) {
 		t.Error("equal labels are not held once")
+	}
+	if unsafe.StringData(one.Status.Conditions[0].Message) != unsafe.StringData(two.Status.Conditions[0].Message) {
+		t.Error("equal messages are not held once")
 	}
 	for i := range 2 * pooledMaps {
 		compact(of("many", fmt.Sprint(i)))
