@@ -112,7 +112,7 @@ func wishChanged() predicate.TypedPredicate[*corev1.ServiceAccount] {
 	}
 }
 
-// anew lets through updates that are a deletion and a creation that a watch did not tell apart.
+// anew accepts updates that combine a deletion and a creation, which a watch may report as one.
 func anew[T client.Object]() predicate.TypedPredicate[T] {
 	return predicate.TypedFuncs[T]{
 		UpdateFunc: func(e event.TypedUpdateEvent[T]) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() },

@@ -34,7 +34,7 @@ type block struct {
 	reason string
 }
 
-// blocked are the Secrets whose token is to be changed and cannot be, so that each is told once.
+// blocked are the Secrets whose token cannot be changed, so that each is reported once.
 type blocked struct {
 	metrics *Metrics
 
@@ -42,7 +42,7 @@ type blocked struct {
 	tokens map[types.NamespacedName]block
 }
 
-// begin notes that a token cannot be changed, and tells whether that is news.
+// begin records that a token cannot be changed, and reports whether this was unknown before.
 func (b *blocked) begin(secret *metav1.PartialObjectMetadata, reason string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
-// CacheOptions returns what has to be set of the cache for the controller: it holds the metadata of the Secrets of the type for static
+// CacheOptions returns the options of the cache for the controller: it holds the metadata of the Secrets of the type for static
 // tokens, of ServiceAccounts whether their tokens are wanted, and of Pods that have not ended which Secrets they use. The cache is not
-// for others, who may want more.
+// for other users, which may need more.
 func CacheOptions() cache.Options {
 	return cache.Options{ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{
 		newSecret(): {

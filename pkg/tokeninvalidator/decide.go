@@ -10,11 +10,11 @@ import (
 // considered is the value of LabelTokenInvalidatorConsider that the controller sets.
 const considered = "true"
 
-// verdict is what is to become of the token of a Secret.
+// verdict is the decision about the token of a Secret.
 type verdict int
 
 const (
-	// rest: the token is as it is to be.
+	// rest: the token is as desired.
 	rest verdict = iota
 	// invalidate: the token is to become invalid.
 	invalidate
@@ -32,7 +32,7 @@ type decision struct {
 	labels  map[string]*string
 }
 
-// unwanted tells whether the static tokens of a ServiceAccount are to be invalid.
+// unwanted reports whether the static tokens of a ServiceAccount must be invalid.
 func unwanted(account *corev1.ServiceAccount) bool {
 	_, skipped := account.Labels[resourcesv1alpha1.LabelTokenInvalidatorSkip]
 	return !skipped && !ptr.Deref(account.AutomountServiceAccountToken, true)

@@ -15,15 +15,15 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		invalidations: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "static_tokens_invalidated_total",
-			Help: "Secrets that the token invalidator labelled so that the webhook makes their tokens invalid.",
+			Help: "Secrets that the token invalidator labelled, so that the webhook invalidates their tokens.",
 		}),
 		restorations: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "static_tokens_restored_total",
-			Help: "Secrets from which the token invalidator took that label, so that their tokens become valid again.",
+			Help: "Secrets from which the token invalidator removed that label, so that their tokens become valid again.",
 		}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "static_tokens_blocked",
-			Help: "Secrets whose tokens the token invalidator is to change and cannot, by the reason of the Event. reason: TokenInUse, " +
+			Help: "Secrets whose tokens the token invalidator cannot change, by the reason of the Event. reason: TokenInUse, " +
 				"SecretHasOtherPurpose, SecretChangeRefused.",
 		}, []string{"reason"}),
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // usedSecrets returns the names of the Secrets whose key "token" a Pod uses: in volumes, also projected ones, and in variables. A
-// Secret of which a volume or variable takes other keys alone is not among them, nor are those that only the driver of a volume or
+// Secret from which a volume or variable uses only other keys is not included, nor are those that only the driver of a volume or
 // the pull of an image gets, which have no use for tokens. They are in order.
 func usedSecrets(spec *corev1.PodSpec) []string {
 	var names []string
@@ -42,7 +42,7 @@ func usedByVolume(volume *corev1.Volume) []string {
 	return names
 }
 
-// hasToken tells whether the token is among the items of a volume, which is all keys if there are none.
+// hasToken reports whether the token is among the items of a volume. A volume without items has all keys.
 func hasToken(items []corev1.KeyToPath) bool {
 	return len(items) == 0 || slices.ContainsFunc(items, func(item corev1.KeyToPath) bool { return item.Key == corev1.ServiceAccountTokenKey })
 }

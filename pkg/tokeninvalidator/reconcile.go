@@ -48,8 +48,8 @@ type Reconciler struct {
 
 	cache   cache.Cache // set by AddToManager
 	blocked *blocked
-	// written has the resourceVersions after the last changes, by name, until the cache shows them: what is decided anew before
-	// that changes nothing, and is not told.
+	// written has the resourceVersions after the last changes, by name, until the cache shows them: a decision before
+	// that does not change anything, and is not reported.
 	written sync.Map
 }
 
@@ -106,11 +106,11 @@ func (r *Reconciler) podsUsing(ctx context.Context, secret *metav1.PartialObject
 	return names, nil
 }
 
-// label changes the labels of a Secret, if it still is the one that the decision is about, and tells whether they were different.
+// label changes the labels of a Secret, if it was not replaced since the decision, and reports whether they were different.
 func (r *Reconciler) label(ctx context.Context, secret *metav1.PartialObjectMetadata, labels map[string]*string) (bool, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": secret.UID, "labels": labels}})
 	if err != nil {
-		return false, fmt.Errorf("write a patch of labels: %w", err)
+		return false, fmt.Errorf("encode the patch of labels: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -126,7 +126,7 @@ func (r *Reconciler) label(ctx context.Context, secret *metav1.PartialObjectMeta
 	return before != after.ResourceVersion, nil
 }
 
-// isOther tells whether an object was not changed because it is another one of the same name.
+// isOther reports whether an update failed because the object was replaced by another one of the same name.
 func isOther(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -135,7 +135,7 @@ func isOther(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
 }
 
-// explain returns the error of a change, if there is one. One that is not worth another try is told in an Event.
+// explain returns the error of a change, if any. An error that retries cannot solve is reported in an Event.
 func (r *Reconciler) explain(secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, err error) error {
 	if err == nil {
 		return nil
@@ -146,40 +146,40 @@ func (r *Reconciler) explain(secret *metav1.PartialObjectMetadata, account *core
 	}
 	if r.blocked.begin(secret, reasonRefused) {
 		r.warn(secret, account, reasonRefused, "The API server refuses to change the static token of ServiceAccount "+account.Name+
-			". If this Secret is immutable, delete it, and create another one if a token is needed: "+err.Error())
+			". If this Secret is immutable, delete it, and create a new one if a token is needed: "+err.Error())
 	}
 	return reconcile.TerminalError(err)
 }
 
-// tell says what became of a token, and who is in the way if it could not be changed, the latter once.
+// tell reports the result for a token, and once the Pods that prevent a change.
 func (r *Reconciler) tell(ctx context.Context, secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, verdict verdict, pods []string) {
 	logger := log.FromContext(ctx).WithValues("serviceAccount", account.Name)
 	switch verdict {
 	case inUse:
 		if r.blocked.begin(secret, reasonInUse) {
-			logger.Info("A static token is not invalidated, since Pods use it", "pods", len(pods))
+			logger.Info("Did not invalidate a static token, because Pods use it", "pods", len(pods))
 			r.warn(secret, account, reasonInUse, "The static token of ServiceAccount "+account.Name+
-				" is to become invalid, but not before these Pods are gone that use it: "+some(pods)+
-				". Have them use a projected token (TokenRequest), or label the ServiceAccount "+resourcesv1alpha1.LabelTokenInvalidatorSkip+"=true")
+				" is invalidated only after these Pods, which use it, are gone: "+some(pods)+
+				". Use a projected token (TokenRequest) in these Pods, or label the ServiceAccount "+resourcesv1alpha1.LabelTokenInvalidatorSkip+"=true")
 		}
 		return
 	case foreign:
 		if r.blocked.begin(secret, reasonOtherPurpose) {
-			logger.Info("A static token is left alone, since its Secret has another purpose")
-			r.warn(secret, account, reasonOtherPurpose, "The static token of ServiceAccount "+account.Name+" is left as it is, since the label "+
-				resourcesv1alpha1.LabelPurpose+" says that this Secret is for something else. Remove the label to have the token changed")
+			logger.Info("Did not invalidate a static token, because its Secret has another purpose")
+			r.warn(secret, account, reasonOtherPurpose, "The static token of ServiceAccount "+account.Name+" is not changed, because the label "+
+				resourcesv1alpha1.LabelPurpose+" gives this Secret another purpose. Remove the label to change the token")
 		}
 		return
 	case invalidate:
-		logger.Info("Had a static token invalidated")
+		logger.Info("Labelled a Secret to invalidate its static token")
 		r.metrics.invalidated()
-		r.inform(secret, account, reasonInvalidated, "Labelled, so that the webhook makes the static token invalid, since ServiceAccount "+account.Name+
+		r.inform(secret, account, reasonInvalidated, "Labelled, so that the webhook invalidates the static token, because ServiceAccount "+account.Name+
 			" has automountServiceAccountToken: false")
 	case restore:
-		logger.Info("Had a static token restored")
+		logger.Info("Unlabelled a Secret to restore its static token")
 		r.metrics.restored()
-		r.inform(secret, account, reasonRestored, "Not labelled any more, so that the static token becomes valid again, since ServiceAccount "+account.Name+
-			" has no automountServiceAccountToken: false any more, or is labelled "+resourcesv1alpha1.LabelTokenInvalidatorSkip)
+		r.inform(secret, account, reasonRestored, "Label removed, so that the static token becomes valid again, because ServiceAccount "+account.Name+
+			" no longer has automountServiceAccountToken: false, or has the label "+resourcesv1alpha1.LabelTokenInvalidatorSkip)
 	case rest:
 	}
 	r.blocked.end(client.ObjectKeyFromObject(secret))

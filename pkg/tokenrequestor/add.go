@@ -25,7 +25,7 @@ const (
 	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = time.Minute
-	// conflictRetry is the delay after somebody else changed what was to be written.
+	// conflictRetry is the delay after a conflict: another client changed the object.
 	conflictRetry = time.Second
 	// timeout bounds a reconcile, as in gardener-resource-manager.
 	timeout = 3 * time.Minute
@@ -49,8 +49,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	}).Complete(r)
 }
 
-// handler has Secrets reconciled that are relevant, or were until now. An update to the same version is a resync: then everything is
-// looked at once more.
+// handler enqueues Secrets that are relevant, or were relevant before the event. An update to the same version is a resync: then
+// everything is checked again.
 func (r *Reconciler) handler() handler.EventHandler {
 	add := func(object client.Object, q queue) {
 		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
@@ -78,7 +78,7 @@ func (r *Reconciler) handler() handler.EventHandler {
 	}
 }
 
-// sweep finds the objects that this token requestor created before it was started, and has the Secrets reconciled that they name.
+// sweep finds the objects that this token requestor created before it was started, and enqueues the Secrets that they reference.
 func (r *Reconciler) sweep(ctx context.Context, q queue) error {
 	go func() {
 		for delay := firstRetry; ; delay = min(2*delay, lastRetry) {
@@ -89,7 +89,7 @@ func (r *Reconciler) sweep(ctx context.Context, q queue) error {
 				}
 				return
 			}
-			log.FromContext(ctx).WithName(ControllerName).Error(err, "Could not look for what is to be cleaned up", "again", delay.String())
+			log.FromContext(ctx).WithName(ControllerName).Error(err, "Could not list the objects to clean up", "again", delay.String())
 			select {
 			case <-ctx.Done():
 				return

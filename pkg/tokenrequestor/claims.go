@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// maxToken is how long a token may be to be looked into, in bytes; real ones have about one KiB.
+// maxToken limits the size of tokens that are parsed, in bytes; real ones have about one KiB.
 const maxToken = 64 << 10
 
-// claims are what a token says of itself, by the clock of the API server that issued it. They are not verified: only that API
-// server decides what they are worth.
+// claims are the times in a token, by the clock of the API server that issued it. They are not verified: only that API
+// server can verify them.
 type claims struct {
 	issued, expires time.Time
 }
@@ -19,7 +19,7 @@ type claims struct {
 // lifetime is above 0.
 func (c claims) lifetime() time.Duration { return c.expires.Sub(c.issued) }
 
-// readClaims reads a JSON Web Token. It is false if the text is none, or does not say when it was issued and expires.
+// readClaims reads a JSON Web Token. It returns false if the text is not a token, or has no times of issue and expiry.
 func readClaims(token string) (claims, bool) {
 	if len(token) > maxToken {
 		return claims{}, false

@@ -28,20 +28,20 @@ var resources = map[string]schema.GroupVersionResource{
 // listPage is how many marked objects are read at a time.
 const listPage = 500
 
-// mark returns the value of the label of objects that this token requestor created: others must not delete them.
+// mark returns the label value of objects created by this token requestor: other token requestors must not delete them.
 func (r *Reconciler) mark() string {
 	sum := sha256.Sum256([]byte(r.Options.ClusterID + "\n" + r.Options.Class))
 	return hex.EncodeToString(sum[:8])
 }
 
-// marks tells whether a ServiceAccount gets the mark of those that may be deleted: one that is created, or has the mark of a token
+// marks reports whether a ServiceAccount gets the label that allows clean-up: a new one, or one that has the label of a token
 // requestor already, so that the last one that uses it decides.
 func (r *Reconciler) marks(live *corev1.ServiceAccount, created bool) bool {
 	_, marked := live.Labels[resourcesv1alpha1.LabelTokenRequestor]
 	return r.Options.CleanUp && (created || marked)
 }
 
-// sourceMark returns the source Secret that the mark names. Where several have one ServiceAccount, it stays with the first one.
+// sourceMark returns the source Secret for the annotation. If several Secrets reference one ServiceAccount, the first one stays.
 func sourceMark(live *corev1.ServiceAccount, mark string, source types.NamespacedName) string {
 	if named := live.Annotations[resourcesv1alpha1.AnnotationTokenSource]; named != "" && live.Labels[resourcesv1alpha1.LabelTokenRequestor] == mark {
 		return named
@@ -49,8 +49,8 @@ func sourceMark(live *corev1.ServiceAccount, mark string, source types.Namespace
 	return source.String()
 }
 
-// markChanges returns what has to change of the marks of a Secret of the target cluster: another token requestor's is taken over,
-// and there is none unless clean-up is enabled.
+// markChanges returns the changes of the label and annotation of a Secret of the target cluster: the label of another token requestor is replaced,
+// and it is removed unless clean-up is enabled.
 func (r *Reconciler) markChanges(target *corev1.Secret) (labels, annotations map[string]any) {
 	mark, marked := target.Labels[resourcesv1alpha1.LabelTokenRequestor]
 	switch {
@@ -62,14 +62,14 @@ func (r *Reconciler) markChanges(target *corev1.Secret) (labels, annotations map
 	return map[string]any{resourcesv1alpha1.LabelTokenRequestor: nil}, map[string]any{resourcesv1alpha1.AnnotationTokenSource: nil}
 }
 
-// hold remembers an object that the source Secret names.
+// hold remembers an object that the source Secret references.
 func (p *pass) hold(one object) {
 	if p.Options.CleanUp {
 		p.memories.update(p.name, func(m *memory) { m.held[one] = true })
 	}
 }
 
-// leave ends the work for a Secret that is gone, or none of this token requestor's any more.
+// leave cleans up for a Secret that is deleted, or for which this token requestor is no longer responsible.
 func (r *Reconciler) leave(ctx context.Context, source types.NamespacedName) error {
 	if err := r.cleanUp(ctx, source, func(object) bool { return false }); err != nil {
 		return err
@@ -78,14 +78,14 @@ func (r *Reconciler) leave(ctx context.Context, source types.NamespacedName) err
 	return nil
 }
 
-// cleanUpFormer cleans up what the source Secret named before.
+// cleanUpFormer cleans up the objects that the source Secret referenced before.
 func (p *pass) cleanUpFormer(ctx context.Context) error {
 	return p.cleanUp(ctx, p.name, func(one object) bool {
 		return one == object{kindServiceAccount, p.wish.account} || one == object{kindSecret, p.wish.target}
 	})
 }
 
-// cleanUp deletes the objects that a source Secret held, except those that are kept, that others name, or that are not ours.
+// cleanUp deletes the objects that a source Secret referenced, except those that are kept, that other Secrets reference, or that are not ours.
 func (r *Reconciler) cleanUp(ctx context.Context, source types.NamespacedName, keep func(object) bool) error {
 	var errs []error
 	for _, one := range r.memories.heldBy(source) {
@@ -93,7 +93,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, source types.NamespacedName, k
 			continue
 		}
 		if err := r.deleteUnused(ctx, one); err != nil {
-			errs = append(errs, requestError(err, "clean up %s of the target cluster, which no Secret of the source cluster names any more", one))
+			errs = append(errs, requestError(err, "clean up %s of the target cluster, which is no longer referenced by a Secret of the source cluster", one))
 			continue
 		}
 		r.memories.update(source, func(m *memory) { delete(m.held, one) })
@@ -101,7 +101,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, source types.NamespacedName, k
 	return errors.Join(errs...)
 }
 
-// deleteUnused deletes an object of ours that no source Secret names.
+// deleteUnused deletes an object of ours that is not referenced by a source Secret.
 func (r *Reconciler) deleteUnused(ctx context.Context, one object) error {
 	r.objects.Lock()
 	defer r.objects.Unlock()
@@ -122,12 +122,12 @@ func (r *Reconciler) deleteUnused(ctx context.Context, one object) error {
 	})
 	if err == nil {
 		r.Metrics.cleanedUp(one.kind)
-		log.FromContext(ctx).Info("Deleted what no Secret names any more", "kind", one.kind, "object", one.NamespacedName.String())
+		log.FromContext(ctx).Info("Deleted an object that no Secret references any longer", "kind", one.kind, "object", one.NamespacedName.String())
 	}
 	return client.IgnoreNotFound(err)
 }
 
-// owns tells whether an object is marked as created by this token requestor, for a Secret that it oversees, and is not in a
+// owns reports whether an object is marked as created by this token requestor, for a Secret that it oversees, and is not in a
 // ManagedResource.
 func (r *Reconciler) owns(meta *metav1.PartialObjectMetadata) bool {
 	namespace, _, _ := strings.Cut(meta.Annotations[resourcesv1alpha1.AnnotationTokenSource], "/")
@@ -135,7 +135,7 @@ func (r *Reconciler) owns(meta *metav1.PartialObjectMetadata) bool {
 		meta.Annotations[resourcesv1alpha1.AnnotationOrigin] == ""
 }
 
-// isNamed tells whether a source Secret names an object.
+// isNamed reports whether a source Secret references an object.
 func (r *Reconciler) isNamed(ctx context.Context, one object) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -156,8 +156,8 @@ func (r *Reconciler) isNamed(ctx context.Context, one object) (bool, error) {
 	return false, nil
 }
 
-// findMarked notes the objects of the target cluster with the mark of this token requestor as held by the source Secrets that they
-// name, and returns those.
+// findMarked records the objects of the target cluster with the label of this token requestor as held by the source Secrets that they
+// reference, and returns these Secrets.
 func (r *Reconciler) findMarked(ctx context.Context) ([]types.NamespacedName, error) {
 	var sources []types.NamespacedName
 	note := func(kind string, meta *metav1.PartialObjectMetadata) {

@@ -5,18 +5,18 @@ import (
 )
 
 const (
-	// longestUse is after which time a token counts as used up, however long it is valid (the concept document, "TokenRequestor").
+	// longestUse limits the age of a token, regardless of its validity (the concept document, "TokenRequestor").
 	longestUse = 24 * time.Hour
 	// renewalShare is the share of a lifetime after which a token is renewed.
 	renewalShare = 0.8
-	// renewalJitter is by which part of that time renewals are spread.
+	// renewalJitter is the share of that time by which renewals are spread.
 	renewalJitter = 0.05
-	// lastShare is the share of a token's lifetime after which it is renewed whatever the annotation says: somebody else, or a
+	// lastShare is the share of a token's lifetime after which it is renewed regardless of the annotation: another client, or a
 	// replica with another clock, may have written it.
 	lastShare = 0.9
-	// shortestWait keeps an API server that issues tokens for seconds from being asked all the time.
+	// shortestWait limits the rate of requests to an API server that issues tokens for seconds.
 	shortestWait = time.Minute
-	// trial is how long a new token is not replaced although the API server rejects it: the next one would be rejected too.
+	// trial is how long a rejected new token is not replaced: the API server would also reject the next one.
 	trial = 10 * time.Minute
 )
 
@@ -32,21 +32,21 @@ const (
 	reasonRejected       = "Rejected"
 )
 
-// condition is what is known of the present token.
+// condition is the known state of the current token.
 type condition struct {
-	// timestamp is the annotation that says when to renew it.
+	// timestamp is the annotation with the time of the renewal.
 	timestamp string
-	// targetMissing is set if a Secret of the target cluster is to hold it, and does not exist.
+	// targetMissing is set if the Secret of the target cluster that should contain it does not exist.
 	targetMissing bool
 	token         string
-	// bundleDiffers is set if the CA bundle beside it is wanted and another one.
+	// bundleDiffers is set if a CA bundle is requested and the stored one differs.
 	bundleDiffers bool
 	// accountCreated is set if the ServiceAccount has just been created: tokens of one before are not valid.
 	accountCreated bool
 }
 
-// reasonToRenew says why a new token has to be requested now, by the clock of the API server. Next is when it has to be, if that
-// is not now. An unreadable timestamp counts as none.
+// reasonToRenew returns why a new token must be requested now, by the clock of the API server. Next is the time of the renewal, if that
+// is not now. An unreadable timestamp is treated as missing.
 func reasonToRenew(c condition, now time.Time) (reason string, next time.Time) {
 	renew, err := time.Parse(time.RFC3339, c.timestamp)
 	if own, ok := readClaims(c.token); ok {
@@ -71,14 +71,14 @@ func reasonToRenew(c condition, now time.Time) (reason string, next time.Time) {
 	return reasonNone, renew
 }
 
-// renewalAfter returns after which time a token is renewed that is valid for a lifetime from now on. Random is in [0, 1).
+// renewalAfter returns the time until the renewal of a new token with the given lifetime. Random is in [0, 1).
 func renewalAfter(lifetime time.Duration, random float64) time.Duration {
 	used := renewalShare * float64(min(lifetime, longestUse))
 	return time.Duration(used * (1 + renewalJitter*random))
 }
 
-// mayReplaceRejected tells whether a token that the API server rejects is replaced, if the last one was requested at a time by the
-// same clock; zero if none was.
+// mayReplaceRejected reports whether a rejected token is replaced, given when the last one was requested, by the
+// same clock; zero if none was requested.
 func mayReplaceRejected(requested, now time.Time) bool {
 	return requested.IsZero() || now.Sub(requested) >= trial
 }

@@ -14,18 +14,18 @@ import (
 	yamlnodes "go.yaml.in/yaml/v3"
 )
 
-// maxKubeconfig is how long a kubeconfig may be, in bytes; real ones have a few KiB, and a Secret at most 1 MiB.
+// maxKubeconfig limits the size of a kubeconfig in bytes; real ones have a few KiB, and a Secret has at most 1 MiB.
 const maxKubeconfig = 512 << 10
 
-// kubeconfig is one of which the current context is complete. Fields that are not known here stay as they are.
+// kubeconfig is a kubeconfig whose current context is complete. Unknown fields are preserved.
 type kubeconfig struct {
 	tree map[string]any
 	// user and cluster are those of the current context, parts of tree.
 	user, cluster map[string]any
 }
 
-// readKubeconfig reads a kubeconfig in YAML or JSON. Nothing that it names is executed, opened or connected to. Errors contain names
-// of its contexts, users and clusters, and nothing else of it.
+// readKubeconfig reads a kubeconfig in YAML or JSON. The programs, files and servers in it are not used. Errors contain only the names
+// of its contexts, users and clusters.
 func readKubeconfig(raw []byte) (*kubeconfig, error) {
 	if len(raw) > maxKubeconfig {
 		return nil, fmt.Errorf("it has %d bytes, more than the %d allowed", len(raw), maxKubeconfig)
@@ -36,14 +36,14 @@ func readKubeconfig(raw []byte) (*kubeconfig, error) {
 	}
 	var config clientcmdapiv1.Config
 	if json.UnmarshalCaseSensitivePreserveInts(text, &config) != nil {
-		return nil, errors.New("a field of it has a value of another type than a kubeconfig has there: compare it with the output of kubectl config view")
+		return nil, errors.New("a field has a value of the wrong type: compare the kubeconfig with the output of kubectl config view")
 	}
 	if config.Kind != "" && config.Kind != "Config" || config.APIVersion != "" && config.APIVersion != "v1" {
-		return nil, errors.New("it is no kubeconfig: kind and apiVersion have to be Config and v1")
+		return nil, errors.New("it is not a kubeconfig: kind must be Config and apiVersion must be v1")
 	}
 	var tree map[string]any
 	if err := json.UnmarshalCaseSensitivePreserveInts(text, &tree); err != nil || tree == nil {
-		return nil, errors.New("it is empty, or no object")
+		return nil, errors.New("it is empty or not an object")
 	}
 	userName, clusterName, err := current(&config)
 	if err != nil {
@@ -53,20 +53,20 @@ func readKubeconfig(raw []byte) (*kubeconfig, error) {
 	result.user = partOf(tree, "users", userName, "user")
 	result.cluster = partOf(tree, "clusters", clusterName, "cluster")
 	if result.user == nil || result.cluster == nil {
-		return nil, errors.New("the user or the cluster of the current context is no object")
+		return nil, errors.New("the user or the cluster of the current context is not an object")
 	}
 	return result, nil
 }
 
-// lineNumber finds in an error of a parser what may be told: its texts repeat parts of what was parsed.
+// lineNumber matches the part of a parser error that may be reported: the rest may repeat parts of the input.
 var lineNumber = regexp.MustCompile(`line \d+`)
 
-// toJSON refuses anchors and aliases, by which a short text becomes a huge one.
+// toJSON rejects anchors and aliases, because they can expand a short text to a huge document.
 func toJSON(raw []byte) ([]byte, error) {
 	var document yamlnodes.Node
 	err := yamlnodes.Unmarshal(raw, &document)
 	if err == nil && hasAlias(&document) {
-		return nil, errors.New("it has anchors and aliases of YAML: write out what they stand for")
+		return nil, errors.New("it uses YAML anchors and aliases: replace them with the values they refer to")
 	}
 	var text []byte
 	if err == nil {
@@ -96,7 +96,7 @@ func hasAlias(node *yamlnodes.Node) bool {
 // current returns the names of user and cluster of the current context, if the user can have a token.
 func current(config *clientcmdapiv1.Config) (userName, clusterName string, err error) {
 	if config.CurrentContext == "" {
-		return "", "", errors.New("it has no current-context: set it to the context whose user is to have the token")
+		return "", "", errors.New("it does not set current-context: set it to the context whose user should get the token")
 	}
 	context := find(config.Contexts, func(c *clientcmdapiv1.NamedContext) bool { return c.Name == config.CurrentContext })
 	if context == nil {
@@ -112,9 +112,9 @@ func current(config *clientcmdapiv1.Config) (userName, clusterName string, err e
 	}
 	switch {
 	case user.AuthInfo.Exec != nil:
-		return "", "", fmt.Errorf("its user %q runs a program (exec), which a token requestor never does: remove exec, so that the token counts", userName)
+		return "", "", fmt.Errorf("its user %q has exec credentials, which the token requestor never runs: remove exec, so that the token is used", userName)
 	case user.AuthInfo.AuthProvider != nil:
-		return "", "", fmt.Errorf("its user %q has an auth-provider: remove it, so that the token counts", userName)
+		return "", "", fmt.Errorf("its user %q has an auth-provider: remove it, so that the token is used", userName)
 	}
 	return userName, clusterName, nil
 }
@@ -154,7 +154,7 @@ func (k *kubeconfig) token() string {
 	return token
 }
 
-// hasBundle tells whether the cluster of the current context has a CA bundle.
+// hasBundle reports whether the cluster of the current context has a CA bundle.
 func (k *kubeconfig) hasBundle(bundle []byte) bool {
 	text, _ := k.cluster["certificate-authority-data"].(string)
 	data, err := base64.StdEncoding.DecodeString(text)

@@ -9,7 +9,7 @@ import (
 
 // memory is what is known of a source Secret from former reconciles. No bytes of Secrets are in it.
 type memory struct {
-	// version is the resourceVersion of the Secret after the last reconcile that succeeded, next when it has to be looked at again
+	// version is the resourceVersion of the Secret after the last successful reconcile, next when it must be reconciled again
 	// by the local clock.
 	version string
 	next    time.Time
@@ -19,10 +19,10 @@ type memory struct {
 	requested time.Time
 	// seen is set once a reconcile ended.
 	seen bool
-	// failing is set if the last reconcile failed, told is the last Event about that.
+	// failing is set if the last reconcile failed; told is the last Event about that failure.
 	failing bool
 	told    string
-	// held are the objects of the target cluster that the Secret named so far, and that are to be cleaned up once it does not.
+	// held are the objects of the target cluster that the Secret has referenced and that are cleaned up once it no longer does.
 	held map[object]bool
 }
 
@@ -46,7 +46,7 @@ type memories struct {
 	known map[types.NamespacedName]*memory
 }
 
-// update changes the memory of a source Secret, which is made if there is none, and returns a copy without what it held.
+// update changes the memory of a source Secret, creates it if necessary, and returns a copy without held objects.
 func (m *memories) update(source types.NamespacedName, change func(*memory)) memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()

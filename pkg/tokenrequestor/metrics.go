@@ -30,16 +30,16 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "token_renewals_total",
-			Help: "Tokens that were requested, by the cause. reason: NoTimestamp, Due, NoToken, TargetMissing, BundleChanged, " +
+			Help: "Token requests, by reason. reason: NoTimestamp, Due, NoToken, TargetMissing, BundleChanged, " +
 				"ServiceAccountCreated, Rejected.",
 		}, []string{"reason"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "token_failures_total",
-			Help: "Reconciles of the token requestor that failed. reason: those of the Events, and RequestFailed.",
+			Help: "Failed reconciles of the token requestor. reason: the reasons of its Events, and RequestFailed.",
 		}, []string{"reason"}),
 		cleanups: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "token_cleanups_total",
-			Help: "Objects of the target cluster that cleanUp deleted. kind: ServiceAccount, Secret.",
+			Help: "Objects that cleanUp deleted in the target cluster. kind: ServiceAccount, Secret.",
 		}, []string{"kind"}),
 	}
 	for _, reason := range []string{
@@ -86,10 +86,10 @@ func (m *Metrics) observe(r *Reconciler) {
 
 var (
 	tokensGauge = prometheus.NewDesc(metricsNamespace+"_tokens",
-		"Secrets of the token requestor: with a token that is fine, whose last reconcile failed, whose token has expired. "+
+		"Secrets of the token requestor: with a valid token, with a failed last reconcile, with an expired token. "+
 			"state: valid, failing, expired.", []string{"state"}, nil)
 	expiryGauge = prometheus.NewDesc(metricsNamespace+"_token_earliest_expiry_timestamp_seconds",
-		"When the first one of all tokens expires; 0 if there is none.", nil, nil)
+		"Earliest expiry of all tokens, as a Unix time in seconds; 0 if there are no tokens.", nil, nil)
 )
 
 // Describe implements prometheus.Collector, for what is read when it is asked for.
@@ -133,7 +133,7 @@ func (m *memories) count(state string, now time.Time) int {
 	return count
 }
 
-// earliest returns when the first token expires, in Unix time; 0 if there is none.
+// earliest returns the earliest expiry of all tokens in Unix time; 0 without tokens.
 func (m *memories) earliest() int64 {
 	var first int64
 	m.visit(func(known *memory) {

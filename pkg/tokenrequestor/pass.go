@@ -30,16 +30,16 @@ type pass struct {
 	name   types.NamespacedName
 	source *corev1.Secret
 	wish   wish
-	// bundle is the CA bundle of the target cluster; nil if it is not wanted or there is none.
+	// bundle is the CA bundle of the target cluster; nil if it is not requested or not configured.
 	bundle []byte
-	// target is the Secret of the target cluster; nil if there is none, or none is wanted.
+	// target is the Secret of the target cluster; nil if it does not exist or is not requested.
 	target  *corev1.Secret
 	content contents
 	// expires is when the token expires, by the clock of the API server; zero if that is not known.
 	expires time.Time
 }
 
-// reconcile does what a source Secret needs and returns how soon it has to be looked at again.
+// reconcile reconciles a source Secret and returns the delay until the next reconcile.
 func (r *Reconciler) reconcile(ctx context.Context, meta *metav1.PartialObjectMetadata) (time.Duration, error) {
 	p := &pass{Reconciler: r, name: client.ObjectKeyFromObject(meta), source: &corev1.Secret{}}
 	err := r.Direct.Get(ctx, p.name, p.source)
@@ -116,7 +116,7 @@ func (p *pass) checkNamespaces() error {
 	return errors.Join(errs...)
 }
 
-// readBundle returns a CA bundle that is given as data or by its file, which is read anew each time; nil if neither is given.
+// readBundle returns the CA bundle from the given data or file, which is read at each call; nil if neither is set.
 func readBundle(data []byte, path string) ([]byte, error) {
 	if len(data) > 0 || path == "" {
 		return data, nil
@@ -128,7 +128,7 @@ func readBundle(data []byte, path string) ([]byte, error) {
 	defer file.Close() //nolint:errcheck // it is read only
 	bundle, err := io.ReadAll(io.LimitReader(file, maxBundle+1))
 	if err == nil && len(bundle) > maxBundle {
-		err = fmt.Errorf("%s has more than the %d bytes allowed", path, maxBundle)
+		err = fmt.Errorf("%s is larger than the %d bytes allowed", path, maxBundle)
 	}
 	return bundle, err
 }
@@ -150,7 +150,7 @@ func (p *pass) readTarget(ctx context.Context) error {
 	return nil
 }
 
-// ensure sees to the ServiceAccount and tells whether it has been created.
+// ensure applies the ServiceAccount and reports whether it created it.
 func (p *pass) ensure(ctx context.Context) (created bool, err error) {
 	p.objects.RLock()
 	defer p.objects.RUnlock()
@@ -161,8 +161,8 @@ func (p *pass) ensure(ctx context.Context) (created bool, err error) {
 	return p.ensureAccount(ctx, p.wish, p.name)
 }
 
-// reason says why a new token has to be requested now. Next is when it has to be otherwise, by the clock of the API server. A token
-// that is not due otherwise is reviewed: this is at the start, at a resync, and after somebody changed the Secret.
+// reason returns why a new token must be requested now. Otherwise next is the time of the renewal, by the clock of the API server. A token
+// that is not due is reviewed: at the start, at a resync, and after another client changed the Secret.
 func (p *pass) reason(ctx context.Context, accountCreated bool) (reason string, next time.Time, err error) {
 	token := p.content.token()
 	reason, next = reasonToRenew(condition{
@@ -184,7 +184,7 @@ func (p *pass) reason(ctx context.Context, accountCreated bool) (reason string, 
 		return reasonRejected, time.Time{}, nil
 	}
 	return reasonNone, next, &problemError{reason: failureRejected, again: p.waitUntil(next), err: fmt.Errorf(
-		"the API server of the target cluster rejects the token that it issued for ServiceAccount %s: look for webhooks and settings of its authentication",
+		"the API server of the target cluster rejects the token that it issued for ServiceAccount %s: check its authentication webhooks and settings",
 		p.wish.account)}
 }
 
@@ -194,7 +194,7 @@ func (p *pass) review(ctx context.Context, token string) (bool, error) {
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{audience}},
 	}, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {
-		log.FromContext(ctx).Info("May not create tokenreviews in the target cluster, so that tokens that it rejects are not noticed")
+		log.FromContext(ctx).Info("Not allowed to create tokenreviews in the target cluster: rejected tokens are not detected")
 		return true, nil
 	}
 	if err != nil {

@@ -36,7 +36,7 @@ type Options struct {
 	Class string
 	// Namespaces are those of the source cluster whose Secrets it is responsible for; empty for all.
 	Namespaces []string
-	// Excludes tells of which namespaces of the source cluster it is not responsible all the same; nil for none.
+	// Excludes returns whether a namespace of the source cluster is excluded nevertheless; nil excludes no namespace.
 	Excludes func(namespace string) bool
 	// AccountNamespaces and TargetNamespaces are the namespaces of the target cluster in which ServiceAccounts and Secrets may be
 	// named; empty for all.
@@ -60,7 +60,7 @@ type Reconciler struct {
 	Target  *rest.Config
 	// Metadata reads and deletes objects of the target cluster that are cleaned up.
 	Metadata metadata.Interface
-	// ServerClock tells the time of the target cluster's API server.
+	// ServerClock returns the time of the target cluster's API server.
 	ServerClock *ServerClock
 	Recorder    events.EventRecorder
 	// Metrics count what is done; nil for none.
@@ -94,16 +94,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil // the cache is going to show it
 	}
 	if apierrors.IsConflict(err) {
-		log.FromContext(ctx).V(1).Info("Somebody else changed an object meanwhile", "error", err.Error())
+		log.FromContext(ctx).V(1).Info("An object was changed by another client; retrying", "error", err.Error())
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	}
 	return r.conclude(ctx, meta, next, err)
 }
 
-// errGone says that a source Secret does not exist any more, or is none.
+// errGone reports that a source Secret no longer exists, or is no longer a source Secret.
 var errGone = errors.New("the Secret is gone")
 
-// restOf returns how long a source Secret needs nothing if it is as the last reconcile left it; 0 if it has to be looked at.
+// restOf returns when an unchanged source Secret must be reconciled next; 0 if it must be reconciled now.
 func (r *Reconciler) restOf(meta *metav1.PartialObjectMetadata) time.Duration {
 	known := r.memories.update(client.ObjectKeyFromObject(meta), func(*memory) {})
 	if known.version == "" || known.version != meta.ResourceVersion {
@@ -112,14 +112,14 @@ func (r *Reconciler) restOf(meta *metav1.PartialObjectMetadata) time.Duration {
 	return max(known.next.Sub(r.Clock.Now()), 0)
 }
 
-// isSource tells whether this token requestor is responsible for a Secret.
+// isSource reports whether this token requestor is responsible for a Secret.
 func (r *Reconciler) isSource(secret metav1.Object) bool {
 	labels := secret.GetLabels()
 	return labels[resourcesv1alpha1.LabelPurpose] == resourcesv1alpha1.PurposeTokenRequestor &&
 		(r.Options.Class == "" || labels[resourcesv1alpha1.LabelClass] == r.Options.Class) && r.oversees(secret.GetNamespace())
 }
 
-// oversees tells whether the namespace rule has a namespace of the source cluster.
+// oversees reports whether the namespace rule includes a namespace of the source cluster.
 func (r *Reconciler) oversees(namespace string) bool {
 	return (len(r.Options.Namespaces) == 0 || slices.Contains(r.Options.Namespaces, namespace)) &&
 		(r.Options.Excludes == nil || !r.Options.Excludes(namespace))

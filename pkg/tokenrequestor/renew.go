@@ -56,7 +56,7 @@ func (p *pass) request(ctx context.Context) (string, time.Duration, error) {
 	}
 	status := answer.Status
 	if status.Token == "" {
-		return "", 0, errors.New("the API server of the target cluster answered the request for a token without one")
+		return "", 0, errors.New("the API server of the target cluster answered the token request without a token")
 	}
 	p.expires = status.ExpirationTimestamp.Time
 	lifetime := p.expires.Sub(p.ServerClock.Now())
@@ -65,7 +65,7 @@ func (p *pass) request(ctx context.Context) (string, time.Duration, error) {
 		lifetime = p.expires.Sub(own.issued)
 	}
 	if lifetime <= 0 {
-		return "", 0, fmt.Errorf("the token that the API server of the target cluster issued for ServiceAccount %s has expired already", p.wish.account)
+		return "", 0, fmt.Errorf("the token that the API server of the target cluster issued for ServiceAccount %s has already expired", p.wish.account)
 	}
 	return status.Token, lifetime, nil
 }
@@ -105,7 +105,7 @@ func (p *pass) writeTarget(ctx context.Context, changed changes) error {
 			secret.Annotations = map[string]string{resourcesv1alpha1.AnnotationTokenSource: p.name.String()}
 		}
 		_, err := secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: resourcesv1alpha1.TokenFieldManager})
-		return requestError(err, "create Secret %s of the target cluster (its namespace has to exist)", p.wish.target)
+		return requestError(err, "create Secret %s of the target cluster (its namespace must exist)", p.wish.target)
 	}
 	labels, annotations := p.markChanges(p.target)
 	if len(changed) == 0 && len(labels) == 0 && len(annotations) == 0 {

@@ -40,7 +40,7 @@ type wish struct {
 	target types.NamespacedName
 }
 
-// synced tells whether the token goes to a Secret of the target cluster.
+// synced reports whether the token goes to a Secret of the target cluster.
 func (w wish) synced() bool { return w.target.Name != "" }
 
 // readWish reads annotations. The error names all of them that cannot be used.
@@ -96,7 +96,7 @@ func validNamespace(name, annotation, what string) error {
 
 func valid(value, annotation, what, part string, objections []string) error {
 	if value == "" {
-		return fmt.Errorf("the annotation %s is missing: it gives %s of %s in the target cluster", annotation, part, what)
+		return fmt.Errorf("the annotation %s is missing: it sets %s of %s in the target cluster", annotation, part, what)
 	}
 	if len(objections) > 0 {
 		return fmt.Errorf("the annotation %s is not %s of an object: %s", annotation, part, strings.Join(objections, "; "))
@@ -112,15 +112,15 @@ func readLabels(text string) (map[string]string, error) {
 	}
 	var labels map[string]string
 	if err := json.Unmarshal([]byte(text), &labels); err != nil {
-		return nil, fmt.Errorf(`the annotation %s is no JSON object of strings such as {"app":"web"}: %w`, annotation, err)
+		return nil, fmt.Errorf(`the annotation %s is not a JSON object of strings such as {"app":"web"}: %w`, annotation, err)
 	}
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if objections := utilvalidation.IsQualifiedName(key); len(objections) > 0 {
-			errs = append(errs, fmt.Errorf("the annotation %s has %q, which is no key of a label: %s", annotation, key, strings.Join(objections, "; ")))
+			errs = append(errs, fmt.Errorf("the annotation %s has %q, which is not a valid label key: %s", annotation, key, strings.Join(objections, "; ")))
 		}
 		if objections := utilvalidation.IsValidLabelValue(labels[key]); len(objections) > 0 {
-			errs = append(errs, fmt.Errorf("the annotation %s has a value for %q that no label may have: %s", annotation, key, strings.Join(objections, "; ")))
+			errs = append(errs, fmt.Errorf("the annotation %s has a value for %q that is not a valid label value: %s", annotation, key, strings.Join(objections, "; ")))
 		}
 	}
 	return labels, errors.Join(errs...)
@@ -134,11 +134,11 @@ func readLifetime(text string) (time.Duration, error) {
 	}
 	lifetime, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("the annotation %s is no duration such as 6h: %w", annotation, err)
+		return 0, fmt.Errorf("the annotation %s is not a duration such as 6h: %w", annotation, err)
 	}
 	lifetime = lifetime.Truncate(time.Second)
 	if lifetime < minLifetime || lifetime > maxLifetime {
-		return 0, fmt.Errorf("the annotation %s is %s, but the API server issues tokens for %s to %d hours only", annotation, text, minLifetime, maxLifetime/time.Hour)
+		return 0, fmt.Errorf("the annotation %s is %s, but the API server issues tokens only for %s to %d hours", annotation, text, minLifetime, maxLifetime/time.Hour)
 	}
 	return lifetime, nil
 }

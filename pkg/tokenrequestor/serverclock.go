@@ -8,14 +8,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ServerClock tells the time of the API server that issues tokens, by the dates of its responses. Timestamps and tokens then mean
-// the same to replicas whose clocks differ. Before the first response it tells the local time.
+// ServerClock returns the time of the API server that issues tokens, from the Date headers of its responses. Timestamps and tokens then mean
+// the same to replicas whose clocks differ. Before the first response it returns the local time.
 type ServerClock struct {
 	local  clock.PassiveClock
 	offset atomic.Int64
 }
 
-// NewServerClock returns a clock that has to be given the responses by Wrap.
+// NewServerClock returns a clock that reads the responses of the round tripper returned by Wrap.
 func NewServerClock(local clock.PassiveClock) *ServerClock { return &ServerClock{local: local} }
 
 // Now returns the time of the API server, to the second.

@@ -19,7 +19,7 @@ import (
 // predecessor is the field manager under which gardener-resource-manager writes ServiceAccounts.
 const predecessor = "gardener-resource-manager"
 
-// ensureAccount sees to it that the ServiceAccount is as it is wanted. It tells whether it has been created. Labels of others are
+// ensureAccount applies the ServiceAccount, and reports whether it created it. Labels of others are
 // left alone.
 func (r *Reconciler) ensureAccount(ctx context.Context, w wish, source types.NamespacedName) (created bool, err error) {
 	accounts := r.Core.ServiceAccounts(w.account.Namespace)
@@ -37,7 +37,7 @@ func (r *Reconciler) ensureAccount(ctx context.Context, w wish, source types.Nam
 	}
 	if created {
 		_, err = accounts.Apply(ctx, wanted, applyOptions())
-		return true, requestError(err, "create ServiceAccount %s of the target cluster (its namespace has to exist)", w.account)
+		return true, requestError(err, "create ServiceAccount %s of the target cluster (its namespace must exist)", w.account)
 	}
 	if stale := staleLabels(live, wanted.Labels); len(stale) > 0 {
 		if err := r.dropLabels(ctx, live, stale); err != nil {
@@ -55,7 +55,7 @@ func applyOptions() metav1.ApplyOptions {
 	return metav1.ApplyOptions{FieldManager: resourcesv1alpha1.TokenFieldManager, Force: true}
 }
 
-// isApplied tells whether applying a ServiceAccount would change nothing that matters.
+// isApplied reports whether a ServiceAccount already has the desired state.
 func isApplied(live *corev1.ServiceAccount, wanted *corev1ac.ServiceAccountApplyConfiguration) bool {
 	if live.AutomountServiceAccountToken == nil || *live.AutomountServiceAccountToken {
 		return false

@@ -32,17 +32,17 @@ const (
 )
 
 const (
-	// failureRequest is a failure that may pass by itself, of which there is no Event.
+	// failureRequest is a failure that may be temporary, and for which no Event is created.
 	failureRequest = "RequestFailed"
 )
 
-// problemError is a failure that a person has to mend.
+// problemError is a failure that a user must fix.
 type problemError struct {
 	// reason is one of the reasons of Events.
 	reason string
-	// lasting is set if only a change of the Secret or of the configuration can help, so that trying again is of no use.
+	// lasting is set if only a change of the Secret or of the configuration can help, so that retries are useless.
 	lasting bool
-	// again is how soon to try again; 0 for ever later, as often as it fails.
+	// again is the delay of the next try; 0 for exponential backoff.
 	again time.Duration
 	// err says what to do. It contains no bytes of Secrets.
 	err error
@@ -54,7 +54,7 @@ func (p *problemError) Error() string { return p.err.Error() }
 // Unwrap returns the error.
 func (p *problemError) Unwrap() error { return p.err }
 
-// lasting returns a problem that trying again does not solve; nil for no error.
+// lasting returns a problem that retries do not solve; nil for no error.
 func lasting(reason string, err error) error {
 	if err == nil {
 		return nil
@@ -62,7 +62,7 @@ func lasting(reason string, err error) error {
 	return &problemError{reason: reason, lasting: true, err: err}
 }
 
-// requestError says what a request to the target cluster was for. What an API server refuses becomes a problem.
+// requestError adds the purpose of a request to its error. A request that the API server refuses becomes a problem.
 func requestError(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -77,8 +77,8 @@ func requestError(err error, format string, args ...any) error {
 	return wrapped
 }
 
-// conclude notes and tells how a reconcile ended, and returns the error for controller-runtime: one that is lasting is not tried
-// again until something changes.
+// conclude records and reports the result of a reconcile, and returns the error for controller-runtime: a lasting error is not retried
+// until something changes.
 func (r *Reconciler) conclude(ctx context.Context, meta *metav1.PartialObjectMetadata, next time.Duration, err error) (reconcile.Result, error) {
 	source := client.ObjectKeyFromObject(meta)
 	if err == nil {

@@ -123,7 +123,7 @@ func TestNotEnabled(t *testing.T) {
 		}
 		return "it watches " + strings.Join(watches, ", ")
 	})
-	if log := p.Written.String(); !strings.Contains(log, "enable webhooks.tokenInvalidator, too") {
+	if log := p.Written.String(); !strings.Contains(log, "also enable webhooks.tokenInvalidator") {
 		t.Error("the log does not tell that it needs the webhook, or tells that it is missing")
 	}
 }

@@ -347,7 +347,7 @@ func TestNamespaceHasToExist(t *testing.T) {
 	f := newFixture(t)
 	f.newSource("web", nil, accountKeys+"namespace", f.target+"-later")
 	for range 3 {
-		if _, err := f.try("web"); err == nil || !strings.Contains(err.Error(), "its namespace has to exist") {
+		if _, err := f.try("web"); err == nil || !strings.Contains(err.Error(), "its namespace must exist") {
 			t.Errorf("the error is %v", err)
 		}
 	}
