@@ -70,7 +70,7 @@ type Reconciler struct {
 	ConcurrentSyncs int
 }
 
-// Reconcile decides about one request, if nobody has done so. It returns an error if a fact could not be found out, or the decision
+// Reconcile approves or denies one request, if it is undecided. It returns an error if a fact could not be read, or the decision
 // could not be written; then nothing is decided, and trying again may help.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	csr := &certificatesv1.CertificateSigningRequest{}
@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	decision, err := r.decide(ctx, csr)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("nothing is decided about CertificateSigningRequest %s yet: %w", csr.Name, err)
+		return reconcile.Result{}, fmt.Errorf("CertificateSigningRequest %s is neither approved nor denied yet: %w", csr.Name, err)
 	}
 	if decision.verdict == noOpinion {
 		return reconcile.Result{}, nil
@@ -92,9 +92,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case apierrors.IsNotFound(err):
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // somebody else has changed it: perhaps decided
+		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // another client has changed it, perhaps decided it
 	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("write the decision about CertificateSigningRequest %s: %w", csr.Name, err)
+		return reconcile.Result{}, fmt.Errorf("update the approval of CertificateSigningRequest %s: %w", csr.Name, err)
 	}
 	r.tell(ctx, csr, decision)
 	return reconcile.Result{}, nil
@@ -141,7 +141,7 @@ func (r *Reconciler) node(ctx context.Context, name string) (node, error) {
 	return node{found: true, addresses: object.Status.Addresses}, nil
 }
 
-// isAbsent tells whether the API server says that there is no such object. It says something else if it does not serve the kind.
+// isAbsent reports whether the API server reports that the object does not exist. The response differs if it does not serve the kind.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -175,7 +175,7 @@ func conditionOf(signer string, decision decision) certificatesv1.CertificateSig
 // logs" fails; others have no object of their own.
 func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision decision) {
 	r.Metrics.decided(decision, r.Clock.Since(csr.CreationTimestamp.Time))
-	logr.FromContextOrDiscard(ctx).Info("Decided about a certificate", "approved", decision.verdict == approve, "request", decision.of,
+	logr.FromContextOrDiscard(ctx).Info("Decided a CertificateSigningRequest", "approved", decision.verdict == approve, "request", decision.of,
 		"user", message.Shorten(csr.Spec.Username, maxQuoted), "why", decision.why)
 	name := nodeOfUser(&csr.Spec)
 	if decision.verdict != deny || decision.of != ofKubelet || name == "" {
@@ -187,4 +187,4 @@ func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSi
 		message.ForEvent(fmt.Sprintf("CertificateSigningRequest %s was denied: %s", csr.Name, decision.why)))
 }
 
-var errNoList = errors.New("the answer is no list: it has no resourceVersion")
+var errNoList = errors.New("the response is not a list: it has no resourceVersion")

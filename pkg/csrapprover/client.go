@@ -23,11 +23,11 @@ const (
 )
 
 // decideClient decides about a request for a client certificate of the API server, if its common name is that of a node agent or
-// of gardenadm. Others are none of its business.
+// of gardenadm. It ignores others.
 func decideClient(spec *certificatesv1.CertificateSigningRequestSpec, content content, facts *facts) decision {
 	switch {
 	case content.tooLarge:
-		return decision{} // whose it is cannot be told
+		return decision{} // the requester is unknown
 	case content.CertificateRequest == nil:
 		return denied(ofUnknown, classForm, content.flaw)
 	}
@@ -53,10 +53,10 @@ func decideNodeAgent(spec *certificatesv1.CertificateSigningRequestSpec, content
 	case isAgent && spec.Username != content.Subject.CommonName:
 		return denied(ofNodeAgent, classUser, fmt.Sprintf("the common name %s is not the user %s", quote(content.Subject.CommonName), quote(spec.Username)))
 	case isMigration && !facts.withMachines:
-		return denied(ofNodeAgent, classUser, fmt.Sprintf("the user is %q, for which a Machine is needed, but there is no namespace of Machines "+
+		return denied(ofNodeAgent, classUser, fmt.Sprintf("the user is %q, for which a Machine is needed, but no namespace of Machines is configured "+
 			"(controllers.csrApprover.machineNamespace)", nodeAgentServiceAccount))
 	case !isAgent && !isMigration && !isBootstrapper(spec):
-		return denied(ofNodeAgent, classUser, fmt.Sprintf("the user %s may not ask for it; a bootstrap token, the node agent itself, and the "+
+		return denied(ofNodeAgent, classUser, fmt.Sprintf("the user %s may not request it; only a bootstrap token, the node agent itself, and the "+
 			"ServiceAccount kube-system/gardener-node-agent may", quote(spec.Username)))
 	}
 	nodeName := name // without Machines, a Machine is named like its Node
@@ -66,7 +66,7 @@ func decideNodeAgent(spec *certificatesv1.CertificateSigningRequestSpec, content
 			return asking(ofNodeAgent, aboutMachine, name)
 		}
 		if !machine.found {
-			return denied(ofNodeAgent, classMachine, fmt.Sprintf("there is no Machine %q", name))
+			return denied(ofNodeAgent, classMachine, fmt.Sprintf("Machine %q does not exist", name))
 		}
 		nodeName = machine.node
 	}
@@ -92,7 +92,7 @@ func decideBootstrap(facts *facts, name, nodeName string) decision {
 		return asking(ofNodeAgent, aboutNode, nodeName)
 	}
 	if found.found {
-		return denied(ofNodeAgent, classNode, fmt.Sprintf("the Machine %q has the Node %q already, so that a bootstrap token is not enough", name, nodeName))
+		return denied(ofNodeAgent, classNode, fmt.Sprintf("the Machine %q already has the Node %q, so a bootstrap token is not sufficient", name, nodeName))
 	}
 	return approved(ofNodeAgent)
 }
@@ -103,12 +103,12 @@ func decideGardenadm(spec *certificatesv1.CertificateSigningRequestSpec, content
 		return denied(ofGardenadm, class, why)
 	}
 	if !isBootstrapper(spec) {
-		return denied(ofGardenadm, classUser, fmt.Sprintf("the user %s may not ask for it; a bootstrap token may", quote(spec.Username)))
+		return denied(ofGardenadm, classUser, fmt.Sprintf("the user %s may not request it; only a bootstrap token may", quote(spec.Username)))
 	}
 	return approved(ofGardenadm)
 }
 
-// isBootstrapper tells whether somebody authenticated by a bootstrap token.
+// isBootstrapper reports whether the requester authenticated with a bootstrap token.
 func isBootstrapper(spec *certificatesv1.CertificateSigningRequestSpec) bool {
 	return strings.HasPrefix(spec.Username, bootstrapUserPrefix) && slices.Contains(spec.Groups, bootstrapGroup)
 }
@@ -121,7 +121,7 @@ func flawOfClient(spec *certificatesv1.CertificateSigningRequestSpec, content co
 	case content.flawOfSubject(group) != "":
 		return classSubject, content.flawOfSubject(group)
 	case len(content.DNSNames)+len(content.IPAddresses)+len(content.EmailAddresses)+len(content.URIs) > 0:
-		return classNames, "the request names DNS names, IP addresses, email addresses or URIs; a client has none"
+		return classNames, "the request contains DNS names, IP addresses, email addresses or URIs, which a client certificate must not have"
 	case !isClientUsage(spec.Usages):
 		return classUsages, fmt.Sprintf("the usages are %s; they must be %q, and may be %q and %q", usagesText(spec.Usages),
 			certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment)
@@ -129,7 +129,7 @@ func flawOfClient(spec *certificatesv1.CertificateSigningRequestSpec, content co
 	return "", ""
 }
 
-// isClientUsage is the rule by which kube-controller-manager signs: it would not sign anything else.
+// isClientUsage is the rule of kube-controller-manager: it does not sign other usages.
 func isClientUsage(usages []certificatesv1.KeyUsage) bool {
 	return only(usages, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth) &&
 		slices.Contains(usages, certificatesv1.UsageClientAuth)

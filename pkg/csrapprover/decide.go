@@ -9,7 +9,7 @@ import (
 type verdict int
 
 const (
-	// noOpinion: somebody else may decide.
+	// noOpinion: another approver may decide.
 	noOpinion verdict = iota
 	approve
 	deny
@@ -43,14 +43,14 @@ const (
 // allPassed is why a request is approved.
 const allPassed = "all checks passed"
 
-// decision is a verdict with what has to be told about it.
+// decision is a verdict with its explanation.
 type decision struct {
 	verdict verdict
 	// of is the kind of the request, class the class of the reason.
 	of, class string
 	// why is the reason for people.
 	why string
-	// question is what has to be answered first if the verdict is ask.
+	// question is the open question if the verdict is ask.
 	question question
 }
 
@@ -92,7 +92,7 @@ type node struct {
 // machine is what is known about a Machine.
 type machine struct {
 	found bool
-	// node is the name of its Node, empty as long as it has none.
+	// node is the name of its Node, empty as long as it has no Node.
 	node string
 }
 
@@ -125,7 +125,7 @@ func decide(spec *certificatesv1.CertificateSigningRequestSpec, content content,
 	return decision{}
 }
 
-// undecided tells whether a request is of a signer that is looked after, and nobody has decided about it.
+// undecided reports whether a request is for a handled signer, and neither approved nor denied.
 func undecided(csr *certificatesv1.CertificateSigningRequest) bool {
 	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName && csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName ||
 		len(csr.Status.Certificate) > 0 || csr.DeletionTimestamp != nil {

@@ -67,7 +67,7 @@ func TestServing(t *testing.T) {
 			`the user "node-1" does not begin with "system:node:"`},
 		"group": {servingWish, func(w *wish, _ *world) { w.groups = []string{"system:authenticated"} }, deny, classUser, `the user "system:node:node-1" is not in the group "system:nodes"`},
 		"no names": {servingWish, func(w *wish, _ *world) { w.dns, w.ips, w.uris = nil, nil, []string{"spiffe://a"} }, deny, classNames,
-			"the request names no DNS name and no IP address"},
+			"the request contains neither DNS names nor IP addresses"},
 		"common name of another node": {servingWish, func(w *wish, _ *world) { w.commonNames = []string{"system:node:node-2"} }, deny, classCommonName,
 			`the common name "system:node:node-2" is not the user "system:node:node-1"`},
 		"common name in other letters": {servingWish, func(w *wish, _ *world) { w.commonNames = []string{"system:node:NODE-1"} }, deny, classCommonName,
@@ -80,8 +80,8 @@ func TestServing(t *testing.T) {
 		"organization that Go does not show": {servingWish, func(w *wish, _ *world) { w.organizations = []any{"system:nodes", 7} }, deny, classSubject,
 			"the subject has more than a common name and an organization"},
 		"another attribute": {servingWish, func(w *wish, _ *world) { w.units = []string{"x"} }, deny, classSubject, "the subject has more than a common name and an organization"},
-		"email address":     {servingWish, func(w *wish, _ *world) { w.emails = []string{"a@b.c"} }, deny, classNames, "the request names email addresses or URIs"},
-		"URI":               {servingWish, func(w *wish, _ *world) { w.uris = []string{"spiffe://a"} }, deny, classNames, "the request names email addresses or URIs"},
+		"email address":     {servingWish, func(w *wish, _ *world) { w.emails = []string{"a@b.c"} }, deny, classNames, "the request contains email addresses or URIs"},
+		"URI":               {servingWish, func(w *wish, _ *world) { w.uris = []string{"spiffe://a"} }, deny, classNames, "the request contains email addresses or URIs"},
 		"client usage":      {servingWish, usages(signature, clientUsage), deny, classUsages, `the usages are "digital signature", "client auth"` + usagesRule},
 		"one usage more":    {servingWish, usages(signature, serverUsage, clientUsage), deny, classUsages, `the usages are "digital signature", "server auth", "client auth"` + usagesRule},
 		"no signature":      {servingWish, usages(serverUsage), deny, classUsages, `the usages are "server auth"` + usagesRule},
@@ -89,11 +89,11 @@ func TestServing(t *testing.T) {
 		"name that is a path": {servingWish, func(w *wish, _ *world) { w.user, w.commonNames = "system:node:../x", []string{"system:node:../x"} }, deny, classNode,
 			`"../x" cannot be the name of a Node`},
 		"no name": {servingWish, func(w *wish, _ *world) { w.user, w.commonNames = "system:node:", []string{"system:node:"} }, deny, classNode, `"" cannot be the name of a Node`},
-		"no Node": {servingWish, func(_ *wish, s *world) { delete(s.nodes, "node-1") }, deny, classNode, `there is no Node "node-1"`},
+		"no Node": {servingWish, func(_ *wish, s *world) { delete(s.nodes, "node-1") }, deny, classNode, `Node "node-1" does not exist`},
 		"no Machine": {servingWish, func(_ *wish, s *world) { delete(s.machines, "machine-1") }, deny, classMachine,
-			`there are 0 Machines of the Node "node-1" (none); there must be exactly one`},
+			`the Node "node-1" has 0 Machines (none); it must have exactly one`},
 		"Machine named like the Node": {servingWish, func(_ *wish, s *world) { s.machines = map[string]string{"node-1": ""} }, deny, classMachine,
-			`there are 0 Machines of the Node "node-1" (none); there must be exactly one`},
+			`the Node "node-1" has 0 Machines (none); it must have exactly one`},
 		"a DNS name less": {servingWish, func(w *wish, _ *world) { w.dns = w.dns[:1] }, deny, classNodeAddresses,
 			`the DNS names of the request are "host-1", but "host-1", "node-1.internal" in the status of the Node "node-1"`},
 		"DNS name of another node": {servingWish, func(w *wish, _ *world) { w.dns = append(w.dns, "host-2") }, deny, classNodeAddresses,
@@ -103,14 +103,14 @@ func TestServing(t *testing.T) {
 		"no addresses yet": {servingWish, func(_ *wish, s *world) { s.nodes["node-1"] = nil }, deny, classNodeAddresses,
 			`the DNS names of the request are "host-1", "node-1.internal", but none in the status of the Node "node-1"`},
 		"address that is none": {servingWish, address(corev1.NodeInternalIP, "10.0.0"), deny, classNodeAddresses,
-			`"10.0.0" is no IP address, but is one of type InternalIP in the status of the Node "node-1"`},
+			`"10.0.0" is not an IP address, but has the type InternalIP in the status of the Node "node-1"`},
 	})
 }
 
 func TestTwoMachinesOfANode(t *testing.T) {
 	state := goodWorld()
 	state.machines["machine-9"] = "node-1"
-	if got, _ := judge(t, servingWish().spec(t), state); got.verdict != deny || got.class != classMachine || !strings.Contains(got.why, "there are 2 Machines") {
+	if got, _ := judge(t, servingWish().spec(t), state); got.verdict != deny || got.class != classMachine || !strings.Contains(got.why, "has 2 Machines") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -125,7 +125,7 @@ func TestNodeAgent(t *testing.T) {
 	name := func(name string) func(*wish, *world) {
 		return func(w *wish, _ *world) { w.commonNames = []string{nodeAgentPrefix + name} }
 	}
-	const notAllowed = ` may not ask for it; a bootstrap token, the node agent itself, and the ServiceAccount kube-system/gardener-node-agent may`
+	const notAllowed = ` may not request it; only a bootstrap token, the node agent itself, and the ServiceAccount kube-system/gardener-node-agent may`
 	const usagesRule = `; they must be "client auth", and may be "digital signature" and "key encipherment"`
 	runAll(t, map[string]story{
 		"renewal":                             {agentWish, nil, approve, classPassed, allPassed},
@@ -137,22 +137,22 @@ func TestNodeAgent(t *testing.T) {
 		"bootstrap without Machines, no Node": {bootstrapWish, noMachines, approve, classPassed, allPassed},
 		"migration":                           {migrationWish, nil, approve, classPassed, allPassed},
 
-		"no Machine": {agentWish, func(_ *wish, s *world) { s.machines = nil }, deny, classMachine, `there is no Machine "machine-1"`},
+		"no Machine": {agentWish, func(_ *wish, s *world) { s.machines = nil }, deny, classMachine, `Machine "machine-1" does not exist`},
 		"renewal of another's": {agentWish, name("machine-3"), deny, classUser,
 			`the common name "gardener.cloud:node-agent:machine:machine-3" is not the user "gardener.cloud:node-agent:machine:machine-1"`},
 		"bootstrap of a Machine in use": {bootstrapWish, name("machine-1"), deny, classNode,
-			`the Machine "machine-1" has the Node "node-1" already, so that a bootstrap token is not enough`},
+			`the Machine "machine-1" already has the Node "node-1", so a bootstrap token is not sufficient`},
 		"bootstrap of a Node without Machines": {bootstrapWish, func(w *wish, s *world) { noMachines(w, s); name("node-1")(w, s) }, deny, classNode,
-			`the Machine "node-1" has the Node "node-1" already, so that a bootstrap token is not enough`},
-		"bootstrap, unknown Machine":       {bootstrapWish, name("machine-9"), deny, classMachine, `there is no Machine "machine-9"`},
+			`the Machine "node-1" already has the Node "node-1", so a bootstrap token is not sufficient`},
+		"bootstrap, unknown Machine":       {bootstrapWish, name("machine-9"), deny, classMachine, `Machine "machine-9" does not exist`},
 		"bootstrap user without the group": {bootstrapWish, func(w *wish, _ *world) { w.groups = nil }, deny, classUser, `the user "system:bootstrap:abcdef"` + notAllowed},
 		"kubelet, as in the documents":     {bootstrapWish, func(w *wish, _ *world) { w.user, w.groups = "system:node:node-1", []string{"system:nodes"} }, deny, classUser, `the user "system:node:node-1"` + notAllowed},
 		"somebody":                         {agentWish, func(w *wish, _ *world) { w.user = "alice" }, deny, classUser, `the user "alice"` + notAllowed},
 		"another ServiceAccount":           {migrationWish, func(w *wish, _ *world) { w.user += "2" }, deny, classUser, `the user "system:serviceaccount:kube-system:gardener-node-agent2"` + notAllowed},
 		"migration without a Node":         {migrationWish, name("machine-2"), deny, classMachine, `the Machine "machine-2" has no Node`},
 		"migration without Machines": {migrationWish, noMachines, deny, classUser, `the user is "system:serviceaccount:kube-system:gardener-node-agent", for which a Machine is needed, ` +
-			`but there is no namespace of Machines (controllers.csrApprover.machineNamespace)`},
-		"migration, unknown Machine": {migrationWish, name("machine-9"), deny, classMachine, `there is no Machine "machine-9"`},
+			`but no namespace of Machines is configured (controllers.csrApprover.machineNamespace)`},
+		"migration, unknown Machine": {migrationWish, name("machine-9"), deny, classMachine, `Machine "machine-9" does not exist`},
 		"no name":                    {bootstrapWish, name(""), deny, classMachine, `"" cannot be the name of a Machine`},
 		"name that is a path":        {bootstrapWish, name("a/b"), deny, classMachine, `"a/b" cannot be the name of a Machine`},
 
@@ -161,8 +161,8 @@ func TestNodeAgent(t *testing.T) {
 			`the organization is "gardener.cloud:node-agents", "system:masters"; it must be "gardener.cloud:node-agents" alone`},
 		"no organization":   {agentWish, func(w *wish, _ *world) { w.organizations = nil }, deny, classSubject, `the organization is none; it must be "gardener.cloud:node-agents" alone`},
 		"another attribute": {agentWish, func(w *wish, _ *world) { w.units = []string{"x"} }, deny, classSubject, "the subject has more than a common name and an organization"},
-		"DNS name":          {agentWish, func(w *wish, _ *world) { w.dns = []string{"kubernetes"} }, deny, classNames, "the request names DNS names, IP addresses, email addresses or URIs; a client has none"},
-		"IP address":        {agentWish, func(w *wish, _ *world) { w.ips = []string{"10.0.0.1"} }, deny, classNames, "the request names DNS names, IP addresses, email addresses or URIs; a client has none"},
+		"DNS name":          {agentWish, func(w *wish, _ *world) { w.dns = []string{"kubernetes"} }, deny, classNames, "the request contains DNS names, IP addresses, email addresses or URIs, which a client certificate must not have"},
+		"IP address":        {agentWish, func(w *wish, _ *world) { w.ips = []string{"10.0.0.1"} }, deny, classNames, "the request contains DNS names, IP addresses, email addresses or URIs, which a client certificate must not have"},
 		"server usage":      {agentWish, func(w *wish, _ *world) { w.usages = append(w.usages, serverUsage) }, deny, classUsages, `the usages are "digital signature", "key encipherment", "client auth", "server auth"` + usagesRule},
 		"no client usage":   {agentWish, func(w *wish, _ *world) { w.usages = w.usages[:1] }, deny, classUsages, `the usages are "digital signature"` + usagesRule},
 	})
@@ -172,7 +172,7 @@ func TestGardenadm(t *testing.T) {
 	runAll(t, map[string]story{
 		"as it asks":            {gardenadmWish, nil, approve, classPassed, allPassed},
 		"without Machines":      {gardenadmWish, func(_ *wish, s *world) { s.withMachines = false }, approve, classPassed, allPassed},
-		"user":                  {gardenadmWish, func(w *wish, _ *world) { w.user = "alice" }, deny, classUser, `the user "alice" may not ask for it; a bootstrap token may`},
+		"user":                  {gardenadmWish, func(w *wish, _ *world) { w.user = "alice" }, deny, classUser, `the user "alice" may not request it; only a bootstrap token may`},
 		"no organization":       {gardenadmWish, func(w *wish, _ *world) { w.organizations = nil }, deny, classSubject, `the organization is none; it must be "gardener.cloud:system:shoots" alone`},
 		"that of the agents":    {gardenadmWish, func(w *wish, _ *world) { w.organizations = []any{nodeAgentsGroup} }, deny, classSubject, `the organization is "gardener.cloud:node-agents"; it must be "gardener.cloud:system:shoots" alone`},
 		"server usage":          {gardenadmWish, func(w *wish, _ *world) { w.usages = []certificatesv1.KeyUsage{serverUsage} }, deny, classUsages, `the usages are "server auth"; they must be "client auth", and may be "digital signature" and "key encipherment"`},
@@ -185,7 +185,7 @@ func TestForm(t *testing.T) {
 		w.spoil = func(der []byte) []byte { der[len(der)-1] ^= 1; return der }
 	}
 	second := "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"
-	const moreThanOne = "the request holds more than a PEM block of type CERTIFICATE REQUEST"
+	const moreThanOne = "the request contains more than a PEM block of type CERTIFICATE REQUEST"
 	key := func(name string) func(*wish, *world) { return func(w *wish, _ *world) { w.key = name } }
 	huge := func(w *wish, _ *world) {
 		w.write = func(text []byte) []byte { return append(text, bytes.Repeat([]byte("\n"), maxRequestSize)...) }

@@ -89,7 +89,7 @@ func (w wish) text() ([]byte, error) {
 	for _, ip := range w.ips {
 		parsed := net.ParseIP(ip)
 		if parsed == nil {
-			return nil, fmt.Errorf("%q is no IP address", ip)
+			return nil, fmt.Errorf("%q is not an IP address", ip)
 		}
 		template.IPAddresses = append(template.IPAddresses, parsed)
 	}

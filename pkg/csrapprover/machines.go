@@ -55,16 +55,16 @@ func NewMachines(config *rest.Config, httpClient *http.Client, namespace string,
 // NeedLeaderElection has the leader alone watch.
 func (m *Machines) NeedLeaderElection() bool { return true }
 
-// Start watches until the context ends. A watch that fails, also because the source cluster does not serve Machines, is begun anew.
+// Start watches until the context ends. A watch that fails, also because the source cluster does not serve Machines, is restarted.
 func (m *Machines) Start(ctx context.Context) error {
 	m.informer.RunWithContext(ctx)
 	return nil
 }
 
-// explain tells why the watch does not work. Watches end now and then, and some versions are too old: that is no news.
+// explain logs why the watch does not work. Watches end regularly, and some versions are too old: these errors are not logged.
 func (m *Machines) explain(_ context.Context, _ *cache.Reflector, err error) {
 	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-		m.log.V(1).Info("Machines of the source cluster cannot be watched; until that works, they are searched for each request",
+		m.log.V(1).Info("Cannot watch Machines in the source cluster; listing them for each request until the watch works",
 			"namespace", m.namespace, "cause", err.Error())
 	}
 }
@@ -104,7 +104,7 @@ func (m *Machines) get(ctx context.Context, name string) (machine, error) {
 }
 
 // ofNode returns the names of the Machines that have the label of a Node. That there is one is read from the API server; that there
-// is no other one is what the watch shows. Anything else is what the API server says.
+// does not have another one comes from the watch. Everything else comes from the API server.
 func (m *Machines) ofNode(ctx context.Context, node string) ([]string, error) {
 	if len(validation.IsValidLabelValue(node)) > 0 {
 		return nil, nil // no label can have such a value
@@ -144,8 +144,8 @@ func (m *Machines) search(ctx context.Context, node string) ([]string, error) {
 // explained says what to do about an error.
 func (m *Machines) explained(err error) error {
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("the source cluster does not serve Machines (%s), but controllers.csrApprover.machineNamespace is %q: install their "+
-			"CustomResourceDefinition, or leave the field out: %w", machineResource.GroupResource(), m.namespace, err)
+		return fmt.Errorf("the source cluster does not serve Machines (%s), but controllers.csrApprover.machineNamespace is %q: install the "+
+			"CustomResourceDefinition of Machines, or remove the field: %w", machineResource.GroupResource(), m.namespace, err)
 	}
 	return fmt.Errorf("read Machines of namespace %q of the source cluster: %w", m.namespace, err)
 }

@@ -25,13 +25,13 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "certificate_requests_decided_total",
-			Help: "CertificateSigningRequests that the approver decided about. request: kubelet-serving, node-agent, gardenadm, " +
+			Help: "CertificateSigningRequests that the approver approved or denied. request: kubelet-serving, node-agent, gardenadm, " +
 				"unknown. decision: approved, denied. reason: passed, or of a denial form, user, common-name, subject, " +
 				"alternative-names, usages, node, machine, node-addresses.",
 		}, []string{"request", "decision", "reason"}),
 		age: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: metricsNamespace, Name: "certificate_request_decision_age_seconds",
-			Help: "Age of CertificateSigningRequests when they were decided.",
+			Help: "Age of CertificateSigningRequests in seconds when they were approved or denied.",
 			// From a second to the hour after which Kubernetes deletes what was decided.
 			Buckets: []float64{1, 2, 5, 10, 30, 60, 300, 900, 3600},
 		}, []string{"request"}),

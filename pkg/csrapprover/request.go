@@ -36,7 +36,7 @@ type content struct {
 	*x509.CertificateRequest
 	// tooLarge is set if the text was not parsed because of its size.
 	tooLarge bool
-	// flaw says why nothing is approved whatever else is asked for; empty if there is no reason. Kubelets and node agents never
+	// flaw is the reason to deny the request regardless of its other contents; empty without such a reason. Kubelets and node agents never
 	// send such requests.
 	flaw string
 }
@@ -59,7 +59,7 @@ func parse(text []byte) content {
 
 func flawOf(text, rest []byte, parsed *x509.CertificateRequest) string {
 	if !bytes.HasPrefix(bytes.TrimLeft(text, whiteSpace), []byte("-----BEGIN "+pemType+"-----")) || len(bytes.Trim(rest, whiteSpace)) > 0 {
-		return "the request holds more than a PEM block of type " + pemType
+		return "the request contains more than a PEM block of type " + pemType
 	}
 	if flaw := flawOfKey(parsed.PublicKey); flaw != "" {
 		return flaw
@@ -94,7 +94,7 @@ var (
 	oidOrganization = asn1.ObjectIdentifier{2, 5, 4, 10}
 )
 
-// flawOfSubject says why a subject is not exactly a common name, whatever it is, and one organization. The signer copies the
+// flawOfSubject returns why a subject is not exactly any common name and one organization. The signer copies the
 // subject as a whole, and programs differ in how they read what is there twice or in a strange type.
 func (c content) flawOfSubject(organization string) string {
 	if !slices.Equal(c.Subject.Organization, []string{organization}) {
@@ -116,10 +116,10 @@ func (c content) flawOfSubject(organization string) string {
 	return ""
 }
 
-// quote returns a text of somebody else for a message.
+// quote returns an untrusted text for a message.
 func quote(text string) string { return strconv.Quote(message.Shorten(text, maxQuoted)) }
 
-// quoteAll returns texts of somebody else for a message, "none" if there are none.
+// quoteAll returns untrusted texts for a message, "none" without texts.
 func quoteAll(texts []string) string {
 	if len(texts) == 0 {
 		return "none"

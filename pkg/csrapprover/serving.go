@@ -34,7 +34,7 @@ func decideServing(spec *certificatesv1.CertificateSigningRequestSpec, content c
 		return asking(ofKubelet, aboutNode, name)
 	}
 	if !found.found {
-		return denied(ofKubelet, classNode, fmt.Sprintf("there is no Node %q", name))
+		return denied(ofKubelet, classNode, fmt.Sprintf("Node %q does not exist", name))
 	}
 	if facts.withMachines {
 		machines, known := facts.machinesOf[name]
@@ -42,8 +42,8 @@ func decideServing(spec *certificatesv1.CertificateSigningRequestSpec, content c
 			return asking(ofKubelet, aboutMachinesOf, name)
 		}
 		if len(machines) != 1 {
-			return denied(ofKubelet, classMachine, fmt.Sprintf("there are %d Machines of the Node %q (%s); there must be exactly one",
-				len(machines), name, quoteAll(machines)))
+			return denied(ofKubelet, classMachine, fmt.Sprintf("the Node %q has %d Machines (%s); it must have exactly one",
+				name, len(machines), quoteAll(machines)))
 		}
 	}
 	if why := compareAddresses(content, found.addresses); why != "" {
@@ -52,7 +52,7 @@ func decideServing(spec *certificatesv1.CertificateSigningRequestSpec, content c
 	return approved(ofKubelet)
 }
 
-// nodeOfUser returns the name of the Node as which the API server authenticated the user; empty if it is no Node.
+// nodeOfUser returns the name of the Node as which the API server authenticated the user; empty if it is not a Node.
 func nodeOfUser(spec *certificatesv1.CertificateSigningRequestSpec) string {
 	name, isNode := strings.CutPrefix(spec.Username, nodeUserPrefix)
 	if !isNode || !slices.Contains(spec.Groups, nodesGroup) || len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -62,7 +62,7 @@ func nodeOfUser(spec *certificatesv1.CertificateSigningRequestSpec) string {
 }
 
 // servingNode returns the name of the Node that asks for a certificate, or the reason, with its class, why it must not have it
-// whatever the state of the cluster.
+// regardless of the state of the cluster.
 func servingNode(spec *certificatesv1.CertificateSigningRequestSpec, content content) (name, class, why string) {
 	name, isNode := strings.CutPrefix(spec.Username, nodeUserPrefix)
 	switch {
@@ -71,13 +71,13 @@ func servingNode(spec *certificatesv1.CertificateSigningRequestSpec, content con
 	case !slices.Contains(spec.Groups, nodesGroup):
 		return "", classUser, fmt.Sprintf("the user %s is not in the group %q", quote(spec.Username), nodesGroup)
 	case len(content.DNSNames)+len(content.IPAddresses) == 0:
-		return "", classNames, "the request names no DNS name and no IP address"
+		return "", classNames, "the request contains neither DNS names nor IP addresses"
 	case content.Subject.CommonName != spec.Username:
 		return "", classCommonName, fmt.Sprintf("the common name %s is not the user %s", quote(content.Subject.CommonName), quote(spec.Username))
 	case content.flawOfSubject(nodesGroup) != "":
 		return "", classSubject, content.flawOfSubject(nodesGroup)
 	case len(content.EmailAddresses)+len(content.URIs) > 0:
-		return "", classNames, "the request names email addresses or URIs"
+		return "", classNames, "the request contains email addresses or URIs"
 	case !isServingUsage(spec.Usages):
 		return "", classUsages, fmt.Sprintf("the usages are %s; they must be %q and %q, and may be %q", usagesText(spec.Usages),
 			certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth, certificatesv1.UsageKeyEncipherment)
@@ -87,13 +87,13 @@ func servingNode(spec *certificatesv1.CertificateSigningRequestSpec, content con
 	return name, "", ""
 }
 
-// isServingUsage is the rule by which kube-controller-manager signs: it would not sign anything else.
+// isServingUsage is the rule of kube-controller-manager: it does not sign other usages.
 func isServingUsage(usages []certificatesv1.KeyUsage) bool {
 	return only(usages, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth) &&
 		slices.Contains(usages, certificatesv1.UsageDigitalSignature) && slices.Contains(usages, certificatesv1.UsageServerAuth)
 }
 
-// only tells whether nothing but the allowed is there.
+// only reports whether all values are allowed.
 func only(usages []certificatesv1.KeyUsage, allowed ...certificatesv1.KeyUsage) bool {
 	return !slices.ContainsFunc(usages, func(usage certificatesv1.KeyUsage) bool { return !slices.Contains(allowed, usage) })
 }
@@ -129,7 +129,7 @@ func compareAddresses(content content, addresses []corev1.NodeAddress) string {
 }
 
 // alternativeNames returns what a kubelet asks for, given the addresses of its Node: a host name that is an IP address counts as
-// one, and empty ones do not count. An IP address that cannot be parsed is told.
+// one, and empty ones do not count. An IP address that cannot be parsed is reported.
 func alternativeNames(addresses []corev1.NodeAddress) (names, ips set, why string) {
 	names, ips = set{}, set{}
 	for _, address := range addresses {
@@ -149,7 +149,7 @@ func alternativeNames(addresses []corev1.NodeAddress) (names, ips set, why strin
 			names.add(address.Address)
 		case corev1.NodeInternalIP, corev1.NodeExternalIP:
 			if ip == nil {
-				return nil, nil, fmt.Sprintf("%s is no IP address, but is one of type %s", quote(address.Address), address.Type)
+				return nil, nil, fmt.Sprintf("%s is not an IP address, but has the type %s", quote(address.Address), address.Type)
 			}
 			ips.add(ip.String())
 		}

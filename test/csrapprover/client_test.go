@@ -51,7 +51,7 @@ func TestNodeAgentBootstraps(t *testing.T) {
 	f.nodeWith(f.name("later"))
 	a.wantDecision(d, deniedClient, `the Machine "`+labelled+`" has the Node "`+f.name("later")+`" already`)
 	kit.Must(t, f.client.Delete(f.ctx, machine))
-	a.wantDecision(d, deniedClient, `there is no Machine "`+labelled+`"`)
+	a.wantDecision(d, deniedClient, `Machine "`+labelled+`" does not exist`)
 }
 
 // TestNodeAgentRenews its own certificate, whatever its Node, and no other one.
@@ -72,7 +72,7 @@ func TestNodeAgentRenews(t *testing.T) {
 	_, other := f.joined("other")
 	d.template.Subject.CommonName = "gardener.cloud:node-agent:machine:" + other
 	a.wantDecision(d, deniedClient, `the common name "gardener.cloud:node-agent:machine:`+other+`" is not the user`)
-	a.wantDecision(f.renewal(f.name("nobody")), deniedClient, `there is no Machine "`+f.name("nobody")+`"`)
+	a.wantDecision(f.renewal(f.name("nobody")), deniedClient, `Machine "`+f.name("nobody")+`" does not exist`)
 }
 
 // TestNodeAgentMigrates from its ServiceAccount, if its Machine has a Node.
@@ -89,11 +89,11 @@ func TestNodeAgentMigrates(t *testing.T) {
 	a.wantDecision(migration(machine), approvedClient, "")
 	f.machine(f.name("idle"), "")
 	a.wantDecision(migration(f.name("idle")), deniedClient, `the Machine "`+f.name("idle")+`" has no Node`)
-	a.wantDecision(migration(f.name("nobody")), deniedClient, `there is no Machine`)
-	f.newApprover(false).wantDecision(migration(machine), deniedClient, "there is no namespace of Machines")
+	a.wantDecision(migration(f.name("nobody")), deniedClient, `Machine "`+f.name("nobody")+`" does not exist`)
+	f.newApprover(false).wantDecision(migration(machine), deniedClient, "no namespace of Machines is configured")
 	d := migration(machine)
 	d.user = "system:serviceaccount:default:gardener-node-agent"
-	a.wantDecision(d, deniedClient, "may not ask for it")
+	a.wantDecision(d, deniedClient, "may not request it")
 }
 
 // TestNodeAgentWithoutMachines: without a namespace of Machines, a Machine is named like its Node.
@@ -119,18 +119,18 @@ func TestNodeAgentIsDenied(t *testing.T) {
 		change func(*demand)
 		why    string
 	}{
-		"somebody":        {renewal, func(d *demand) { d.user, d.groups = "alice", []string{"system:masters"} }, `the user "alice" may not ask for it`},
-		"kubelet":         {bootstrap, func(d *demand) { d.user, d.groups = "system:node:"+node, []string{"system:nodes"} }, `the user "system:node:` + node + `" may not ask for it`},
-		"no bootstrapper": {bootstrap, func(d *demand) { d.groups = nil }, `the user "system:bootstrap:abcdef" may not ask for it`},
+		"somebody":        {renewal, func(d *demand) { d.user, d.groups = "alice", []string{"system:masters"} }, `the user "alice" may not request it`},
+		"kubelet":         {bootstrap, func(d *demand) { d.user, d.groups = "system:node:"+node, []string{"system:nodes"} }, `the user "system:node:` + node + `" may not request it`},
+		"no bootstrapper": {bootstrap, func(d *demand) { d.groups = nil }, `the user "system:bootstrap:abcdef" may not request it`},
 		"extra organization": {bootstrap, func(d *demand) {
 			d.template.Subject.Organization = []string{"gardener.cloud:node-agents", "system:nodes"}
 		}, `the organization is "system:nodes", "gardener.cloud:node-agents"`},
 		"another organization":  {renewal, func(d *demand) { d.template.Subject.Organization = []string{"system:nodes"} }, `the organization is "system:nodes"`},
 		"no organization":       {renewal, func(d *demand) { d.template.Subject.Organization = nil }, `the organization is none`},
 		"another attribute":     {renewal, func(d *demand) { d.template.Subject.Country = []string{"DE"} }, "the subject has more than"},
-		"DNS name":              {renewal, func(d *demand) { d.template.DNSNames = []string{"kubernetes"} }, "a client has none"},
-		"IP address":            {renewal, func(d *demand) { d.template.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 1)} }, "a client has none"},
-		"email address":         {renewal, func(d *demand) { d.template.EmailAddresses = []string{"a@b.c"} }, "a client has none"},
+		"DNS name":              {renewal, func(d *demand) { d.template.DNSNames = []string{"kubernetes"} }, "which a client certificate must not have"},
+		"IP address":            {renewal, func(d *demand) { d.template.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 1)} }, "which a client certificate must not have"},
+		"email address":         {renewal, func(d *demand) { d.template.EmailAddresses = []string{"a@b.c"} }, "which a client certificate must not have"},
 		"server usage":          {renewal, func(d *demand) { d.usages = append(d.usages, certificatesv1.UsageServerAuth) }, `the usages are`},
 		"no client usage":       {renewal, func(d *demand) { d.usages = d.usages[:1] }, `the usages are "digital signature"`},
 		"weak key":              {renewal, func(d *demand) { d.key = rsaKey() }, "the RSA key has 1024 bits"},
@@ -166,5 +166,5 @@ func TestGardenadmConnects(t *testing.T) {
 	forged.template.Subject.Organization = []string{"gardener.cloud:system:shoots", "gardener.cloud:system:seeds"}
 	a.wantDecision(forged, deniedClient, `the organization is`)
 	d.user = "alice"
-	a.wantDecision(d, deniedClient, `the user "alice" may not ask for it; a bootstrap token may`)
+	a.wantDecision(d, deniedClient, `the user "alice" may not request it; only a bootstrap token may`)
 }

@@ -31,7 +31,7 @@ func TestNothingIsDecidedWithoutFacts(t *testing.T) {
 		})
 	}
 	const notServed = "the source cluster does not serve Machines (machines.machine.sapcloud.io), but controllers.csrApprover.machineNamespace is " +
-		`"` + machineNamespace + `": install their CustomResourceDefinition, or leave the field out`
+		`"` + machineNamespace + `": install the CustomResourceDefinition of Machines, or remove the field`
 	for name, test := range map[string]struct {
 		demand demand
 		spoil  func()
@@ -45,10 +45,10 @@ func TestNothingIsDecidedWithoutFacts(t *testing.T) {
 		"Machines, 404": {f.serving(node), func() { answering("/machines", 404, "text/plain", "404 page not found") }, notServed, approvedServing},
 		"Machines, no list": {f.serving(node), func() {
 			answering("/machines", 200, "application/json", `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{},"items":[]}`)
-		}, "the answer is no list", approvedServing},
+		}, "the response is not a list", approvedServing},
 		"Machine":      {f.renewal(machine), func() { a.failing("/machines/") }, "connection broken", approvedClient},
 		"Machine, 404": {f.renewal(machine), func() { answering("/machines/", 404, "text/plain", "404 page not found") }, notServed, approvedClient},
-		"approval":     {f.renewal(machine), func() { a.failing("/approval") }, "write the decision", approvedClient},
+		"approval":     {f.renewal(machine), func() { a.failing("/approval") }, "update the approval", approvedClient},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := f.request(test.demand)

@@ -194,7 +194,7 @@ func TestBinaryApprovesIfEnabled(t *testing.T) {
 		return ""
 	})
 	log := p.Written.String()
-	if !strings.Contains(log, `"worker count":3`) || !strings.Contains(log, "Decided about a certificate") {
+	if !strings.Contains(log, `"worker count":3`) || !strings.Contains(log, "Decided a CertificateSigningRequest") {
 		t.Error("the log does not tell what was done")
 	}
 }

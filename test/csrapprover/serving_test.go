@@ -69,7 +69,7 @@ func TestServingIsDenied(t *testing.T) {
 				{Type: []int{2, 5, 4, 10}, Value: "system:nodes"}, {Type: []int{2, 5, 4, 3}, Value: "system:admin"}, {Type: []int{2, 5, 4, 3}, Value: d.user},
 			}}
 		}, "the subject has 2 common names"},
-		"no SANs":              {func(d *demand) { d.template.DNSNames, d.template.IPAddresses = nil, nil }, "the request names no DNS name and no IP address"},
+		"no SANs":              {func(d *demand) { d.template.DNSNames, d.template.IPAddresses = nil, nil }, "the request contains neither DNS names nor IP addresses"},
 		"no organization":      {func(d *demand) { d.template.Subject.Organization = nil }, "the organization is none"},
 		"another organization": {func(d *demand) { d.template.Subject.Organization = []string{"system:masters"} }, `the organization is "system:masters"`},
 		"one organization more": {func(d *demand) { d.template.Subject.Organization = []string{"system:nodes", "system:masters"} },
@@ -110,15 +110,15 @@ func TestServingNeedsNodeAndMachine(t *testing.T) {
 	a := f.newApprover(true)
 	missing := f.name("missing")
 	f.machine(f.name("m"), missing)
-	a.wantDecision(f.serving(missing), deniedServing, `there is no Node "`+missing+`"`)
+	a.wantDecision(f.serving(missing), deniedServing, `Node "`+missing+`" does not exist`)
 	alone := f.node("alone")
-	a.wantDecision(f.serving(alone), deniedServing, `there are 0 Machines of the Node "`+alone+`" (none)`)
+	a.wantDecision(f.serving(alone), deniedServing, `the Node "`+alone+`" has 0 Machines (none)`)
 	f.machine(alone, "") // not the name counts, but the label
 	a.wantDecision(f.serving(alone), deniedServing, `there are 0 Machines`)
 	f.machine(f.name("first"), alone)
 	a.wantDecision(f.serving(alone), approvedServing, "")
 	f.machine(f.name("second"), alone)
-	a.wantDecision(f.serving(alone), deniedServing, `there are 2 Machines of the Node "`+alone+`" ("`+f.name("first")+`", "`+f.name("second")+`"); there must be exactly one`)
+	a.wantDecision(f.serving(alone), deniedServing, `the Node "`+alone+`" has 2 Machines ("`+f.name("first")+`", "`+f.name("second")+`"); it must have exactly one`)
 	long := f.name(strings.Repeat("x", 80)) // no label can have it
 	f.nodeWith(long, corev1.NodeAddress{Type: corev1.NodeHostName, Address: long}, corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: long + ".internal"})
 	a.wantDecision(f.serving(long), deniedServing, "there are 0 Machines")
