@@ -26,9 +26,9 @@ const ControllerName = "garbage-collector"
 // requestTimeout bounds every request, so that a run comes to an end.
 const requestTimeout = time.Minute
 
-// Kinds tells which kinds the target cluster has.
+// Kinds reports which kinds the target cluster has.
 type Kinds interface {
-	// Abolished tells whether no version of a kind is served. An error means that it could not be found out.
+	// Abolished reports whether no version of a kind is served. An error means that this is unknown.
 	Abolished(ctx context.Context, kind schema.GroupKind) (bool, error)
 }
 
@@ -44,7 +44,7 @@ type Options struct {
 type Collector struct {
 	// Metadata reads and deletes objects of the target cluster.
 	Metadata metadata.Interface
-	// Kinds tells which kinds the target cluster has.
+	// Kinds reports which kinds the target cluster has.
 	Kinds Kinds
 	// Metrics count what is found; nil for none.
 	Metrics *Metrics
@@ -73,7 +73,7 @@ func (c *Collector) Start(ctx context.Context) error {
 		} else if ctx.Err() == nil {
 			failures++
 			again = nextRun(failures, c.Options.SyncPeriod)
-			c.Log.Error(err, "Collecting garbage failed", "again", again.String())
+			c.Log.Error(err, "Garbage collection failed", "again", again.String())
 		}
 		timer := c.Clock.NewTimer(again)
 		select {
@@ -93,7 +93,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 	err := c.collect(logr.NewContext(ctx, c.Log), result)
 	switch {
 	case ctx.Err() != nil:
-		err, result.failures = ctx.Err(), nil // every request failed, which tells nothing
+		err, result.failures = ctx.Err(), nil // every request failed, for the same reason
 	case len(result.failures) > 0:
 		result.listFailed = err != nil
 		err = errors.Join(err, &DeletionError{Errors: result.failures})
@@ -110,10 +110,10 @@ func (c *Collector) Collect(ctx context.Context) error {
 }
 
 func (c *Collector) collect(ctx context.Context, result *report) error {
-	// The candidates come first: what is created while references are looked at is none.
+	// Candidates are listed first: an object that is created while references are listed is not a candidate.
 	candidates, err := c.candidates(ctx)
 	if err != nil {
-		return fmt.Errorf("%w; nothing is deleted", err)
+		return fmt.Errorf("%w; no objects are deleted", err)
 	}
 	result.listed = true
 	for _, one := range candidates {
@@ -125,14 +125,14 @@ func (c *Collector) collect(ctx context.Context, result *report) error {
 	}
 	references, err := c.references(ctx)
 	if err != nil {
-		return fmt.Errorf("%w; nothing is deleted", err)
+		return fmt.Errorf("%w; no objects are deleted", err)
 	}
 	garbage := unused(old, references)
 	result.unused = len(garbage)
 	for batch := range slices.Chunk(garbage, batchSize) {
 		references, err := c.references(ctx)
 		if err != nil {
-			return fmt.Errorf("%w; nothing more is deleted", err)
+			return fmt.Errorf("%w; the run stops without further deletions", err)
 		}
 		still := unused(batch, references)
 		result.saved += len(batch) - len(still)

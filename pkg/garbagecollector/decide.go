@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// minimumAge is how old an object has to be to be deleted, as in gardener-resource-manager: clients create a ConfigMap before
+// minimumAge is the age from which objects are deleted, as in gardener-resource-manager: clients create a ConfigMap before
 // the workload that refers to it.
 const minimumAge = 10 * time.Minute
 

@@ -43,9 +43,9 @@ const (
 	failed outcome = iota
 	// deleted: the API server has taken on the deletion.
 	deleted
-	// gone: somebody else has deleted the object.
+	// gone: another client deleted the object.
 	gone
-	// changed: somebody has changed the object, or created it anew, since it was listed. The next run decides.
+	// changed: the object was changed, or created it anew, since it was listed. The next run decides.
 	changed
 )
 
@@ -67,7 +67,7 @@ func (c *Collector) deleteAll(ctx context.Context, garbage []candidate, result *
 		switch outcomes[i] {
 		case deleted:
 			result.deleted[one.kindName()]++
-			log.V(1).Info("Deleted what nothing refers to", "kind", one.kindName(), "namespace", one.namespace, "name", one.Name)
+			log.V(1).Info("Deleted an unreferenced object", "kind", one.kindName(), "namespace", one.namespace, "name", one.Name)
 		case changed:
 			result.changed++
 		case failed:
@@ -100,7 +100,7 @@ type report struct {
 	// candidates and deleted count objects by kind.
 	candidates, deleted map[string]int
 	// young are too new to be deleted, unused were found to be so at the first look, saved are those of them that something
-	// referred to at the second one, changed those that somebody changed meanwhile.
+	// referenced at the second one, changed those that were changed meanwhile.
 	young, unused, saved, changed int
 	failures                      []error
 	// listed is set once the candidates are known, listFailed if a list ended the run.

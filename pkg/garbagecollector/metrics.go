@@ -36,15 +36,15 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}, []string{"kind"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "garbage_collection_failures_total",
-			Help: "Runs of the garbage collector that a list ended, and objects that could not be deleted. operation: list, delete.",
+			Help: "Runs of the garbage collector that ended because a list request failed, and objects that could not be deleted. operation: list, delete.",
 		}, []string{"operation"}),
 		success: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "garbage_collection_last_success_timestamp_seconds",
-			Help: "When the garbage collector last ended a run without a failure; 0 before the first one.",
+			Help: "Time of the last successful run of the garbage collector, as a Unix time in seconds; 0 before the first one.",
 		}),
 		duration: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "garbage_collection_last_duration_seconds",
-			Help: "Duration of the last run of the garbage collector, whatever came of it.",
+			Help: "Duration of the last run of the garbage collector in seconds, successful or not.",
 		}),
 	}
 	for _, kind := range kindNames {

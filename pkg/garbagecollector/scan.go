@@ -89,7 +89,7 @@ func (c *Collector) confirmAbsence(ctx context.Context, kind listedKind, notFoun
 	case err != nil:
 		return errors.Join(notFound, err)
 	case !abolished:
-		return fmt.Errorf("the API server finds no %s, but shows the kind in its discovery: %w", kind.Resource, notFound)
+		return fmt.Errorf("the API server reports that %s does not exist, but lists the resource in its discovery: %w", kind.Resource, notFound)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (c *Collector) listPage(ctx context.Context, resource schema.GroupVersionRe
 	}
 	if page.ResourceVersion == "" {
 		// An answer of something else than an API server must not be taken for an empty list.
-		return nil, errors.New("the answer is no list: it has no resourceVersion")
+		return nil, errors.New("the response is not a list: it has no resourceVersion")
 	}
 	return page, nil
 }

@@ -13,7 +13,7 @@ import (
 const AnnotationReconciliationDelay = "node-agent.gardener.cloud/reconciliation-delay"
 
 // Reduce returns a copy of a Node with what is needed of it: identity, labels, the annotation of the delay, what keeps Pods off it,
-// and its addresses. Kubelets tell much more, most of it images, in every status. Anything else than a Node is returned as it is.
+// and its addresses. Kubelets report much more, mostly images, in every status. Objects other than Nodes are returned unchanged.
 func Reduce(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {

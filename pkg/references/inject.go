@@ -17,7 +17,7 @@ import (
 
 // InjectAnnotations records in annotations all ConfigMaps and Secrets that an object uses: a Deployment, StatefulSet, DaemonSet,
 // Job, CronJob, Pod, ManagedResource or, as *unstructured.Unstructured, a Prometheus. They are put on the object and on its
-// templates of Jobs and Pods, and replace those that are there, so that it is to be called last.
+// templates of Jobs and Pods, and replace those that exist, so call it last.
 //
 // It finds what containers of all sorts, volumes and imagePullSecrets name, and spec.secretRefs of a ManagedResource. What a
 // program reads through the API, only its client knows: that is given as additional "<kind>/<name>", "secret/ca-3f8a12bc".

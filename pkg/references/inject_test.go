@@ -199,7 +199,7 @@ func TestInjectAnnotationsBadInput(t *testing.T) {
 		"nothing":                  {nil, nil, "cannot record references of a <nil>"},
 		"an untyped Deployment":    {parseYAML(t, "{apiVersion: apps/v1, kind: Deployment}"), nil, "Deployment.apps: must be a Prometheus.monitoring.coreos.com"},
 		"no object":                {&unstructured.Unstructured{}, nil, "must be a Prometheus"},
-		"a spec that is a list":    {parseYAML(t, "{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, spec: []}"), nil, "its spec is no object"},
+		"a spec that is a list":    {parseYAML(t, "{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, spec: []}"), nil, "its spec is not an object"},
 		"containers are a map":     {parseYAML(t, "{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, spec: {containers: {}}}"), nil, "read the spec of Prometheus"},
 		"podMetadata is a text":    {parseYAML(t, "{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, spec: {podMetadata: x, secrets: [a]}}"), nil, "podMetadata"},
 		"additional without kind":  {&corev1.Pod{}, []string{"name"}, `"name": must be configmap/<name> or secret/<name>`},

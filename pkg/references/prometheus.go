@@ -40,12 +40,12 @@ type basicAuth struct {
 // prometheus annotates a Prometheus and, by podMetadata, its Pods.
 func (u users) prometheus(obj *unstructured.Unstructured) error {
 	if obj.GroupVersionKind().GroupKind() != prometheusKind {
-		return fmt.Errorf("cannot record references of an unstructured %s: must be a %s; other kinds are to be given as their types",
+		return fmt.Errorf("cannot record references of an unstructured %s: must be a %s; use the Go types of other kinds",
 			obj.GroupVersionKind().GroupKind(), prometheusKind)
 	}
 	content, valid := obj.Object["spec"].(map[string]any)
 	if !valid && obj.Object["spec"] != nil {
-		return fmt.Errorf("read Prometheus %s/%s: its spec is no object", obj.GetNamespace(), obj.GetName())
+		return fmt.Errorf("read Prometheus %s/%s: its spec is not an object", obj.GetNamespace(), obj.GetName())
 	}
 	var spec prometheusSpec
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &spec); err != nil {

@@ -25,7 +25,7 @@ type content struct {
 
 // MakeUnique makes a ConfigMap or Secret immutable and gives it the label of the garbage collector and the name
 // "<name>-<8 hexadecimal digits>". The digits are the first ones of a SHA-256 checksum over its data (and the type of a Secret),
-// so that equal data have equal names, in any process, and different data have different ones. It is to be called once for an
+// so that equal data have equal names, in any process, and different data have different ones. Call it once for an
 // object, with all data in it, and before InjectAnnotations is called for those that use it.
 //
 // The form of the name is that of gardener-resource-manager's helpers, the digits are not: how those are computed is no
@@ -61,7 +61,7 @@ func MakeUnique(obj runtime.Object) error {
 
 func rename(obj metav1.Object, kind string, unique content) error {
 	if obj.GetName() == "" {
-		return fmt.Errorf("cannot make a %s unique that has no name", kind)
+		return fmt.Errorf("cannot make a %s without a name unique", kind)
 	}
 	encoded, err := json.Marshal(unique) // with sorted keys
 	if err != nil {
@@ -70,7 +70,7 @@ func rename(obj metav1.Object, kind string, unique content) error {
 	hash := sha256.Sum256(encoded)
 	name := obj.GetName() + "-" + hex.EncodeToString(hash[:])[:hashLength]
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return fmt.Errorf("cannot make %s %s/%s unique: %q is no name: %s", kind, obj.GetNamespace(), obj.GetName(), name, strings.Join(problems, "; "))
+		return fmt.Errorf("cannot make %s %s/%s unique: %q is not a valid name: %s", kind, obj.GetNamespace(), obj.GetName(), name, strings.Join(problems, "; "))
 	}
 	labels := maps.Clone(obj.GetLabels())
 	if labels == nil {

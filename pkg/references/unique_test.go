@@ -99,9 +99,9 @@ func TestMakeUniqueBadInput(t *testing.T) {
 	}{
 		"another kind":   {&corev1.Pod{}, "cannot make a *v1.Pod unique"},
 		"nothing":        {nil, "cannot make a <nil> unique"},
-		"no name":        {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}}, "cannot make a Secret unique that has no name"},
+		"no name":        {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}}, "cannot make a Secret without a name unique"},
 		"a long name":    {&corev1.ConfigMap{ObjectMeta: meta(strings.Repeat("x", 245))}, "must be no more than 253"},
-		"a name of none": {&corev1.ConfigMap{ObjectMeta: meta("A b")}, "is no name"},
+		"a name of none": {&corev1.ConfigMap{ObjectMeta: meta("A b")}, "is not a valid name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := MakeUnique(test.obj); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -346,7 +346,7 @@ func TestCSIDrivers(t *testing.T) {
 	})
 	f.says(pod, corev1.ConditionTrue)
 	f.node(name, notReady)
-	f.eventuallyTold(name, warning(criticalcomponents.ReasonDrivers, "2 CSI driver(s) that critical Pods of this node ask for are not registered in its CSINode yet: "+
+	f.eventuallyTold(name, warning(criticalcomponents.ReasonDrivers, "2 CSI driver(s) that critical Pods of this node need are not registered in its CSINode yet: "+
 		"disk.csi.example.org, file.csi.example.org"))
 	csiNode := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
 		{Name: "disk.csi.example.org", NodeID: "1"},

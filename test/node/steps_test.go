@@ -296,5 +296,5 @@ func TestAPIServerWithoutCSINodes(t *testing.T) {
 	f.says(pod, corev1.ConditionTrue)
 	f.node(f.named("storage"), notReady)
 	f.eventuallyTold(f.named("storage"), warning(criticalcomponents.ReasonDrivers,
-		"1 CSI driver(s) that critical Pods of this node ask for are not registered in its CSINode yet: disk.csi.example.org"))
+		"1 CSI driver(s) that critical Pods of this node need are not registered in its CSINode yet: disk.csi.example.org"))
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
-// Keys by which nodes are found that are updated one after the other, as in gardener-resource-manager.
+// Keys of the labels of nodes that are updated one after the other, as in gardener-resource-manager.
 const (
 	// LabelSecretName on a Node names the Secret with which its node agent works.
 	LabelSecretName = "worker.gardener.cloud/gardener-node-agent-secret-name"
@@ -48,7 +48,7 @@ const (
 // theOnly is what is reconciled: all nodes together.
 var theOnly = reconcile.Request{NamespacedName: client.ObjectKey{Name: "nodes"}}
 
-// CacheOptions returns what has to be set of the cache for Reconciler.Secrets: the metadata of the Secrets of node agents.
+// CacheOptions returns the options of the cache for Reconciler.Secrets: the metadata of the Secrets of node agents.
 func CacheOptions() cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
 		secretMetadata(): {

@@ -13,7 +13,7 @@ type nodeDelay struct {
 	delay string
 }
 
-// widest is how many times as wide as in an even spread a gap between two delays may be before all are spread anew. When nodes leave at
+// widest is how many times as wide as in an even spread a gap between two delays may be before all are spread again. When nodes leave at
 // random, much less would have all of them change now and then; a gap by itself does no harm, but many gaps crowd the rest.
 const widest = 8
 
@@ -33,7 +33,7 @@ func spread(nodes []nodeDelay, minimum, maximum time.Duration) []nodeDelay {
 
 // keep returns the delay of each node like spread, but leaves the delays that are there, if they are valid and no two are equal. Each
 // other node, in the order of their names, gets the middle of the widest gap. If a gap is left then that is more than eight times as wide
-// as in an even spread, all are spread anew. If at least half
+// as in an even spread, all are spread again. If at least half
 // of the delays are missing, that is done as well. It is for minimum < maximum.
 func keep(nodes []nodeDelay, minimum, maximum time.Duration) []nodeDelay {
 	result := slices.Clone(nodes)

@@ -21,11 +21,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		nodes: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "node_agent_delays",
-			Help: "Nodes over which the reconciliation delays of node agents are spread.",
+			Help: "Nodes across which the reconciliation delays of node agents are spread.",
 		}),
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "node_agent_delay_changes_total",
-			Help: "Delays of node agents that were written, or could not be. result: changed, failed.",
+			Help: "Writes of reconciliation delays of node agents. result: changed, failed.",
 		}, []string{"result"}),
 	}
 	for _, result := range []string{resultChanged, resultFailed} {

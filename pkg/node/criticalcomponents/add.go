@@ -132,7 +132,7 @@ func (r *Reconciler) ifItWaits(ctx context.Context, name string) []reconcile.Req
 	return []reconcile.Request{request}
 }
 
-// allThatWait returns all nodes with the taint, each of which a DaemonSet may concern.
+// allThatWait returns all nodes with the taint: a DaemonSet may affect each of them.
 func (r *Reconciler) allThatWait(ctx context.Context, _ *appsv1.DaemonSet) []reconcile.Request {
 	nodes := &corev1.NodeList{}
 	if err := r.Nodes.List(ctx, nodes, client.MatchingFields{taintIndex: Taint}, client.UnsafeDisableDeepCopy); err != nil {
@@ -146,7 +146,7 @@ func (r *Reconciler) allThatWait(ctx context.Context, _ *appsv1.DaemonSet) []rec
 	return requests
 }
 
-// listenToCSINodes has nodes looked at when their CSINode changes. An API server without CSINodes does not keep the controller from
+// listenToCSINodes enqueues nodes when their CSINode changes. An API server without CSINodes does not keep the controller from
 // starting.
 func (r *Reconciler) listenToCSINodes(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	wake := func(obj any) {

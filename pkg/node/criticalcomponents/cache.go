@@ -14,8 +14,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
-// CacheOptions returns what has to be set of the cache for Reconciler.Components: of DaemonSets and Pods, only those with the label,
-// in some namespaces (all without any), and of all kinds only what decisions need. The cache is not for others, who may want more.
+// CacheOptions returns the options of the cache for Reconciler.Components: only DaemonSets and Pods with the label,
+// in some namespaces (all without any), and of all kinds only what decisions need. Do not use the cache for other purposes, which may need more.
 func CacheOptions(namespaces []string) cache.Options {
 	critical := labels.SelectorFromSet(labels.Set{Label: LabelValue})
 	selected := map[string]cache.Config{}
@@ -28,7 +28,7 @@ func CacheOptions(namespaces []string) cache.Options {
 	}}
 }
 
-// CSINodeCacheOptions returns what has to be set of the cache for Reconciler.CSINodes.
+// CSINodeCacheOptions returns the options of the cache for Reconciler.CSINodes.
 func CSINodeCacheOptions() cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{&storagev1.CSINode{}: {Transform: reduceObject}}}
 }

@@ -38,7 +38,7 @@ const (
 
 // Missing is what a node waits for; at most one of the lists has entries. They are sorted.
 type Missing struct {
-	// DaemonSets are those that should have a Pod on the node and have none, as "<namespace>/<name>".
+	// DaemonSets are those without a Pod on the node that should have one, as "<namespace>/<name>".
 	DaemonSets []string
 	// Pods are those on the node that are not Ready, as "<namespace>/<name>".
 	Pods []string
@@ -46,7 +46,7 @@ type Missing struct {
 	Drivers []string
 }
 
-// Reason returns the reason of the Event that tells it; empty if nothing is missing.
+// Reason returns the reason of the Event that reports it; empty if nothing is missing.
 func (m Missing) Reason() string {
 	switch {
 	case len(m.DaemonSets) > 0:
@@ -68,16 +68,16 @@ func (m Missing) Message() string {
 	case ReasonUnready:
 		return fmt.Sprintf("%d critical Pod(s) of this node are not Ready yet: %s", len(m.Pods), strings.Join(m.Pods, ", "))
 	case ReasonDrivers:
-		return fmt.Sprintf("%d CSI driver(s) that critical Pods of this node ask for are not registered in its CSINode yet: %s",
+		return fmt.Sprintf("%d CSI driver(s) that critical Pods of this node need are not registered in its CSINode yet: %s",
 			len(m.Drivers), strings.Join(m.Drivers, ", "))
 	default:
 		return "all critical components of this node are ready"
 	}
 }
 
-// Judge tells what a node waits for (the concept document of gardener-resource-manager, "Critical Components Controller"). DaemonSets and Pods are those with
-// the label, and the Pods those that are bound to the node. The CSINode is the one of the node, nil if there is none. The first of
-// these has to be true before the next is looked at: each DaemonSet that should run on the node has a Pod there, each Pod is Ready, each
+// Judge returns what a node waits for (the concept document of gardener-resource-manager, "Critical Components Controller"). DaemonSets and Pods are those with
+// the label, and the Pods those that are bound to the node. The CSINode is the one of the node, nil if it does not exist. The first of
+// these must be true before the next is checked: each DaemonSet that should run on the node has a Pod there, each Pod is Ready, each
 // CSI driver is registered. Pods that are being deleted or have ended neither count nor are waited for.
 func Judge(node *corev1.Node, daemonSets []appsv1.DaemonSet, pods []corev1.Pod, csiNode *storagev1.CSINode) Missing {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !alive(&pod) })
@@ -97,7 +97,7 @@ func Judge(node *corev1.Node, daemonSets []appsv1.DaemonSet, pods []corev1.Pod, 
 	return Missing{Drivers: unregistered(pods, csiNode)}
 }
 
-// unscheduled returns the DaemonSets that should have a Pod on a node and have none.
+// unscheduled returns the DaemonSets without a Pod on a node that should have one.
 func unscheduled(node *corev1.Node, daemonSets []appsv1.DaemonSet, pods []corev1.Pod) []string {
 	var names []string
 	for i := range daemonSets {
@@ -113,7 +113,7 @@ func unscheduled(node *corev1.Node, daemonSets []appsv1.DaemonSet, pods []corev1
 	return names
 }
 
-// isCritical tells whether Pods of a labelled DaemonSet are to be waited for: they will have the label, too, and are still created.
+// isCritical reports whether a node must wait for the Pods of a labelled DaemonSet: they will also have the label, and are still created.
 func isCritical(daemonSet *appsv1.DaemonSet) bool {
 	return daemonSet.DeletionTimestamp.IsZero() && daemonSet.Spec.Template.Labels[Label] == LabelValue
 }
@@ -146,10 +146,10 @@ func unregistered(pods []corev1.Pod, csiNode *storagev1.CSINode) []string {
 	return slices.Sorted(maps.Keys(required))
 }
 
-// asksForDrivers tells whether the CSINode matters to any of the Pods.
+// asksForDrivers reports whether the CSINode matters to any of the Pods.
 func asksForDrivers(pods []corev1.Pod) bool { return len(unregistered(pods, nil)) > 0 }
 
-// HasTaint tells whether a node waits for its critical components.
+// HasTaint reports whether a node waits for its critical components.
 func HasTaint(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, isOurs) }
 
 func isOurs(taint corev1.Taint) bool { return taint.Key == Taint }

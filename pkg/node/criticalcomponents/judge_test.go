@@ -175,10 +175,10 @@ func normal(m Missing) Missing {
 
 func TestMessages(t *testing.T) {
 	for want, missing := range map[string]Missing{
-		"UnscheduledNodeCriticalDaemonSets: 2 critical DaemonSet(s) have no Pod on this node yet: a/b, c/d":                               {DaemonSets: []string{"a/b", "c/d"}},
-		"UnreadyNodeCriticalPods: 1 critical Pod(s) of this node are not Ready yet: a/b":                                                  {Pods: []string{"a/b"}},
-		"UnreadyRequiredCSIDrivers: 1 CSI driver(s) that critical Pods of this node ask for are not registered in its CSINode yet: csi.x": {Drivers: []string{"csi.x"}},
-		": all critical components of this node are ready":                                                                                {},
+		"UnscheduledNodeCriticalDaemonSets: 2 critical DaemonSet(s) have no Pod on this node yet: a/b, c/d":                            {DaemonSets: []string{"a/b", "c/d"}},
+		"UnreadyNodeCriticalPods: 1 critical Pod(s) of this node are not Ready yet: a/b":                                               {Pods: []string{"a/b"}},
+		"UnreadyRequiredCSIDrivers: 1 CSI driver(s) that critical Pods of this node need are not registered in its CSINode yet: csi.x": {Drivers: []string{"csi.x"}},
+		": all critical components of this node are ready":                                                                             {},
 	} {
 		if got := missing.Reason() + ": " + missing.Message(); got != want {
 			t.Errorf("got %q, want %q", got, want)

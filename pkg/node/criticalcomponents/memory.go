@@ -31,8 +31,8 @@ type word struct {
 	at      time.Time
 }
 
-// waits remembers that a node waits, and returns whether what is missing has to be told: at once if it is another reason than
-// before, or one for the first time; a new message of a reason that was told before only after a pause, as many Pods become ready one
+// waits remembers that a node waits, and returns whether to report what is missing: immediately if the reason differs from
+// the last one; a new message of the same reason only after a pause, because many Pods become ready one
 // after the other; and the same message only after half an hour.
 func (m *memories) waits(name string, uid types.UID, missing Missing, now time.Time, pause time.Duration) bool {
 	m.mu.Lock()
@@ -59,7 +59,7 @@ func (m *memories) waits(name string, uid types.UID, missing Missing, now time.T
 	return true
 }
 
-// unsaid forgets that a reason was told of a node, because that failed.
+// unsaid forgets that a reason was reported for a node, because the Event could not be created.
 func (m *memories) unsaid(name, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,11 +19,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "nodes_waiting_for_critical_components",
-			Help: "Nodes with the taint " + Taint + " of which critical components are not ready.",
+			Help: "Nodes with the taint " + Taint + " whose critical components are not ready.",
 		}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: metricsNamespace, Name: "node_critical_components_wait_duration_seconds",
-			Help:    "Time from when a node was first seen with the taint " + Taint + " until the taint was removed.",
+			Help:    "Time in seconds from the first observation of the taint " + Taint + " on a node until its removal.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 12),
 		}),
 	}

@@ -19,7 +19,7 @@ var passing = []string{
 	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable, taintCloudProviderUninitialized,
 }
 
-// shouldRunOn tells whether a DaemonSet should have a Pod on a node, by the rules of Kubernetes' DaemonSet controller. It differs in
+// shouldRunOn reports whether a DaemonSet should have a Pod on a node, by the rules of Kubernetes' DaemonSet controller. It differs in
 // one point: it looks beyond the passing taints. Otherwise no DaemonSet without a toleration for them would be waited for, since nodes
 // are not ready when they appear.
 func shouldRunOn(daemonSet *appsv1.DaemonSet, node *corev1.Node) bool {
@@ -36,7 +36,7 @@ func shouldRunOn(daemonSet *appsv1.DaemonSet, node *corev1.Node) bool {
 	return !repelled
 }
 
-// repels tells whether a taint keeps off Pods that do not tolerate it, and stays.
+// repels reports whether a taint permanently repels Pods that do not tolerate it.
 func repels(taint *corev1.Taint) bool {
 	return (taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute) &&
 		!slices.Contains(passing, taint.Key)

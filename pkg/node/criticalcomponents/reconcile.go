@@ -26,7 +26,7 @@ import (
 const (
 	// ControllerName names the controller in logs and metrics.
 	ControllerName = "node-critical-components"
-	// ReporterName is who reports the Events, as in gardener-resource-manager.
+	// ReporterName is the reporting controller of the Events, as in gardener-resource-manager.
 	ReporterName = ControllerName + "-controller"
 
 	// requestTimeout bounds what is asked for in one reconcile.
@@ -96,13 +96,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	missing, err := r.missing(ctx, node)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("look for the critical components of Node %s: %w", node.Name, err)
+		return reconcile.Result{}, fmt.Errorf("check the critical components of Node %s: %w", node.Name, err)
 	}
 	if missing.Reason() == "" {
 		return r.release(ctx, node)
 	}
 	if r.memories.waits(node.Name, node.UID, missing, r.Clock.Now(), r.Options.Backoff) {
-		log.FromContext(ctx).Info("Node waits for critical components", "reason", missing.Reason(), "missing", missing.Message())
+		log.FromContext(ctx).Info("Node is waiting for critical components", "reason", missing.Reason(), "missing", missing.Message())
 		if !r.tell(ctx, node, corev1.EventTypeWarning, missing.Reason(), actionWait, missing.Message()) {
 			r.memories.unsaid(node.Name, missing.Reason())
 		}
@@ -110,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.Options.Backoff}, nil
 }
 
-// missing collects from the caches what is to be judged.
+// missing collects the input of Judge from the caches.
 func (r *Reconciler) missing(ctx context.Context, node *corev1.Node) (Missing, error) {
 	daemonSets, pods := &appsv1.DaemonSetList{}, &corev1.PodList{}
 	if err := r.Components.List(ctx, daemonSets, client.UnsafeDisableDeepCopy); err != nil {
@@ -127,7 +127,7 @@ func (r *Reconciler) missing(ctx context.Context, node *corev1.Node) (Missing, e
 	return Judge(node, daemonSets.Items, pods.Items, csiNode), nil
 }
 
-// csiNode returns the CSINode of a node, nil if there is none, or none can be read: then its drivers count as not registered.
+// csiNode returns the CSINode of a node, nil if it does not exist, or none can be read: then its drivers count as not registered.
 func (r *Reconciler) csiNode(ctx context.Context, node *corev1.Node) *storagev1.CSINode {
 	ctx, cancel := context.WithTimeout(ctx, csiNodeTimeout)
 	defer cancel()
@@ -137,7 +137,7 @@ func (r *Reconciler) csiNode(ctx context.Context, node *corev1.Node) *storagev1.
 		return csiNode
 	}
 	if !apierrors.IsNotFound(err) {
-		log.FromContext(ctx).Error(err, "Could not read the CSINode of a node; its CSI drivers count as not registered")
+		log.FromContext(ctx).Error(err, "Could not read the CSINode of a node; treating its CSI drivers as not registered")
 	}
 	return nil
 }

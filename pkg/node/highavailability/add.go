@@ -32,7 +32,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Named(ControllerName).
 		WatchesRawSource(source.Kind(r.Nodes, &corev1.Node{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(context.Context, *corev1.Node) []reconcile.Request { return []reconcile.Request{theOnly} }), joinsOrLeaves())).
-		// Once at the start, also if there is no node.
+		// Once at the start, also without nodes.
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(theOnly)
 			return nil

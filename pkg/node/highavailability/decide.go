@@ -34,7 +34,7 @@ func workloadOf(obj runtime.Object) workload {
 	}
 }
 
-// fits tells whether the webhook would leave the constraint on nodes as it is, now that there are several nodes, or not. With several,
+// fits reports whether the webhook would not change the constraint on nodes, given whether there are several nodes. With several,
 // Pods have to be on different nodes if the workload or its namespace demands it; with one, nothing can demand it. Workloads with
 // a single Pod have no constraint, and the webhook does not touch one that is there.
 func (w workload) fits(several bool) bool {

@@ -24,7 +24,7 @@ type Metrics struct{ patches *prometheus.CounterVec }
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{patches: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: metricsNamespace, Name: "high_availability_patches_total",
-		Help: "Empty patches of workloads because the second node came or went. kind: Deployment, StatefulSet. result: patched, " +
+		Help: "Empty patches of workloads after the second node was added or removed. kind: Deployment, StatefulSet. result: patched, " +
 			"failed.",
 	}, []string{"kind", "result"})}
 	for _, kind := range []string{kindDeployment, kindStatefulSet} {

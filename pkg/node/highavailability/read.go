@@ -66,7 +66,7 @@ func (r *Reconciler) each(ctx context.Context, list client.ObjectList, take func
 	for {
 		page, ok := list.DeepCopyObject().(client.ObjectList)
 		if !ok {
-			return fmt.Errorf("%T is no list", list)
+			return fmt.Errorf("%T is not a list", list)
 		}
 		err := within(ctx, func(ctx context.Context) error {
 			return r.Reader.List(ctx, page, append([]client.ListOption{client.Limit(pageSize), client.Continue(next)}, options...)...)

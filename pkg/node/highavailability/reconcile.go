@@ -50,7 +50,7 @@ type Options struct {
 
 // Reconciler has the webhook look again.
 type Reconciler struct {
-	// Nodes has the Nodes, of which only the number matters.
+	// Nodes has the Nodes; only their number matters.
 	Nodes cache.Cache
 	// Reader reads the target cluster without a cache.
 	Reader client.Reader
@@ -69,7 +69,7 @@ type Reconciler struct {
 	again     time.Time
 }
 
-// concerns tells whether workloads of a namespace are patched.
+// concerns reports whether the workloads of a namespace are patched.
 func (r *Reconciler) concerns(namespace string) bool {
 	return len(r.Options.Namespaces) == 0 || slices.Contains(r.Options.Namespaces, namespace)
 }
@@ -98,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	unchanged, failures := r.patchAll(ctx, unfit, several)
 	if len(unfit) > 0 {
-		log.FromContext(ctx).Info("Had the webhook for high availability look at workloads again", "nodes", len(nodes.Items),
+		log.FromContext(ctx).Info("Patched workloads for re-evaluation by the high-availability webhook", "nodes", len(nodes.Items),
 			"workloads", len(unfit), "unchanged", len(unchanged), "failed", len(failures))
 	}
 	if len(failures) > 0 {
@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: pause}, nil
 	}
 	if len(unchanged) > 0 {
-		log.FromContext(ctx).Info("The webhook for high availability does not change workloads whose constraint on nodes does not fit "+
+		log.FromContext(ctx).Info("The high-availability webhook does not change workloads whose topology spread constraint does not match "+
 			"the number of nodes; does its configuration select them?", "workloads", len(unchanged), "for example", unchanged[:min(len(unchanged), maxNamed)])
 	}
 	r.settled, r.attempts = ptr.To(several), 0
