@@ -28,7 +28,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 // servedWithin are the delays in which the API server gets to serve a kind that was just defined.
 var servedWithin = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 8}
 
-// Kinds tells which kinds a cluster has.
+// Kinds reports which kinds a cluster has.
 type Kinds interface {
 	// Serves asks the API server whether it serves a kind. An error means that it could not be found out.
 	Serves(gvk schema.GroupVersionKind) (bool, error)
@@ -148,7 +148,7 @@ func (w *Watch) run(ctx context.Context) {
 	}
 }
 
-// waitUntilServed tells whether the API server serves the kind, which is defined.
+// waitUntilServed reports whether the API server serves the kind, which is defined.
 func (w *Watch) waitUntilServed(ctx context.Context) bool {
 	kind := w.Resource.GroupVersion().WithKind(w.Kind)
 	err := wait.ExponentialBackoffWithContext(ctx, servedWithin, func(context.Context) (bool, error) {
@@ -156,7 +156,7 @@ func (w *Watch) waitUntilServed(ctx context.Context) bool {
 		return served && err == nil, nil
 	})
 	if err != nil && ctx.Err() == nil {
-		log.FromContext(ctx).Error(err, "The kind is defined, but not served in this version: what depends on it stays as it is",
+		log.FromContext(ctx).Error(err, "The kind is defined, but not served in this version: dependent objects are left unchanged",
 			"kind", kind.String(), "dependent", w.Affected)
 	}
 	return err == nil
@@ -208,7 +208,7 @@ func (w *Watch) end() {
 	w.OnKnown()
 }
 
-// Known tells whether it is known which objects there are: also if there is no such kind.
+// Known reports whether the set of objects is known. It is also known if the kind does not exist.
 func (w *Watch) Known() bool {
 	if !w.definition.HasSynced() {
 		return false
@@ -221,7 +221,7 @@ func (w *Watch) Known() bool {
 	return len(w.informers) > 0 && !slices.ContainsFunc(w.informers, func(i toolscache.SharedIndexInformer) bool { return !i.HasSynced() })
 }
 
-// Exists tells whether the cluster has the kind, as far as that is known.
+// Exists reports whether the cluster has the kind, as far as that is known.
 func (w *Watch) Exists() bool { return len(w.running()) > 0 }
 
 func (w *Watch) running() []toolscache.SharedIndexInformer {
@@ -251,7 +251,7 @@ func (w *Watch) ByIndex(index, value string) []any {
 	return objects
 }
 
-// Get returns an object; nil if there is none.
+// Get returns an object; nil if it does not exist.
 func (w *Watch) Get(name types.NamespacedName) any {
 	for _, informer := range w.running() {
 		if object, found, err := informer.GetStore().GetByKey(name.String()); found && err == nil {

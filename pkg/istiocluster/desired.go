@@ -51,7 +51,7 @@ type Source struct {
 	Services map[types.NamespacedName]Service
 }
 
-// IsIngress tells by the labels of a namespace whether it has ingress gateways of Istio.
+// IsIngress reports whether a namespace has ingress gateways of Istio, by its labels.
 func IsIngress(labels map[string]string) bool {
 	_, hasClass := labels[LabelExposureClass]
 	return hasClass || labels[LabelRole] == RoleIstioIngress
@@ -69,8 +69,8 @@ func SourceOf(filter string) string {
 	return source
 }
 
-// Desired returns the EnvoyFilters that are to be for a namespace, one at most in each of the namespaces with ingress gateways, in the
-// order of their namespaces. It is the same in whatever order the arguments are.
+// Desired returns the desired EnvoyFilters for a namespace, at most one in each of the namespaces with ingress gateways, in the
+// order of their namespaces. The order of the arguments does not matter.
 func Desired(source Source, ingresses []string) []*unstructured.Unstructured {
 	rules := slices.SortedFunc(slices.Values(source.Rules), func(a, b *Rule) int { return cmp.Compare(a.Name, b.Name) })
 	var filters []*unstructured.Unstructured

@@ -26,7 +26,7 @@ type Rule struct {
 	PortModes map[int64]Mode
 }
 
-// Mode says by which protocol gateways talk to a Service. Empty leaves it to the port of the Service.
+// Mode is the protocol between gateways and a Service. Empty means that the port of the Service decides.
 type Mode string
 
 const (
@@ -39,7 +39,7 @@ const (
 // Exports are namespaces that something is visible in: names, "*" for all, and "." for its own one.
 type Exports []string
 
-// include tells whether a namespace is among them; own is the namespace that "." stands for.
+// include reports whether a namespace is included; own is the namespace that "." stands for.
 func (e Exports) include(namespace, own string) bool {
 	return slices.ContainsFunc(e, func(one string) bool {
 		return one == "*" || one == namespace || one == "." && namespace == own
@@ -91,7 +91,7 @@ func ReadRule(object *unstructured.Unstructured) *Rule {
 	return rule
 }
 
-// isSet tells whether a field has a value; a list has one if it has items.
+// isSet reports whether a field has a value; a list has one if it has items.
 func isSet(value any) bool {
 	list, isList := value.([]any)
 	return value != nil && (!isList || len(list) > 0)
@@ -102,7 +102,7 @@ func listOf(value any) []any {
 	return list
 }
 
-// serviceOf returns the Service that a host stands for; empty if it is none.
+// serviceOf returns the Service that a host stands for; empty if it is not a Service.
 func serviceOf(host, namespace string) types.NamespacedName {
 	if host != "" && !strings.ContainsAny(host, ".*") {
 		return types.NamespacedName{Namespace: namespace, Name: host}

@@ -34,7 +34,7 @@ func (b *builder) complainOnce(reason, format string, values ...any) {
 	}
 }
 
-// key returns the key of the label by which a Pod says whom it talks to.
+// key returns the key of the label by which a Pod declares its peer.
 func (b *builder) key(what string) string {
 	key, shortened := toKey(what)
 	if shortened {

@@ -47,8 +47,8 @@ type Input struct {
 	// IstioUnknown is set while it is not known which VirtualServices, Gateways and Pods of gateways there are: existing policies for
 	// gateways stay as they are.
 	IstioUnknown bool
-	// HasPods tells whether a Pod of a namespace has a label of the given key with the value LabelValue. Policies that only matter
-	// to such Pods are left out as long as there are none. Nil to have them always.
+	// HasPods reports whether a Pod of a namespace has a label of the given key with the value LabelValue. Policies that only matter
+	// to such Pods are omitted until such a Pod exists. Nil always includes them.
 	HasPods func(namespace, key string) bool
 	// Existing are the policies with the labels of the Service.
 	Existing []Existing
@@ -67,7 +67,7 @@ type Existing struct {
 	ForGateways bool
 }
 
-// Result is what is to be.
+// Result is the desired state.
 type Result struct {
 	// Policies are all that are to exist, by namespace and name, complete but for what the API server adds.
 	Policies []*networkingv1.NetworkPolicy
@@ -79,12 +79,12 @@ type Result struct {
 	kept map[types.NamespacedName]bool
 }
 
-// Keeps tells whether an existing policy that is not among Policies is to stay, since what it was made from cannot be read.
+// Keeps reports whether an existing policy that is not among Policies must stay, because its source cannot be read.
 func (r *Result) Keeps(namespace, name string) bool {
 	return r.kept[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
-// Desired decides which policies a Service gets. It is the same for the same arguments, in whatever order their lists are.
+// Desired decides which policies a Service gets. The result depends only on the arguments, not on the order of their lists.
 func Desired(request *Request, input Input, config Config) *Result {
 	result := &Result{}
 	own, exists := input.Namespaces[request.service.Namespace]
@@ -151,7 +151,7 @@ func (b *builder) peersOf() []string {
 	return peers
 }
 
-// lives tells whether a namespace can have new policies.
+// lives reports whether a namespace can have new policies.
 func (b *builder) lives(namespace string) bool {
 	found, exists := b.input.Namespaces[namespace]
 	return exists && !found.Terminating
@@ -217,7 +217,7 @@ func (b *builder) fromIngressControllerTo(controller Pods, ingress string, wante
 		}
 	}
 	if !found {
-		b.complainOnce(ReasonIngressPort, "Ingress %s names port %s, which the Service does not have.", ingress,
+		b.complainOnce(ReasonIngressPort, "Ingress %s references port %s, which the Service does not have.", ingress,
 			cmp.Or(wanted.Name, strconv.Itoa(int(wanted.Number))))
 	}
 }
@@ -258,7 +258,7 @@ func (b *builder) kept() map[types.NamespacedName]bool {
 	return kept
 }
 
-// isUnreadable tells whether a policy was made from an annotation that is wrong now.
+// isUnreadable reports whether a policy was made from an annotation that is invalid now.
 func (b *builder) isUnreadable(one Existing) bool {
 	if b.unreadable.world && one.Namespace == b.service.Namespace && one.Name == worldName(b.service.Name) {
 		return true

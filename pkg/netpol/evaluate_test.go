@@ -23,7 +23,7 @@ type evaluator struct {
 	policies   []*networkingv1.NetworkPolicy
 }
 
-// ingress tells whether a policy lets traffic in at its end.
+// ingress reports whether a policy lets traffic in at its end.
 func (e evaluator) ingress(t traffic) bool {
 	return slices.ContainsFunc(e.policies, func(policy *networkingv1.NetworkPolicy) bool {
 		return slices.Contains(policy.Spec.PolicyTypes, networkingv1.PolicyTypeIngress) && e.applies(policy, t.to) &&
@@ -33,7 +33,7 @@ func (e evaluator) ingress(t traffic) bool {
 	})
 }
 
-// egress tells whether a policy lets traffic out at its beginning.
+// egress reports whether a policy lets traffic out at its beginning.
 func (e evaluator) egress(t traffic) bool {
 	return slices.ContainsFunc(e.policies, func(policy *networkingv1.NetworkPolicy) bool {
 		return slices.Contains(policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress) && e.applies(policy, t.from) &&
@@ -71,7 +71,7 @@ func matchesPort(ports []networkingv1.NetworkPolicyPort, t traffic) bool {
 	})
 }
 
-// isPort tells whether traffic goes to a port, which may be the name of one of the Pod, or begin a range.
+// isPort reports whether traffic goes to a port, which may be the name of one of the Pod, or begin a range.
 func isPort(port intstr.IntOrString, last int32, t traffic) bool {
 	if port.Type == intstr.Int {
 		return t.port >= port.IntVal && t.port <= max(last, port.IntVal)

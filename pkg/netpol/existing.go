@@ -18,7 +18,7 @@ func Digest(policy *networkingv1.NetworkPolicy) string {
 		policy.Labels[LabelServiceNamespace], policy.Labels[LabelServiceName], policy.Annotations[AnnotationDescription], policy.Spec,
 	})
 	if err != nil {
-		return "" // which is no digest of anything; it cannot be, since policies are made of what JSON has
+		return "" // not a valid digest; unreachable, because policies can always be encoded as JSON
 	}
 	sum := sha256.Sum256(text)
 	return base64.RawStdEncoding.EncodeToString(sum[:15])

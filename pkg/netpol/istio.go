@@ -103,7 +103,7 @@ func destinationsOf(route any, namespace string) []Destination {
 func ReadSelector(gateway *unstructured.Unstructured) map[string]string {
 	selector, _, err := unstructured.NestedStringMap(gateway.Object, "spec", "selector")
 	if err != nil {
-		return nil // of which nothing is selected
+		return nil // which does not select anything
 	}
 	return selector
 }
@@ -129,9 +129,9 @@ func (b *builder) fromGateways() {
 	for _, name := range slices.SortedFunc(maps.Keys(ports), byName) {
 		switch gateway, found := b.input.Gateways[name]; {
 		case !found:
-			b.complainOnce(ReasonGateway, "Gateway %s, which a VirtualService names, does not exist.", name)
+			b.complainOnce(ReasonGateway, "Gateway %s, referenced by a VirtualService, does not exist.", name)
 		case len(gateway.Selector) == 0:
-			b.complainOnce(ReasonGateway, "Gateway %s has no selector, which would stand for all Pods: give it one.", name)
+			b.complainOnce(ReasonGateway, "Gateway %s has no selector and would select all Pods: add a selector.", name)
 		default:
 			usable = append(usable, name)
 		}

@@ -41,8 +41,8 @@ func (r *Request) namedPorts() []NamedPort {
 	return named
 }
 
-// MissingPorts tells of the named ports that none of some Pods has. Known is unset if all of the Pods ended or are being deleted, or
-// there is none: others may come.
+// MissingPorts returns the named ports that none of the Pods has. Known is false if all Pods ended or are being deleted, or
+// there are no Pods: others may follow.
 func MissingPorts(ports []NamedPort, pods []corev1.Pod) (problems []Problem, known bool) {
 	live := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !lives(&pod) })
 	if len(live) == 0 {
@@ -51,19 +51,19 @@ func MissingPorts(ports []NamedPort, pods []corev1.Pod) (problems []Problem, kno
 	for _, port := range ports {
 		if !slices.ContainsFunc(live, func(pod corev1.Pod) bool { return port.isOf(&pod) }) {
 			problems = append(problems, Problem{Reason: ReasonPodPort, Message: fmt.Sprintf(
-				"%s: no Pod that the Service selects has a container port named %q with protocol %s, so that its policies allow nothing. "+
-					"Mend the name, or name the port of the container so.", port.Where, port.Name, port.Protocol)})
+				"%s: no Pod selected by the Service has a container port named %q with protocol %s, so its policies do not allow any traffic. "+
+					"Correct the name, or give the container port this name.", port.Where, port.Name, port.Protocol)})
 		}
 	}
 	return problems, true
 }
 
-// lives tells whether a Pod serves, or may come to.
+// lives reports whether a Pod serves traffic, or may do so later.
 func lives(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// isOf tells whether a container of a Pod has the port. Init containers count if they go on to run beside the others.
+// isOf reports whether a container of a Pod has the port. Init containers count if they go on to run beside the others.
 func (p NamedPort) isOf(pod *corev1.Pod) bool {
 	has := func(container corev1.Container) bool {
 		return slices.ContainsFunc(container.Ports, func(port corev1.ContainerPort) bool {

@@ -59,10 +59,10 @@ func TestMissingPorts(t *testing.T) {
 		case known == test.unknown:
 			t.Errorf("%s: known is %t", name, known)
 		case !test.missing && len(problems) > 0:
-			t.Errorf("%s: told is %v", name, problems)
+			t.Errorf("%s: got %v", name, problems)
 		case test.missing && (len(problems) != 1 || problems[0].Reason != ReasonPodPort ||
-			!strings.HasPrefix(problems[0].Message, `Port 80 of the Service: no Pod that the Service selects has a container port named "web" with protocol TCP`)):
-			t.Errorf("%s: told is %v", name, problems)
+			!strings.HasPrefix(problems[0].Message, `Port 80 of the Service: no Pod selected by the Service has a container port named "web" with protocol TCP`)):
+			t.Errorf("%s: got %v", name, problems)
 		}
 	}
 }

@@ -32,7 +32,7 @@ const (
 	annotationAliasPrefix = domain + "from-"
 	annotationAliasSuffix = "-allowed-ports"
 
-	// LabelPrefix begins the keys of the labels by which a Pod says whom it talks to.
+	// LabelPrefix begins the keys of the labels by which a Pod declares its peers.
 	LabelPrefix = domain + "to-"
 	// LabelValue is the value of these labels.
 	LabelValue = "allowed"
@@ -43,11 +43,11 @@ const (
 	maxLabelName = 63
 	// maxPolicyName is how long the name of a NetworkPolicy may be in Kubernetes.
 	maxPolicyName = 253
-	// digits is how many hexadecimal digits of a hash tell names apart.
+	// digits is how many hexadecimal digits of a hash distinguish names.
 	digits = 5
 )
 
-// Relevant tells whether an annotation of a Service matters here.
+// Relevant reports whether an annotation of a Service affects its policies.
 func Relevant(annotation string) bool { return strings.HasPrefix(annotation, domain) }
 
 // toKey returns the key of the label with which a Pod says that it talks to something, and whether it had to be shortened.
@@ -57,7 +57,7 @@ func toKey(what string) (key string, shortened bool) {
 	return domain + short, short != part
 }
 
-// shorten returns a text of at most so many bytes: its beginning, a dash and digits of the hash of the whole text.
+// shorten returns a text of at most the given number of bytes: its beginning, a dash and digits of the hash of the whole text.
 func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text

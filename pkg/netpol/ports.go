@@ -94,7 +94,7 @@ func checkPort(port networkingv1.NetworkPolicyPort) (Port, error) {
 		result.Protocol = corev1.ProtocolTCP
 	case corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP:
 	default:
-		return Port{}, fmt.Errorf("protocol %q is none of TCP, UDP and SCTP", result.Protocol)
+		return Port{}, fmt.Errorf("protocol %q is not one of TCP, UDP and SCTP", result.Protocol)
 	}
 	if port.Port == nil {
 		return Port{}, errors.New("it has no port")
@@ -108,7 +108,7 @@ func checkPort(port networkingv1.NetworkPolicyPort) (Port, error) {
 			return Port{}, fmt.Errorf("%q is not the name of a port: %s", result.Port.StrVal, strings.Join(texts, "; "))
 		}
 		if port.EndPort != nil {
-			return Port{}, errors.New("endPort needs a port that is a number")
+			return Port{}, errors.New("endPort requires a numeric port")
 		}
 		return result, nil
 	}
@@ -129,10 +129,10 @@ func decode(text string, into any) error {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		return fmt.Errorf("not readable as JSON of this kind: %w", err)
+		return fmt.Errorf("not valid JSON: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is something after the JSON list")
+		return errors.New("there is unexpected data after the JSON list")
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Reasons of problems, and of the Events that tell them.
+// Reasons of problems, and of the Events that report them.
 //
 // +events:on=Service of the target cluster
 const (
@@ -92,7 +92,7 @@ func Read(service *corev1.Service) *Request {
 	}
 	if texts := validation.IsValidLabelValue(service.Name); len(texts) > 0 {
 		r.qualifies = false
-		r.complain(ReasonInvalidService, "The name of the Service cannot be the value of a label: %s. It gets no policies.", strings.Join(texts, "; "))
+		r.complain(ReasonInvalidService, "The name of the Service cannot be the value of a label: %s. No policies are created for it.", strings.Join(texts, "; "))
 		return r
 	}
 	r.readPorts(service.Spec.Ports)
@@ -117,7 +117,7 @@ func (r *Request) readPorts(ports []corev1.ServicePort) {
 	for _, port := range ports {
 		target, err := targetOf(port)
 		if err != nil {
-			r.complain(ReasonInvalidService, "Port %d of the Service gets no policies: %s.", port.Port, err)
+			r.complain(ReasonInvalidService, "No policies are created for port %d of the Service: %s.", port.Port, err)
 			continue
 		}
 		r.servicePorts = append(r.servicePorts, servicePort{name: port.Name, number: port.Port, target: target})
@@ -130,11 +130,11 @@ func (r *Request) readNamespaces(annotations map[string]string) {
 		selectors, err := readSelectors(text)
 		if err != nil {
 			r.unreadable.selectors = true
-			r.complainOf(AnnotationNamespaceSelectors, err, "No namespace is added or removed until that is mended.")
+			r.complainOf(AnnotationNamespaceSelectors, err, "Namespaces are neither added nor removed until this is fixed.")
 		}
 		r.Selectors = selectors
 		if slices.ContainsFunc(selectors, labels.Selector.Empty) {
-			r.complain(ReasonMatchesAll, "Annotation %s has a selector that matches every namespace: there are policies for each.", AnnotationNamespaceSelectors)
+			r.complain(ReasonMatchesAll, "Annotation %s has a selector that matches every namespace: policies are created for each of them.", AnnotationNamespaceSelectors)
 		}
 	}
 	if text, found := annotations[AnnotationNamespaceAlias]; found {
@@ -142,7 +142,7 @@ func (r *Request) readNamespaces(annotations map[string]string) {
 		if texts := validation.IsQualifiedName(domain + shorten("to-"+text+"-x", maxLabelName)); len(texts) > 0 {
 			r.unreadable.namespace = true
 			r.complainOf(AnnotationNamespaceAlias, fmt.Errorf("%q cannot be part of a label's key", text),
-				"Policies for other namespaces stay as they are until that is mended.")
+				"Policies for other namespaces are not changed until this is fixed.")
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (r *Request) readFrom(key, text string) {
 		ports, err := readPorts(text)
 		if err != nil {
 			r.unreadable.world = true
-			r.complainOf(key, err, "What it allowed before stays allowed until that is mended.")
+			r.complainOf(key, err, "Traffic that it allowed before remains allowed until this is fixed.")
 			return
 		}
 		r.world = &ports
@@ -173,7 +173,7 @@ func (r *Request) readFrom(key, text string) {
 	ports, err := readPorts(text)
 	if err != nil {
 		r.unreadable.aliases = append(r.unreadable.aliases, name)
-		r.complainOf(key, err, "What it allowed before stays allowed until that is mended.")
+		r.complainOf(key, err, "Traffic that it allowed before remains allowed until this is fixed.")
 		return
 	}
 	slices.SortFunc(ports, comparePorts)
@@ -213,7 +213,7 @@ func readSelectors(text string) ([]labels.Selector, error) {
 	return result, nil
 }
 
-// Keys returns the keys of the labels by which Pods of the Service's namespace, and of other ones, say that they talk to it.
+// Keys returns the keys of the labels by which Pods of the Service's namespace, and of other namespaces, declare that they connect to it.
 func (r *Request) Keys() []string {
 	var keys []string
 	add := func(what string) {

@@ -12,8 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
-// CacheOptions returns what has to be set of the cache for Reconciler.Cache: what is held of Services and Namespaces. The cache is not for
-// others, who may want more, and its objects must not be changed.
+// CacheOptions returns the options of the cache for Reconciler.Cache: the fields of Services and Namespaces that it keeps. Do not use the cache for
+// other purposes, which may need more, and do not change its objects.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultUnsafeDisableDeepCopy: ptr.To(true),

@@ -11,7 +11,7 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "resource_manager", Name: "istio_cluster_configuration_changes_total",
-		Help: "EnvoyFilters for Istio's ingress gateways that were written, and those that could not be. change: created, updated, " +
+		Help: "Writes of EnvoyFilters for Istio's ingress gateways. change: created, updated, " +
 			"deleted, failed.",
 	}, []string{"change"})}
 	for _, change := range []string{"created", "updated", "deleted", "failed"} {

@@ -41,7 +41,7 @@ type Options struct {
 	ConcurrentSyncs int
 }
 
-// Reconciler makes the EnvoyFilters for a namespace with DestinationRules be what they are to be.
+// Reconciler reconciles the EnvoyFilters for a namespace with DestinationRules.
 type Reconciler struct {
 	// Cache is that of NewCache.
 	Cache cache.Cache
@@ -58,7 +58,7 @@ type Reconciler struct {
 	brake          *brake.Brake
 
 	mu sync.Mutex
-	// queue has namespaces looked at; nil until the controller is started.
+	// queue is the workqueue of namespaces; nil until the controller is started.
 	queue func(sources ...string)
 }
 
@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// desired returns the EnvoyFilters that are to be for a namespace. Everything is read from caches.
+// desired returns the desired EnvoyFilters for a namespace. Everything is read from caches.
 func (r *Reconciler) desired(ctx context.Context, name string) ([]*unstructured.Unstructured, error) {
 	rules := r.rules.ByIndex(toolscache.NamespaceIndex, name)
 	if len(rules) == 0 {
@@ -147,7 +147,7 @@ func (r *Reconciler) desired(ctx context.Context, name string) ([]*unstructured.
 	return istiocluster.Desired(source, ingresses), nil
 }
 
-// overlooks tells whether a namespace is not watched.
+// overlooks reports whether a namespace is not watched.
 func (r *Reconciler) overlooks(namespace string) bool {
 	return len(r.Options.Namespaces) > 0 && !slices.Contains(r.Options.Namespaces, namespace)
 }

@@ -53,10 +53,10 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// leaderCache is a cache that runs in the leader alone: nobody else needs it.
+// leaderCache is a cache that runs only in the leader: other replicas do not need it.
 type leaderCache struct{ cache.Cache }
 
-// NeedLeaderElection tells the manager that.
+// NeedLeaderElection returns true, so that the manager starts it only in the leader.
 func (leaderCache) NeedLeaderElection() bool { return true }
 
 func enqueue(q queue, sources ...string) {

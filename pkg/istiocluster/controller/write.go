@@ -19,15 +19,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
 )
 
-// errAltered says that somebody changes EnvoyFilters as they are written.
-var errAltered = errors.New("something, such as a mutating webhook, changes the EnvoyFilter whenever it is written: have it leave alone " +
+// errAltered reports that EnvoyFilters are changed as they are written.
+var errAltered = errors.New("something, such as a mutating webhook, changes the EnvoyFilter after every write: exclude from it " +
 	"objects with the label " + istiocluster.LabelManagedBy + "=" + istiocluster.ManagedBy)
 
-// change is an EnvoyFilter that has to be written; one of its fields may be nil.
+// change is an EnvoyFilter that must be written; one of its fields may be nil.
 type change struct {
-	// desired is nil if the EnvoyFilter is to be deleted.
+	// desired is nil if the EnvoyFilter must be deleted.
 	desired *unstructured.Unstructured
-	// present is the one in the cluster; nil if there is none.
+	// present is the one in the cluster; nil if it does not exist.
 	present *filter
 }
 
@@ -46,7 +46,7 @@ func (c change) digest() string {
 	return istiocluster.Digest(c.desired)
 }
 
-// differences returns what has to be written so that there are exactly the desired EnvoyFilters, deletions last.
+// differences returns the writes that lead to exactly the desired EnvoyFilters, deletions last.
 func differences(desired []*unstructured.Unstructured, existing []*filter) []change {
 	present := map[string]*filter{}
 	for _, one := range existing {
@@ -106,7 +106,7 @@ func (r *Reconciler) delete(ctx context.Context, present *filter) error {
 // unlessGone passes over that an object or its namespace is going or gone.
 func unlessGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return nil // of which an event tells
+		return nil // an event follows
 	}
 	return err
 }

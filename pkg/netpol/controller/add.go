@@ -54,10 +54,10 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager) erro
 	return b.Complete(r)
 }
 
-// leaderCache is a cache that runs in the leader alone: nobody else needs it.
+// leaderCache is a cache that runs only in the leader: other replicas do not need it.
 type leaderCache struct{ cache.Cache }
 
-// NeedLeaderElection tells the manager that.
+// NeedLeaderElection returns true, so that the manager starts it only in the leader.
 func (leaderCache) NeedLeaderElection() bool { return true }
 
 func enqueue(q queue, services ...types.NamespacedName) {
@@ -222,7 +222,7 @@ func (r *Reconciler) withGatewayPolicies(ctx context.Context) []types.Namespaced
 func (r *Reconciler) listed(ctx context.Context, list client.ObjectList, options ...client.ListOption) bool {
 	err := r.Cache.List(ctx, list, options...)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("Cannot look up which Services an event affects", "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("Cannot determine which Services an event affects", "reason", err.Error())
 	}
 	return err == nil
 }

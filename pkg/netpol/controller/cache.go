@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
-// CacheOptions returns what has to be set of the cache for Reconciler.Cache: which objects of the kinds that the controller watches are
+// CacheOptions returns the options of the cache for Reconciler.Cache: which objects of the kinds that the controller watches are
 // held, and what of them. The cache is not for others: its objects are not what their types say, and must not be changed.
 func CacheOptions() cache.Options {
 	return cache.Options{

@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
 
-// desired returns what a Service is to have, and the Service itself; nil if there is none. Everything is read from caches.
+// desired returns the desired state for a Service, and the Service itself; nil if it does not exist. Everything is read from caches.
 func (r *Reconciler) desired(ctx context.Context, key types.NamespacedName, existing map[types.NamespacedName]*networkingv1.NetworkPolicy,
 ) (*corev1.Service, *netpol.Result, error) {
 	service := &corev1.Service{}
@@ -51,7 +51,7 @@ func (r *Reconciler) gather(ctx context.Context, service *corev1.Service, reques
 	if controller := r.Options.Config.IngressController; controller != nil {
 		var list networkingv1.IngressList
 		if err := r.Cache.List(ctx, &list, lookup(indexService, service.Name, service.Namespace)...); err != nil {
-			return input, fmt.Errorf("look up the Ingresses of Service %s: %w", keyOf(service), err)
+			return input, fmt.Errorf("list the Ingresses of Service %s: %w", keyOf(service), err)
 		}
 		for i := range list.Items {
 			input.Ingresses = append(input.Ingresses, &list.Items[i])
@@ -84,7 +84,7 @@ func (r *Reconciler) addSelected(ctx context.Context, namespaces map[string]netp
 		for _, bucket := range bucketsOf(selector) {
 			var list corev1.NamespaceList
 			if err := r.Cache.List(ctx, &list, lookup(indexLabels, bucket, "")...); err != nil {
-				return fmt.Errorf("look up namespaces with the label %s: %w", bucket, err)
+				return fmt.Errorf("list Namespaces with the label %s: %w", bucket, err)
 			}
 			for i := range list.Items {
 				r.add(namespaces, &list.Items[i])
@@ -105,7 +105,7 @@ func isTerminating(namespace *corev1.Namespace) bool {
 	return namespace.DeletionTimestamp != nil || namespace.Status.Phase == corev1.NamespaceTerminating
 }
 
-// hasPods tells whether a Pod of a namespace has a label that says whom it talks to.
+// hasPods reports whether a Pod of a namespace has a label that declares a peer.
 func (r *Reconciler) hasPods(ctx context.Context, namespace, key string) bool {
 	list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
 	err := r.Cache.List(ctx, list, append(lookup(indexKeys, key, namespace), client.Limit(1))...)
@@ -142,7 +142,7 @@ func (r *Reconciler) taken(ctx context.Context, service types.NamespacedName, re
 	return taken, nil
 }
 
-// wants tells whether a Service asks for a policy of some name.
+// wants reports whether a Service asks for a policy of some name.
 func (r *Reconciler) wants(ctx context.Context, key, policy types.NamespacedName) (bool, error) {
 	service := &corev1.Service{}
 	if err := r.Cache.Get(ctx, key, service); apierrors.IsNotFound(err) {

@@ -102,7 +102,7 @@ func (i *istio) announce() {
 	i.enqueue(i.withPolicies(i.ctx)...)
 }
 
-// of returns what there is for a Service, by name. Unknown is set while that cannot be told, of which an announcement follows.
+// of returns the objects for a Service, by name. Unknown is set while they are unknown; an announcement follows.
 func (i *istio) of(service types.NamespacedName) (virtualServices []*netpol.VirtualService, gateways map[types.NamespacedName]netpol.Gateway, unknown bool) {
 	if !i.virtualServices.Known() || !i.gateways.Known() {
 		return nil, nil, true

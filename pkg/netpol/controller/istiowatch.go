@@ -93,7 +93,7 @@ func (i *istio) usersOf(watch *podWatch) []types.NamespacedName {
 	return users
 }
 
-// count takes in a Pod more or less, and calls tell if its namespace has the first one or none any more.
+// count adds or removes a Pod, and calls tell if its namespace got its first one or lost its last one.
 func (w *podWatch) count(object any, change int, tell func()) {
 	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj

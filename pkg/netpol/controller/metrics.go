@@ -15,11 +15,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "network_policy_changes_total",
-			Help: "Network policies that were written, and those that could not be. change: created, updated, deleted, failed.",
+			Help: "Writes of NetworkPolicies. change: created, updated, deleted, failed.",
 		}, []string{"change"}),
 		problems: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "network_policy_services_with_problems",
-			Help: "Services whose annotations, or what they name, cannot be used for NetworkPolicies; their Events tell why.",
+			Help: "Services with invalid annotations or references for NetworkPolicies; their Events contain the reason.",
 		}),
 	}
 	for _, change := range []string{"created", "updated", "deleted", "failed"} {

@@ -11,11 +11,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
 
-// change is a policy that has to be written; one of its fields may be nil.
+// change is a policy that must be written; one of its fields may be nil.
 type change struct {
-	// desired is nil if the policy is to be deleted.
+	// desired is nil if the policy must be deleted.
 	desired *networkingv1.NetworkPolicy
-	// present is the reduced policy in the cluster; nil if there is none.
+	// present is the reduced policy in the cluster; nil if it does not exist.
 	present *networkingv1.NetworkPolicy
 }
 
@@ -26,17 +26,17 @@ func (c change) key() types.NamespacedName {
 	return keyOf(c.present)
 }
 
-// todo is what has to be done for a Service.
+// todo is the pending work for a Service.
 type todo struct {
 	changes []change
-	// wait is how long changes are put off that somebody keeps undoing; 0 if none is.
+	// wait is the delay of changes that another client keeps reverting; 0 without a delay.
 	wait time.Duration
-	// unseen tells that the watch has not shown all that was written before. A second look that was asked for then may have been
+	// unseen is set if the watch has not shown all previous writes. A second reconcile that was requested then may have been
 	// brought forward by an event, so it is asked for again.
 	unseen bool
 }
 
-// again returns after what time the Service has to be looked at again; 0 for never.
+// again returns the delay until the next reconcile of the Service; 0 for never.
 func (t todo) again() time.Duration {
 	switch written := t.unseen || len(t.changes) > 0; {
 	case t.wait > 0 && written:
@@ -47,7 +47,7 @@ func (t todo) again() time.Duration {
 	return t.wait
 }
 
-// differences returns what has to be written so that the policies in the cluster are those that are desired, deletions last.
+// differences returns the writes that lead to exactly the desired policies, deletions last.
 func differences(result *netpol.Result, existing map[types.NamespacedName]*networkingv1.NetworkPolicy) []change {
 	var changes, deletions []change
 	desired := make(map[types.NamespacedName]bool, len(result.Policies))
@@ -69,7 +69,7 @@ func differences(result *netpol.Result, existing map[types.NamespacedName]*netwo
 	return append(changes, deletions...)
 }
 
-// plan returns what is to be done now.
+// plan returns the changes to write now.
 func (r *Reconciler) plan(result *netpol.Result, existing map[types.NamespacedName]*networkingv1.NetworkPolicy) todo {
 	var plan todo
 	now := r.Clock.Now()
@@ -84,7 +84,7 @@ func (r *Reconciler) plan(result *netpol.Result, existing map[types.NamespacedNa
 	return plan
 }
 
-// digestOf returns the digest of what is desired; empty if a policy is to be deleted.
+// digestOf returns the digest of the desired policy; empty if the policy must be deleted.
 func digestOf(desired *networkingv1.NetworkPolicy) string {
 	if desired == nil {
 		return ""

@@ -28,7 +28,7 @@ func (l lookedFor) equals(other lookedFor) bool {
 	return l.uid == other.uid && l.selector == other.selector && slices.Equal(l.ports, other.ports)
 }
 
-// knownPorts remembers of which Services the Pods were seen to have all named ports, so that they are read once. It is safe for
+// knownPorts remembers the Services whose Pods have all named ports, so that the Pods are read once. It is safe for
 // concurrent use.
 type knownPorts struct {
 	mu        sync.Mutex
@@ -58,7 +58,7 @@ func (k *knownPorts) forget(service types.NamespacedName) {
 	delete(k.byService, service)
 }
 
-// missingPorts tells of the named ports of a Service that its Pods do not have. Pods are not watched, since that costs more than it is
+// missingPorts returns the named ports of a Service that its Pods do not have. Pods are not watched, because that costs more than it is
 // worth: some are read whenever the Service is looked at, until they have all ports. A Service with numbers alone costs nothing.
 func (r *Reconciler) missingPorts(ctx context.Context, service *corev1.Service, key types.NamespacedName, result *netpol.Result) []netpol.Problem {
 	if service == nil || len(result.NamedPorts) == 0 || len(result.Policies) == 0 {
@@ -73,7 +73,7 @@ func (r *Reconciler) missingPorts(ctx context.Context, service *corev1.Service, 
 	defer cancel()
 	pods, err := r.Pods.Pods(key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: wanted.selector, Limit: somePods})
 	if err != nil { // it is for a hint alone, for which nothing has to fail
-		log.FromContext(ctx).Info("Cannot see whether Pods have the named ports of a Service", "reason", err.Error())
+		log.FromContext(ctx).Info("Cannot check whether Pods have the named ports of a Service", "reason", err.Error())
 		return nil
 	}
 	problems, known := netpol.MissingPorts(wanted.ports, pods.Items)

@@ -104,7 +104,7 @@ func (r *Reconciler) existing(ctx context.Context, service types.NamespacedName)
 	written := r.writes.of(service, r.Clock.Now())
 	var list networkingv1.NetworkPolicyList
 	if err := r.Cache.List(ctx, &list, lookup(indexService, service.String(), "")...); err != nil {
-		return nil, fmt.Errorf("look up the policies of Service %s: %w", service, err)
+		return nil, fmt.Errorf("list the policies of Service %s: %w", service, err)
 	}
 	existing := make(map[types.NamespacedName]*networkingv1.NetworkPolicy, len(list.Items))
 	for i := range list.Items {

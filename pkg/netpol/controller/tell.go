@@ -14,7 +14,7 @@ import (
 // actionReconcile is the action of all Events, as in gardener-resource-manager.
 const actionReconcile = "Reconcile"
 
-// told remembers which problems of Services were told, so that each is told once. It is safe for concurrent use.
+// told remembers which problems of Services were reported, so that each is reported once. It is safe for concurrent use.
 type told struct {
 	mu        sync.Mutex
 	byService map[types.NamespacedName][]netpol.Problem
@@ -22,7 +22,7 @@ type told struct {
 
 func newTold() *told { return &told{byService: map[types.NamespacedName][]netpol.Problem{}} }
 
-// news takes in the problems of a Service, and returns those that it did not have before, and how many Services have problems.
+// news records the problems of a Service, and returns those that it did not have before, and how many Services have problems.
 func (t *told) news(service types.NamespacedName, problems []netpol.Problem) (news []netpol.Problem, services int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,7 +38,7 @@ func (t *told) news(service types.NamespacedName, problems []netpol.Problem) (ne
 	return news, len(t.byService)
 }
 
-// tell tells the owner of a Service what is wrong.
+// tell creates Events about the problems of a Service.
 func (r *Reconciler) tell(service *corev1.Service, key types.NamespacedName, problems []netpol.Problem) {
 	news, services := r.told.news(key, problems)
 	r.Metrics.troubled(services)
@@ -50,7 +50,7 @@ func (r *Reconciler) tell(service *corev1.Service, key types.NamespacedName, pro
 	}
 }
 
-// byReason joins the problems of one reason: the recorder takes Events of one reason about one version of an object for one.
+// byReason joins the problems of one reason: the recorder combines Events of one reason about one version of an object.
 func byReason(problems []netpol.Problem) []netpol.Problem {
 	var joined []netpol.Problem
 	for _, problem := range problems {

@@ -95,7 +95,7 @@ func (r *Reconciler) apply(ctx context.Context, desired *networkingv1.NetworkPol
 	}.Impose()
 	switch {
 	case isGone(err):
-		return nil // the namespace is going or gone, of which its own event tells
+		return nil // the namespace is terminating or deleted; its own event follows
 	case err != nil:
 		return err
 	case !asDesired:
@@ -134,7 +134,7 @@ func (r *Reconciler) note(ctx context.Context, live *networkingv1.NetworkPolicy)
 	return nil
 }
 
-// isGone tells whether an object could not be written since its namespace is being deleted, or is not there any more.
+// isGone reports whether a write failed because the namespace is terminating or deleted.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

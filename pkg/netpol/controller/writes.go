@@ -83,7 +83,7 @@ func (w *writes) forget(key types.NamespacedName) {
 	}
 }
 
-// seen takes in what the watch shows of a policy, and tells whether it is what was written last.
+// seen records the state of a policy from the watch, and reports whether it is the last written one.
 func (w *writes) seen(policy *networkingv1.NetworkPolicy) (own bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +98,7 @@ func (w *writes) seen(policy *networkingv1.NetworkPolicy) (own bool) {
 	return policy.UID == known.policy.UID && policy.ResourceVersion == known.policy.ResourceVersion
 }
 
-// of returns the policies of a Service that were written and not seen yet. It has to be called before the cache is read: what is
+// of returns the policies of a Service that were written and not seen yet. Call it before reading the cache: what is
 // seen in between is in the cache then.
 func (w *writes) of(service types.NamespacedName, now time.Time) []*networkingv1.NetworkPolicy {
 	w.mu.Lock()
@@ -114,7 +114,7 @@ func (w *writes) of(service types.NamespacedName, now time.Time) []*networkingv1
 	return found
 }
 
-// pending tells whether there are policies of a Service that were written and not seen yet.
+// pending reports whether there are policies of a Service that were written and not seen yet.
 func (w *writes) pending(service types.NamespacedName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,7 +130,7 @@ func overlay(cached map[types.NamespacedName]*networkingv1.NetworkPolicy, writte
 	}
 }
 
-// isOlder tells whether the first policy is an earlier version than the second one. If that cannot be told, it is not.
+// isOlder reports whether the first policy is an earlier version than the second one. If that is unknown, it returns false.
 func isOlder(first, second *networkingv1.NetworkPolicy) bool {
 	return isOlderVersion(first.ResourceVersion, second.ResourceVersion)
 }
