@@ -14,7 +14,7 @@ const (
 	labelRemediation = "remediation.webhook.shoot.gardener.cloud/exclude"
 )
 
-// ClientConfig tells an API server how to reach the webhook of a path.
+// ClientConfig returns the address of the webhook of a path for an API server.
 type ClientConfig func(path string) admissionregistrationv1.WebhookClientConfig
 
 // AtURL reaches webhooks at a URL without a path, trusting a bundle of certificates in PEM.

@@ -26,7 +26,7 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "resource_manager", Name: "webhook_decisions_total",
-		Help: "Requests of admission webhooks: allowed as they were or with a patch, refused, put off as facts were missing, or " +
+		Help: "Requests of admission webhooks: allowed unchanged or with a patch, denied, temporarily unavailable because facts were missing, or " +
 			"failed. decision: allowed, patched, denied, unavailable, error.",
 	}, []string{"webhook", "decision"})}
 	registry.MustRegister(metrics.decisions)

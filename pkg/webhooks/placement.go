@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The labels by which API servers select what they ask about (gardener-resource-manager, except for the first).
+// The labels by which API servers select the objects that they send (gardener-resource-manager, except for the first).
 const (
 	labelNamespaceName = "kubernetes.io/metadata.name" // set by Kubernetes on every namespace
 	labelRole          = "gardener.cloud/role"
@@ -21,7 +21,7 @@ var systemNamespaces = []string{"kube-system", "kubernetes-dashboard"}
 
 // Placement says for which API server a configuration of webhooks is.
 type Placement struct {
-	// Shoot tells that it is that of a shoot, in which only system components are looked at. If not, it is that of a seed or garden
+	// Shoot is set for the cluster of a shoot, in which only system components are handled. Otherwise it is that of a seed or garden
 	// cluster, in which all namespaces with a role are.
 	Shoot bool
 	// NamePrefix stands before "gardener-resource-manager" in the value of the label "app" of the resource-manager's Pods.

@@ -50,7 +50,7 @@ func highAvailability() Webhook {
 			ObjectSelector:    managed(absent(highavailability.LabelSkip)),
 			MatchPolicy:       admissionregistrationv1.Equivalent,
 			FailurePolicy:     admissionregistrationv1.Fail, TimeoutSeconds: defaultTimeout,
-			FailureReason: "A workload that went through unchanged would be rolled out twice, and run unsafely until then.",
+			FailureReason: "A workload that is admitted unchanged would be rolled out twice, and run without high availability until then.",
 		},
 		New: func(facts Facts) (http.Handler, error) {
 			settings := facts.Config.HighAvailabilityConfig

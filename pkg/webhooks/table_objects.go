@@ -18,13 +18,13 @@ import (
 func vpaInPlaceUpdates() Webhook {
 	return Webhook{
 		Name: "vpa-in-place-updates", Path: verticalautoscaling.Path, Kind: Mutating, Setting: "vpaInPlaceUpdates",
-		Does:    "Has vertical pod autoscalers resize Pods in place where they can.",
+		Does:    "Configures vertical pod autoscalers to resize Pods in place where possible.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.VPAInPlaceUpdates.Enabled },
 		Calls: &Calls{
 			Rules:             []admissionregistrationv1.RuleWithOperations{rule(onCreateUpdate, "autoscaling.k8s.io", "v1", "verticalpodautoscalers")},
 			NamespaceSelector: inNamespaces(), ObjectSelector: always(absent(verticalautoscaling.LabelSkip)),
 			MatchPolicy: admissionregistrationv1.Equivalent, FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: defaultTimeout,
-			FailureReason: "An autoscaler that went through unchanged would evict Pods.",
+			FailureReason: "An autoscaler that is admitted unchanged would evict Pods.",
 		},
 		New: func(Facts) (http.Handler, error) { return admits(verticalautoscaling.NewHandler()) },
 	}
@@ -33,13 +33,13 @@ func vpaInPlaceUpdates() Webhook {
 func endpointSliceHints() Webhook {
 	return Webhook{
 		Name: "endpoint-slice-hints", Path: endpointslicehints.Path, Kind: Mutating, Setting: "endpointSliceHints", SeedOnly: true,
-		Does:    "Has traffic stay in the zone from which it comes.",
+		Does:    "Keeps traffic in the zone in which it originates.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.EndpointSliceHints.Enabled },
 		Calls: &Calls{
 			Rules:             []admissionregistrationv1.RuleWithOperations{rule(onCreateUpdate, "discovery.k8s.io", "v1", "endpointslices")},
 			NamespaceSelector: inNamespaces(), ObjectSelector: always(in(endpointslicehints.LabelConsider, "true")),
 			MatchPolicy: admissionregistrationv1.Equivalent, FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: defaultTimeout,
-			FailureReason: "Kubernetes writes an EndpointSlice again and again until it gets through, so that it gets its hints.",
+			FailureReason: "Kubernetes retries the write of an EndpointSlice until it succeeds, so it gets its hints.",
 		},
 		New: func(Facts) (http.Handler, error) { return admits(endpointslicehints.NewHandler()) },
 	}
@@ -48,13 +48,13 @@ func endpointSliceHints() Webhook {
 func tokenInvalidator() Webhook {
 	return Webhook{
 		Name: "token-invalidator", Path: tokeninvalidator.Path, Kind: Mutating, Setting: "tokenInvalidator", SeedOnly: true,
-		Does:    "Makes static tokens of ServiceAccounts invalid that the controller of that name has labelled.",
+		Does:    "Invalidates static tokens of ServiceAccounts in Secrets that the token-invalidator controller labelled.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.TokenInvalidator.Enabled },
 		Calls: &Calls{
 			Rules:             []admissionregistrationv1.RuleWithOperations{rule(onCreateUpdate, "", "v1", "secrets")},
 			NamespaceSelector: inNamespaces(), ObjectSelector: always(in(resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.PurposeTokenInvalidator)),
 			MatchPolicy: admissionregistrationv1.Exact, FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: defaultTimeout,
-			FailureReason: "A Secret that went through unchanged would have a valid token.",
+			FailureReason: "A Secret that is admitted unchanged would have a valid token.",
 		},
 		New: func(Facts) (http.Handler, error) { return admits(tokeninvalidator.NewHandler()) },
 	}
@@ -71,7 +71,7 @@ const (
 func deletionProtection() []Webhook {
 	definitions := Webhook{
 		Name: "crd-deletion-protection", Path: deletionprotection.Path, Kind: Validating, Setting: "crdDeletionProtection", SeedOnly: true,
-		Does:    "Refuses to delete protected CustomResourceDefinitions whose deletion is not confirmed.",
+		Does:    "Denies the deletion of protected CustomResourceDefinitions if it is not confirmed.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.CRDDeletionProtection.Enabled },
 		Calls: &Calls{
 			Rules: []admissionregistrationv1.RuleWithOperations{
@@ -80,7 +80,7 @@ func deletionProtection() []Webhook {
 			},
 			NamespaceSelector: everything, ObjectSelector: always(in(deletionprotection.LabelDeletionProtected, "true")),
 			MatchPolicy: admissionregistrationv1.Exact, FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: defaultTimeout,
-			FailureReason: "What is deleted by mistake does not come back.",
+			FailureReason: "Objects that are deleted by mistake are not restored.",
 		},
 		New: func(facts Facts) (http.Handler, error) {
 			return admits(deletionprotection.NewHandler(facts.SourceDirect))
@@ -98,7 +98,7 @@ func deletionProtection() []Webhook {
 		rule(onDelete, groupEtcd, "v1alpha1", "etcds"), rule(onDelete, groupExtensions, "v1alpha1", plurals...),
 	}
 	resources.Name, resources.Calls = "cr-deletion-protection", &calls
-	resources.Does = "Refuses to delete resources of extensions whose deletion is not confirmed."
+	resources.Does = "Denies the deletion of resources of extensions if it is not confirmed."
 	return []Webhook{definitions, resources}
 }
 
@@ -108,7 +108,7 @@ func extensionValidation() []Webhook {
 	for _, kind := range extensionvalidation.Kinds() {
 		rows = append(rows, Webhook{
 			Name: "validation.extensions." + kind.Plural, Path: kind.Path(), Kind: Validating, Setting: "extensionValidation", SeedOnly: true,
-			Does:    "Refuses a " + kind.Kind + " that its extension could not work with.",
+			Does:    "Denies a " + kind.Kind + " that is invalid for its extension.",
 			Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.ExtensionValidation.Enabled },
 			Calls: &Calls{
 				Rules:             []admissionregistrationv1.RuleWithOperations{rule(onCreateUpdate, kind.Group, kind.Version, kind.Plural)},
@@ -125,7 +125,7 @@ func extensionValidation() []Webhook {
 func nodeAgentAuthorizer() Webhook {
 	return Webhook{
 		Name: "node-agent-authorizer", Path: nodeagentauthorizer.Path, Kind: Authorizing, Setting: "nodeAgentAuthorizer",
-		Does:    "Lets node agents do what concerns their own node.",
+		Does:    "Allows node agents to access the objects of their own node.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.NodeAgentAuthorizer.Enabled },
 		New:     func(facts Facts) (http.Handler, error) { return facts.NodeAgentAuthorizer() },
 	}

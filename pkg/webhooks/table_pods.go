@@ -26,7 +26,7 @@ func onPods(namespaces, objects func(Placement) *metav1.LabelSelector, condition
 		Rules:             []admissionregistrationv1.RuleWithOperations{rule(onCreate, "", "v1", "pods")},
 		NamespaceSelector: namespaces, ObjectSelector: others(pods(objects)), MatchConditions: conditions,
 		MatchPolicy: admissionregistrationv1.Exact, FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: defaultTimeout,
-		FailureReason: "A Pod cannot be changed after its creation, so it would run without this until it is replaced.",
+		FailureReason: "A Pod cannot be changed after its creation, so it would run without this change until it is replaced.",
 	}
 }
 
@@ -37,7 +37,7 @@ func onlyIf(name, expression string) admissionregistrationv1.MatchCondition {
 func projectedTokenMount() Webhook {
 	return Webhook{
 		Name: "projected-token-mount", Path: tokenmount.Path, Kind: Mutating, Setting: "projectedTokenMount",
-		Does:    "Mounts tokens that expire into Pods whose ServiceAccount has none mounted.",
+		Does:    "Mounts expiring tokens into Pods whose ServiceAccount disables token mounts.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.ProjectedTokenMount.Enabled },
 		Reads:   []client.Object{&corev1.ServiceAccount{}},
 		Calls: onPods(inNamespaces(), always(absent(tokenmount.LabelSkip)),
@@ -53,10 +53,10 @@ func projectedTokenMount() Webhook {
 func podSchedulerName() Webhook {
 	calls := onPods(everything, everything)
 	calls.ObjectSelector, calls.FailurePolicy = pods(everything), admissionregistrationv1.Ignore
-	calls.FailureReason = "The default scheduler runs Pods, too, and no Pod of the cluster is to wait for the resource-manager."
+	calls.FailureReason = "The default scheduler also runs Pods, and Pods of the cluster must not wait for the resource-manager."
 	return Webhook{
 		Name: "pod-scheduler-name", Path: schedulername.Path, Kind: Mutating, Setting: "podSchedulerName",
-		Does:    "Sets the scheduler of Pods that name none.",
+		Does:    "Sets the scheduler of Pods that do not set one.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.PodSchedulerName.Enabled },
 		Calls:   calls,
 		New: func(facts Facts) (http.Handler, error) {
@@ -68,7 +68,7 @@ func podSchedulerName() Webhook {
 func seccompProfile() Webhook {
 	return Webhook{
 		Name: "seccomp-profile", Path: seccompprofile.Path, Kind: Mutating, Setting: "seccompProfile",
-		Does:    "Sets the seccomp profile RuntimeDefault in Pods without one.",
+		Does:    "Sets the seccomp profile RuntimeDefault in Pods without a profile.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.SeccompProfile.Enabled },
 		Calls: onPods(inNamespaces(), always(absent(seccompprofile.LabelSkip)),
 			onlyIf("has-no-profile", `object.spec.?securityContext.?seccompProfile.?type.orValue("") == ""`)),
@@ -80,10 +80,10 @@ func kubernetesServiceHost() Webhook {
 	enabled := always(notIn(servicehost.LabelInject, servicehost.InjectDisable))
 	calls := onPods(enabled, enabled)
 	calls.ObjectSelector, calls.FailurePolicy, calls.TimeoutSeconds = pods(enabled), admissionregistrationv1.Ignore, hastyTimeout
-	calls.FailureReason = "Without it a Pod reaches the API server on a longer way, and no Pod of the cluster is to wait for the resource-manager."
+	calls.FailureReason = "Without it, a Pod reaches the API server by a longer path, and Pods of the cluster must not wait for the resource-manager."
 	return Webhook{
 		Name: "kubernetes-service-host", Path: servicehost.Path, Kind: Mutating, Setting: "kubernetesServiceHost",
-		Does:    "Has containers reach the API server by its own name.",
+		Does:    "Configures containers to connect to the API server by its own name.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.KubernetesServiceHost.Enabled },
 		Calls:   calls,
 		New: func(facts Facts) (http.Handler, error) {
@@ -96,7 +96,7 @@ func podKubeAPIServerLoadBalancing() Webhook {
 	return Webhook{
 		Name: "pod-kube-apiserver-load-balancing", Path: loadbalancing.Path, Kind: Mutating, Setting: "podKubeAPIServerLoadBalancing",
 		Prefixed: func(prefix string) string { return "pod-" + prefix + "kube-apiserver-load-balancing" },
-		Does:     "Has Pods of a control plane reach the API server through its load balancer.",
+		Does:     "Configures Pods of a control plane to connect to the API server through its load balancer.",
 		Enabled:  func(c *configv1alpha1.WebhooksConfiguration) bool { return c.PodKubeAPIServerLoadBalancing.Enabled },
 		Reads:    []client.Object{&corev1.ConfigMap{}, &corev1.Service{}},
 		Calls: onPods(inNamespaces(), everything, onlyIf("uses-the-generic-kubeconfig",
@@ -115,7 +115,7 @@ func systemComponentsConfig() Webhook {
 	}
 	return Webhook{
 		Name: "system-components-config", Path: systemcomponents.Path, Kind: Mutating, Setting: "systemComponentsConfig",
-		Does:    "Has system components run on the nodes that are meant for them.",
+		Does:    "Schedules system components on the nodes for system components.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.SystemComponentsConfig.Enabled },
 		Reads:   []client.Object{&corev1.Node{}},
 		Calls:   onPods(namespaces, managed(absent(systemcomponents.LabelSkip))),
@@ -135,7 +135,7 @@ func systemComponentsConfig() Webhook {
 func podTopologySpreadConstraints() Webhook {
 	return Webhook{
 		Name: "pod-topology-spread-constraints", Path: spreadconstraints.Path, Kind: Mutating, Setting: "podTopologySpreadConstraints",
-		Does:    "Has spread constraints count Pods of the same template alone.",
+		Does:    "Limits topology spread constraints to Pods of the same template.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.PodTopologySpreadConstraints.Enabled },
 		Calls: onPods(inNamespaces(), managed(absent(spreadconstraints.LabelSkip)),
 			onlyIf("has-constraints", `has(object.spec.topologySpreadConstraints) && "pod-template-hash" in object.metadata.?labels.orValue({})`)),

@@ -64,9 +64,9 @@ func TestDocumentation(t *testing.T) {
 // documentation returns the table in Markdown.
 func documentation() string {
 	var text strings.Builder
-	text.WriteString("\n| webhook | `webhooks.` | path | called for | if nobody answers |\n|---|---|---|---|---|\n")
+	text.WriteString("\n| webhook | `webhooks.` | path | called for | without a response |\n|---|---|---|---|---|\n")
 	for _, row := range Table() {
-		calledFor, otherwise := "SubjectAccessReviews", "as the API server is told"
+		calledFor, otherwise := "SubjectAccessReviews", "as configured in the API server"
 		if row.Calls != nil {
 			var rules []string
 			for _, rule := range row.Calls.Rules {

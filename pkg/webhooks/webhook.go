@@ -1,5 +1,5 @@
 // Package webhooks has the table of all webhooks: from it come the handlers that the resource-manager serves, the configurations
-// that tell an API server to call them, and the reference in the documentation.
+// that make API servers call them, and the reference in the documentation.
 package webhooks
 
 import (
@@ -49,11 +49,11 @@ type Webhook struct {
 	Setting string
 	// Enabled reads this field.
 	Enabled func(*configv1alpha1.WebhooksConfiguration) bool
-	// SeedOnly tells that it has no use for the API server of a shoot.
+	// SeedOnly is set if the API server of a shoot does not need it.
 	SeedOnly bool
 	// Calls says what an API server calls it for; nil for authorizing webhooks.
 	Calls *Calls
-	// Reads are the kinds of which it reads caches of the target cluster. It decides nothing before they are filled.
+	// Reads are the kinds that it reads from caches of the target cluster. It does not decide before they are filled.
 	Reads []client.Object
 	// New returns what serves it.
 	New func(Facts) (http.Handler, error)
@@ -74,7 +74,7 @@ type Calls struct {
 	NamespaceSelector, ObjectSelector func(Placement) *metav1.LabelSelector
 	// MatchConditions leave out requests that the handler would not change anyway.
 	MatchConditions []admissionregistrationv1.MatchCondition
-	// MatchPolicy tells whether other versions of the resources count too.
+	// MatchPolicy is whether other versions of the resources also match.
 	MatchPolicy admissionregistrationv1.MatchPolicyType
 	// FailurePolicy is what happens to a request if the webhook does not answer, and FailureReason why.
 	FailurePolicy admissionregistrationv1.FailurePolicyType

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Mutation changes an object of a request in place, or leaves it as it is. An error of Refuse or Unavailable is told to the
+// Mutation changes an object of a request in place, or leaves it as it is. An error of Refuse or Unavailable is returned to the
 // client in its own words, any other one as an internal error.
 type Mutation[T client.Object] func(ctx context.Context, request *admission.Request, object T) error
 
@@ -46,7 +46,7 @@ func Mutating[T client.Object](newObject func() T, mutate Mutation[T]) admission
 	})
 }
 
-// Validation objects to a request, or returns nil. An error of Refuse or Unavailable is told to the client in its own words, any
+// Validation objects to a request, or returns nil. An error of Refuse or Unavailable is returned to the client in its own words, any
 // other one as an internal error.
 type Validation func(ctx context.Context, request *admission.Request) error
 
@@ -78,12 +78,12 @@ type handler func(ctx context.Context, request *admission.Request) admission.Res
 // Handle calls the function. What has no operation comes from no API server, and is refused.
 func (h handler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	if request.Operation == "" {
-		return answer(&request, Refuse(http.StatusBadRequest, "this is no AdmissionReview with a request"))
+		return answer(&request, Refuse(http.StatusBadRequest, "the body is not an AdmissionReview with a request"))
 	}
 	return h(ctx, &request)
 }
 
-// writesObject tells whether a request creates or updates an object itself, not one of its subresources.
+// writesObject reports whether a request creates or updates an object itself, not one of its subresources.
 func writesObject(request *admission.Request) bool {
 	return request.SubResource == "" &&
 		slices.Contains([]admissionv1.Operation{admissionv1.Create, admissionv1.Update}, request.Operation)
@@ -97,8 +97,8 @@ func patched(patch []jsonpatch.Operation) admission.Response {
 	return admission.Response{Patches: patch, AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
 }
 
-// malformed refuses a request whose object cannot be read. The error may repeat the object, so it is not told.
+// malformed refuses a request whose object cannot be read. The error may repeat the object, so it is not returned.
 func malformed(request *admission.Request, _ error) admission.Response {
-	return answer(request, Refuse(http.StatusBadRequest, "the object is no valid %s of version %s: its fields do not have the types of the API",
+	return answer(request, Refuse(http.StatusBadRequest, "the object is not a valid %s of version %s: its fields do not have the types of the API",
 		request.Kind.Kind, schema.GroupVersion{Group: request.Kind.Group, Version: request.Kind.Version}))
 }

@@ -142,7 +142,7 @@ func TestMalformedObject(t *testing.T) {
 		if object == "null" {
 			continue // an empty object, which is none of this package's business
 		}
-		const want = "the object is no valid Pod of version v1: its fields do not have the types of the API"
+		const want = "the object is not a valid Pod of version v1: its fields do not have the types of the API"
 		if response.Allowed || response.Result.Code != http.StatusBadRequest || response.Result.Message != want {
 			t.Errorf("%s: the response is %+v", object, response)
 		}

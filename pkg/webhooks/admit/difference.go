@@ -28,20 +28,20 @@ func difference(raw []byte, before, after any) ([]jsonpatch.Operation, error) {
 	}
 	var sent map[string]any
 	if err := json.Unmarshal(raw, &sent); err != nil {
-		return nil, fmt.Errorf("find what has changed: %w", err)
+		return nil, fmt.Errorf("compute the JSON patch: %w", err)
 	}
 	old, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
 	if err != nil {
-		return nil, fmt.Errorf("find what has changed: %w", err)
+		return nil, fmt.Errorf("compute the JSON patch: %w", err)
 	}
 	changed, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
 	if err != nil {
-		return nil, fmt.Errorf("find what has changed: %w", err)
+		return nil, fmt.Errorf("compute the JSON patch: %w", err)
 	}
 	return fields(nil, "", sent, old, changed), nil
 }
 
-// dropEqual tells whether two values of a type differ, and empties what is equal in them, which makes them cheap to look through.
+// dropEqual reports whether two values of a type differ, and empties what is equal in them, which makes them cheap to look through.
 func dropEqual(a, b reflect.Value) (differ bool) {
 	switch {
 	case a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil():
@@ -67,7 +67,7 @@ func dropEqual(a, b reflect.Value) (differ bool) {
 	return false
 }
 
-// exported tells whether a struct has no fields of its own, as those have that stand for a single value, such as a time.
+// exported reports whether all fields of a struct are exported, unlike those of a single value such as a time.
 func exported(t reflect.Type) bool {
 	for i := range t.NumField() {
 		if !t.Field(i).IsExported() {

@@ -48,7 +48,7 @@ func Unavailable(format string, args ...any) error {
 	}}
 }
 
-// IsRefusal tells whether an error is one of Refuse, RefuseWith or Unavailable.
+// IsRefusal reports whether an error is one of Refuse, RefuseWith or Unavailable.
 func IsRefusal(err error) bool {
 	var refused *refusal
 	return errors.As(err, &refused)
@@ -87,7 +87,7 @@ func answer(request *admission.Request, err error) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
 }
 
-// subject names the object of a request. Objects whose name is generated have none yet.
+// subject names the object of a request. Objects whose name is generated do not have one yet.
 func subject(request *admission.Request) string {
 	name := request.Name
 	if name == "" {

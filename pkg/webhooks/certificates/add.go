@@ -45,14 +45,14 @@ func (s *SelfManaged) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if certificate := s.current.Load(); certificate != nil {
 		return certificate, nil
 	}
-	return nil, errors.New("there is no certificate for the webhooks yet")
+	return nil, errors.New("the webhooks do not have a certificate yet")
 }
 
 // take serves the certificate of a Secret from now on, if it has another one.
 func (s *SelfManaged) take(secret *corev1.Secret) {
 	certificate, err := tls.X509KeyPair(secret.Data[certificateFile], secret.Data[keyFile])
 	if err != nil {
-		s.log.Error(nil, "The Secret of the webhooks has no certificate that fits its key; the one before is served on", "secret", client.ObjectKeyFromObject(secret).String())
+		s.log.Error(nil, "The Secret of the webhooks does not contain a certificate that matches its key; continuing to serve the previous certificate", "secret", client.ObjectKeyFromObject(secret).String())
 		return
 	}
 	if before := s.current.Swap(&certificate); before == nil || !slices.Equal(before.Certificate[0], certificate.Certificate[0]) {
@@ -129,7 +129,7 @@ func newCaches(mgr manager.Manager, target *rest.Config, options Options) (secre
 		Scheme: mgr.GetScheme(), NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields(),
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("create a cache of configurations of webhooks: %w", err)
+		return nil, nil, fmt.Errorf("create a cache of webhook configurations: %w", err)
 	}
 	return secrets, configurations, nil
 }
@@ -139,7 +139,7 @@ func addController(mgr manager.Manager, keeper *Keeper, secrets, configurations 
 	if err != nil {
 		return fmt.Errorf("create the controller of the certificates of webhooks: %w", err)
 	}
-	// There is one thing to reconcile, whatever has happened, and even if nothing has: the Secret may not be there yet.
+	// All events lead to the same request. It is also enqueued at the start: the Secret may not exist yet.
 	enqueue := func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: keeper.Options.Secret}}
 	}
@@ -160,7 +160,7 @@ func addController(mgr manager.Manager, keeper *Keeper, secrets, configurations 
 	}
 	for _, watch := range watches {
 		if err := c.Watch(watch); err != nil {
-			return fmt.Errorf("watch what concerns the certificates of webhooks: %w", err)
+			return fmt.Errorf("watch the certificates and configurations of webhooks: %w", err)
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// How long certificates are valid, and how long before the end of that a new one is made: an authority has to be known to API servers
+// How long certificates are valid, and how long before their expiry a new one is made: API servers must know an authority
 // before anything is signed by it, a server's certificate is replaced in a moment.
 const (
 	authorityValidity = 2 * 365 * 24 * time.Hour
@@ -37,7 +37,7 @@ type pair struct {
 	key         crypto.Signer
 }
 
-// parsePair returns nothing if a certificate and a key in PEM are no pair.
+// parsePair returns nil if a certificate and a key in PEM do not match.
 func parsePair(certificate, key []byte) *pair {
 	both, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
@@ -101,11 +101,11 @@ func (p *pair) issue(names []string, now time.Time) (*pair, error) {
 func sign(template *x509.Certificate, authority *pair) (*pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return nil, fmt.Errorf("generate a key: %w", err)
 	}
 	// 127 random bits make numbers that are not guessed, and that no other certificate has (RFC 5280, 4.1.2.2: at most 20 octets).
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
-		return nil, fmt.Errorf("make a serial number: %w", err)
+		return nil, fmt.Errorf("generate a serial number: %w", err)
 	}
 	signer, parent := crypto.Signer(key), template
 	if authority != nil {

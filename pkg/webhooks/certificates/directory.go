@@ -75,7 +75,7 @@ func (d *Directory) Start(ctx context.Context) error {
 		}
 		err := d.read()
 		if err != nil && err.Error() != failing {
-			d.log.Error(err, "Cannot read the certificate again; the last one is served until the files are right")
+			d.log.Error(err, "Cannot reload the certificate; serving the previous one until the files are valid")
 		}
 		failing = ""
 		if err != nil {
@@ -106,7 +106,7 @@ func (d *Directory) read() error {
 	return nil
 }
 
-// leafOf returns the certificate that is shown to clients; nil if there is none.
+// leafOf returns the certificate that is shown to clients; nil if it does not exist.
 func leafOf(certificate *tls.Certificate) *x509.Certificate {
 	if certificate.Leaf != nil {
 		return certificate.Leaf

@@ -24,11 +24,11 @@ const FieldManager = "resource-manager-certificates"
 // checkPeriod is how often is looked whether a certificate is due, which costs one request.
 const checkPeriod = 12 * time.Hour
 
-// Options say where certificates are kept and who has to trust them.
+// Options are the Secret of the certificates and the configurations that must trust them.
 type Options struct {
 	// Secret is where certificates and keys are, in the source cluster. It is created if it is missing.
 	Secret types.NamespacedName
-	// DNSNames are those by which API servers reach the webhooks.
+	// DNSNames are the names by which API servers reach the webhooks.
 	DNSNames []string
 	// Configurations are the names of the configurations of webhooks in the target cluster; those that are not there get what they
 	// need when they come.
@@ -104,7 +104,7 @@ func (k *Keeper) keep(ctx context.Context, secret *corev1.Secret, wanted state) 
 	return true, nil
 }
 
-// tell has all configurations trust a bundle, and tells whether they did before.
+// tell has all configurations trust a bundle, and reports whether they did before.
 func (k *Keeper) tell(ctx context.Context, bundle []byte) (told bool, err error) {
 	if len(bundle) == 0 {
 		return false, nil
@@ -128,24 +128,24 @@ func (k *Keeper) tellOne(ctx context.Context, name string, configuration client.
 	case apierrors.IsNotFound(err):
 		return true, nil
 	case err != nil:
-		return false, fmt.Errorf("read the configuration of webhooks %s: %w", name, err)
+		return false, fmt.Errorf("read the webhook configuration %s: %w", name, err)
 	}
 	// By this kind of patch the list of webhooks is merged by their names, so that nothing else is owned.
 	before, is := configuration.DeepCopyObject().(client.Object)
 	if !is {
-		return false, fmt.Errorf("the configuration of webhooks %s is a %T", name, configuration)
+		return false, fmt.Errorf("the webhook configuration %s is a %T", name, configuration)
 	}
 	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if !trust(configuration, bundle) {
 		return true, nil
 	}
 	if err := k.Target.Patch(ctx, configuration, patch, client.FieldOwner(FieldManager)); err != nil {
-		return false, fmt.Errorf("write the certificates to trust into the configuration of webhooks %s: %w", name, err)
+		return false, fmt.Errorf("write the CA bundle of the webhook configuration %s: %w", name, err)
 	}
 	return false, nil
 }
 
-// trust has all webhooks of a configuration trust a bundle, and tells whether that changed one.
+// trust has all webhooks of a configuration trust a bundle, and reports whether that changed one.
 func trust(configuration client.Object, bundle []byte) (changed bool) {
 	set := func(config *admissionregistrationv1.WebhookClientConfig) {
 		if !bytes.Equal(config.CABundle, bundle) {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Metrics tell how long the certificate of the webhooks is valid.
+// Metrics report how long the certificate of the webhooks is valid.
 type Metrics struct {
 	expiry prometheus.Gauge
 }
@@ -18,7 +18,7 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{expiry: prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: "resource_manager", Name: "webhook_certificate_expiry_timestamp_seconds",
-		Help: "When the certificate that webhooks are served with expires; 0 while there is none.",
+		Help: "Expiry of the serving certificate of webhooks, as a Unix time in seconds; 0 without a certificate.",
 	})}
 	registry.MustRegister(metrics.expiry)
 	return metrics
@@ -38,7 +38,7 @@ func (m *Metrics) serve(certificate *tls.Certificate, log logr.Logger, now clock
 	m.expiry.Set(float64(leaf.NotAfter.Unix()))
 	log = log.WithValues("serial", leaf.SerialNumber.String(), "dnsNames", leaf.DNSNames, "expires", leaf.NotAfter.UTC().Format(time.RFC3339))
 	if now.Now().After(leaf.NotAfter) {
-		log.Error(nil, "The certificate of the webhooks has expired, API servers refuse it: renew it")
+		log.Error(nil, "The webhook serving certificate has expired, and API servers reject it: renew it")
 		return
 	}
 	log.Info("Serving webhooks with a certificate", "validFor", remaining(leaf, now.Now()))

@@ -42,11 +42,11 @@ func (o *Own) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		}, nil)
 		if err != nil {
-			return nil, fmt.Errorf("make a certificate: %w", err)
+			return nil, fmt.Errorf("create a certificate: %w", err)
 		}
 		o.current = made
 		digest := sha256.Sum256(made.certificate.Raw)
-		o.log.Info("Serving with a certificate of this process alone", "sha256", hex.EncodeToString(digest[:]), "until", made.certificate.NotAfter)
+		o.log.Info("Serving with a self-signed certificate of this process", "sha256", hex.EncodeToString(digest[:]), "until", made.certificate.NotAfter)
 	}
 	return &tls.Certificate{Certificate: [][]byte{o.current.certificate.Raw}, PrivateKey: o.current.key, Leaf: o.current.certificate}, nil
 }

@@ -61,9 +61,9 @@ func (s state) bundle() []byte {
 	return encodeCertificates(append(trusted, s.previous...)...)
 }
 
-// renewed returns the state that is due now. Told tells that all API servers know the bundle of s.
+// renewed returns the state that is due now. Told is set if all API servers know the bundle of s.
 //
-// An authority is replaced in two steps, so that whoever trusts the old bundle or the new one trusts what the server shows: the next
+// An authority is replaced in two steps, so that clients with the old bundle or the new one trust the server: the next
 // authority is in the bundle first, and signs only when that is known.
 func (s state) renewed(names []string, now time.Time, told bool) (state, error) {
 	var err error
@@ -86,7 +86,7 @@ func (s state) renewed(names []string, now time.Time, told bool) (state, error) 
 	return s, err
 }
 
-// serves tells whether the server's certificate is good for a while.
+// serves reports whether the server's certificate is valid long enough.
 func (s state) serves(names []string, now time.Time) bool {
 	if s.server == nil || !slices.Equal(s.server.certificate.DNSNames, names) {
 		return false
@@ -98,12 +98,12 @@ func (s state) serves(names []string, now time.Time) bool {
 	return s.server.certificate.CheckSignatureFrom(s.authority.certificate) == nil
 }
 
-// due tells whether a certificate that ends soon has to be replaced.
+// due reports whether a certificate expires soon and must be replaced.
 func due(certificate *x509.Certificate, before time.Duration, now time.Time) bool {
 	return now.Add(before).After(certificate.NotAfter)
 }
 
-// equal tells whether two Secrets hold the same.
+// equal reports whether two Secrets hold the same.
 func equal(a, b map[string][]byte) bool {
 	if len(a) != len(b) {
 		return false

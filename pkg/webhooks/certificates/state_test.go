@@ -11,7 +11,7 @@ import (
 
 var names = []string{"resource-manager.garden.svc", "*.example.org"}
 
-// trusts tells whether an API server with a bundle accepts what a server shows.
+// trusts reports whether an API server with a bundle accepts what a server shows.
 func trusts(bundle []byte, server *pair, now time.Time) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)

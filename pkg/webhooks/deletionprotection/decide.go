@@ -37,7 +37,7 @@ var protected = map[metav1.GroupVersion][]string{
 
 const definitions = "customresourcedefinitions"
 
-// isProtected tells whether objects of a request's resource must be confirmed.
+// isProtected reports whether objects of a request's resource must be confirmed.
 func isProtected(request *admission.Request) bool {
 	resource := request.Resource
 	return slices.Contains(protected[metav1.GroupVersion{Group: resource.Group, Version: resource.Version}], resource.Resource)
@@ -53,8 +53,8 @@ func unconfirmed(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectM
 	})
 }
 
-// refusal returns the error about unconfirmed objects, or nil if there are none. Its text is gardener-resource-manager's; for a
-// collection, of which the client knows no names, it names the objects.
+// refusal returns the error about unconfirmed objects, or nil without such objects. Its text is gardener-resource-manager's; for a
+// collection, for which the client did not name objects, it lists them.
 func refusal(request *admission.Request, objects []metav1.PartialObjectMetadata) error {
 	if isDefinition(request) {
 		// The webhook's object selector says the same. Without it, every definition of the cluster would have to be confirmed.

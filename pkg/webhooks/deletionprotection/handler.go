@@ -46,7 +46,7 @@ func NewHandler(reader client.Reader) admission.Handler {
 		}
 		objects, err := list(ctx, reader, request)
 		if err != nil {
-			return admit.Unavailable("whether the deletion of %s is confirmed cannot be read; try again: %w", request.Resource.Resource, err)
+			return admit.Unavailable("cannot read whether the deletion of %s is confirmed; try again: %w", request.Resource.Resource, err)
 		}
 		return refusal(request, unconfirmed(objects))
 	})

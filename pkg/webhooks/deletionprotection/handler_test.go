@@ -86,7 +86,7 @@ func TestReadersErrors(t *testing.T) {
 		t.Errorf("the response is %+v", response)
 	}
 	response := NewHandler(reader{err: errors.New("the network is down")}).Handle(t.Context(), worker("", ""))
-	const want = "whether the deletion of workers is confirmed cannot be read; try again: the network is down"
+	const want = "cannot read whether the deletion of workers is confirmed; try again: the network is down"
 	if response.Allowed || response.Result.Code != http.StatusServiceUnavailable || response.Result.Message != want {
 		t.Errorf("the response is %+v", response)
 	}

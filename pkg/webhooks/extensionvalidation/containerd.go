@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// defaultUpstream is the name of the registry configuration for all registries that have none of their own.
+// defaultUpstream is the name of the registry configuration for all registries without their own.
 const defaultUpstream = "_default"
 
 // containerdConfig is how an OperatingSystemConfig configures containerd.
@@ -48,7 +48,7 @@ func (c *containerdConfig) check(path *field.Path) field.ErrorList {
 	return append(errs, each(c.Plugins, path.Child("plugins"), checkPlugin)...)
 }
 
-// checkUpstream tells the value only if it is the name of a host. A URL may contain a password.
+// checkUpstream reports the value only if it is the name of a host. A URL may contain a password.
 func checkUpstream(path *field.Path, upstream string, seen sets.Set[string]) field.ErrorList {
 	switch {
 	case upstream == "":
@@ -97,7 +97,7 @@ func isHostAndPort(value string) bool {
 	return net.ParseIP(host) != nil || len(validation.IsDNS1123Subdomain(strings.ToLower(host))) == 0
 }
 
-// checkURL does not tell the value, which may contain a password.
+// checkURL does not report the value, which may contain a password.
 func checkURL(path *field.Path, value string) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{missing(path)}
@@ -109,7 +109,7 @@ func checkURL(path *field.Path, value string) field.ErrorList {
 	return nil
 }
 
-// checkPlugin does not tell the values, which may contain passwords. Without an op, they are added.
+// checkPlugin does not report the values, which may contain passwords. Without an op, they are added.
 func checkPlugin(path *field.Path, plugin *containerdPlugin) field.ErrorList {
 	var errs field.ErrorList
 	if len(plugin.Path) == 0 {
@@ -123,7 +123,7 @@ func checkPlugin(path *field.Path, plugin *containerdPlugin) field.ErrorList {
 		return errs
 	}
 	if plugin.Op != nil && *plugin.Op == remove {
-		return append(errs, field.Forbidden(path.Child("values"), "what is removed has no values"))
+		return append(errs, field.Forbidden(path.Child("values"), "must not be set if the plugin is removed"))
 	}
 	if _, isMapping := plugin.Values.(map[string]any); !isMapping {
 		errs = append(errs, field.Invalid(path.Child("values"), field.OmitValueType{}, "must be a mapping"))

@@ -9,7 +9,7 @@ import (
 )
 
 // etcdSpec has the fields about which no version of etcd-druid can be of another opinion: Kubernetes knows no negative number of
-// replicas, and what is no quantity, no duration or no schedule cannot be read by anybody. All other rules are left to etcd-druid's
+// replicas, and invalid quantities, durations and schedules cannot be parsed. All other rules are left to etcd-druid's
 // own CustomResourceDefinition.
 type etcdSpec struct {
 	Replicas        int32 `json:"replicas"`

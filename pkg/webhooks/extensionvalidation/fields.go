@@ -44,7 +44,7 @@ func immutable(changes ...change) field.ErrorList {
 	return errs
 }
 
-// each checks the items of a list, until there are more errors than a client is told: lists may be very long.
+// each checks the items of a list, until there are more errors than are reported: lists may be very long.
 func each[T any](items []T, path *field.Path, check func(path *field.Path, item *T) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	for i := range items {

@@ -1,7 +1,7 @@
-// Package extensionvalidation validates the resources that Gardener tells its extensions by what to do, and Etcds.
+// Package extensionvalidation validates the resources of Gardener's extensions, and Etcds.
 //
 // All that is read is in the request: metadata and the fields of spec that the types of this package have, and the files in the
-// status of OperatingSystemConfigs. Fields that the types do not have are nobody's business here.
+// status of OperatingSystemConfigs. Fields that the types do not have are ignored.
 package extensionvalidation
 
 import (
@@ -19,7 +19,7 @@ type Kind struct {
 	schema.GroupVersionKind
 	// Plural is the name of the resource.
 	Plural string
-	// Namespaced tells whether the objects have a namespace.
+	// Namespaced reports whether the objects have a namespace.
 	Namespaced bool
 
 	rules rules

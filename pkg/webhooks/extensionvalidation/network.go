@@ -85,7 +85,7 @@ func compareNetworks(spec, old *networkSpec) field.ErrorList {
 	return append(errs, apivalidation.ValidateImmutableField(spec.IPFamilies, old.IPFamilies, specPath.Child("ipFamilies"))...)
 }
 
-// addsOrRemovesIPv6 tells whether a network of one family and one of two are before and after IPv6 is added or removed.
+// addsOrRemovesIPv6 reports whether the change from one network to the other adds or removes IPv6.
 func addsOrRemovesIPv6(single, dual []string) bool {
 	return slices.Equal(single, []string{ipv4}) && slices.Equal(dual, []string{ipv4, ipv6})
 }

@@ -41,7 +41,7 @@ func decode[T any](kind Kind, raw []byte) (*T, error) {
 	if err == nil {
 		return decoded, nil
 	}
-	text := fmt.Sprintf("the object is no valid %s of version %s: ", kind.Kind, kind.GroupVersion())
+	text := fmt.Sprintf("the object is not a valid %s of version %s: ", kind.Kind, kind.GroupVersion())
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
 		return nil, admit.Refuse(http.StatusBadRequest, "%s%s must be %s", text, wrong.Field, words(wrong.Type))
@@ -63,7 +63,7 @@ func words(t reflect.Type) string {
 	}
 }
 
-// equal tells whether two values from JSON are the same apart from fields whose values are absent by the given function.
+// equal reports whether two values from JSON are the same apart from fields whose values are absent by the given function.
 func equal(a, b any, absent func(any) bool) bool {
 	return reflect.DeepEqual(pruned(a, absent), pruned(b, absent))
 }

@@ -162,7 +162,7 @@ func (s *operatingSystemConfigSpec) checkCRI() field.ErrorList {
 	switch path := path.Child("containerd"); {
 	case s.CRI.Containerd == nil:
 	case s.Purpose == purposeProvision:
-		errs = append(errs, field.Forbidden(path, "containerd is configured with the purpose "+purposeReconcile+" only"))
+		errs = append(errs, field.Forbidden(path, "containerd is configured only with the purpose "+purposeReconcile+""))
 	default:
 		errs = append(errs, s.CRI.Containerd.check(path)...)
 	}

@@ -11,7 +11,7 @@ import (
 // absurd are quantities that would take minutes to read, such as 1e-2147483648, and mean nothing to anybody.
 var absurd = regexp.MustCompile(`.{64}|[eE][+-]?\d{4}`)
 
-// checkQuantity returns the quantity that a value from JSON stands for, nil if there is none. Quantities are strings or numbers.
+// checkQuantity returns the quantity of a JSON value, nil if it is missing. Quantities are strings or numbers.
 func checkQuantity(path *field.Path, value any) (*resource.Quantity, field.ErrorList) {
 	if value == nil {
 		return nil, nil

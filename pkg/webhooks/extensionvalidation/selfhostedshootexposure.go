@@ -44,7 +44,7 @@ func checkEndpoint(path *field.Path, endpoint *exposedEndpoint) field.ErrorList 
 	return append(errs, each(endpoint.Addresses, path.Child("addresses"), checkNodeAddress)...)
 }
 
-// checkCredentialsRef takes Secrets of the object's own namespace alone, so that nobody gets at those of others.
+// checkCredentialsRef accepts only Secrets of the object's own namespace, to prevent access to those of others.
 func checkCredentialsRef(spec *selfHostedShootExposureSpec, namespace string) field.ErrorList {
 	reference := spec.CredentialsRef
 	if reference == nil {

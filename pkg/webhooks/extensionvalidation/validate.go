@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// maxErrors is how many errors a client is told at once. Each of them is small, but an object may have very many.
+// maxErrors is the number of errors in one response. Each of them is small, but an object may have very many.
 const maxErrors = 100
 
 // rules are those of a kind apart from metadata. Objects come as JSON.
@@ -46,7 +46,7 @@ func rulesOf[S any](check func(*object[S]) field.ErrorList, compare func(spec, o
 	}
 }
 
-// compareNothing is for kinds of which every field may change.
+// compareNothing is for kinds whose fields are all mutable.
 func compareNothing[S any](_, _ *S) field.ErrorList { return nil }
 
 // validate is the validation of the kind.
@@ -104,7 +104,7 @@ func (k Kind) checkChanges(request *admission.Request, object, old *anyObject) (
 		if equal(object.Spec, old.Spec, isEmpty) {
 			return nil, nil
 		}
-		return field.ErrorList{field.Forbidden(specPath, "the object is being deleted, nothing in its spec can change any more")}, nil
+		return field.ErrorList{field.Forbidden(specPath, "the object is being deleted, its spec cannot be changed")}, nil
 	}
 	errs, err := k.rules.check(k, request.Object.Raw)
 	if err != nil {
@@ -113,18 +113,18 @@ func (k Kind) checkChanges(request *admission.Request, object, old *anyObject) (
 	return append(k.rules.compare(k, request.Object.Raw, request.OldObject.Raw), errs...), nil
 }
 
-// checkMetadata says what is wrong with the metadata of an object whose name has been generated, if it is generated.
+// checkMetadata validates the metadata of an object after its name was generated, if it is generated.
 func (k Kind) checkMetadata(meta *metav1.ObjectMeta) field.ErrorList {
 	return apivalidation.ValidateObjectMeta(meta, k.Namespaced, apivalidation.NameIsDNSSubdomain, metadataPath)
 }
 
-// invalid returns the refusal with all errors, or nil if there are none.
+// invalid returns the refusal with all errors, or nil without errors.
 func (k Kind) invalid(meta *metav1.ObjectMeta, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
 	if len(errs) > maxErrors {
-		errs = append(errs[:maxErrors:maxErrors], field.Forbidden(specPath, "there are more errors, which are not told"))
+		errs = append(errs[:maxErrors:maxErrors], field.Forbidden(specPath, "there are more errors, which are not listed"))
 	}
 	return admit.RefuseWith(apierrors.NewInvalid(k.GroupKind(), meta.Name, errs).Status())
 }

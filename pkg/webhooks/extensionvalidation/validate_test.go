@@ -76,7 +76,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotValidated: deletions, subresources and other kinds are somebody else's business.
+// TestWhatIsNotValidated: deletions, subresources and other kinds are another client's business.
 func TestWhatIsNotValidated(t *testing.T) {
 	for _, kind := range Kinds() {
 		deletion := request(kind, admissionv1.Delete, "", `{}`)

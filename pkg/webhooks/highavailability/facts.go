@@ -24,7 +24,7 @@ type surroundings struct {
 	zonePinning bool
 	// autoscaler scales the object; nil if none does.
 	autoscaler *bounds
-	// severalNodes tells that there is more than one node.
+	// severalNodes is set if there is more than one node.
 	severalNodes bool
 }
 
@@ -87,7 +87,7 @@ func (r reader) autoscaler(ctx context.Context, namespace string, kind schema.Gr
 			return &bounds{most: autoscaler.Spec.MaxReplicas}, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // no autoscaler is no error
+	return nil, nil //nolint:nilnil // an absent autoscaler is not an error
 }
 
 // zonesOf returns the zones of an annotation: sorted, each once.

@@ -22,7 +22,7 @@ const (
 	AnnotationReplicas = prefix + "replicas"
 	// AnnotationHostSpread is an annotation of objects whose Pods have to be on different nodes.
 	AnnotationHostSpread = prefix + "host-spread"
-	// AnnotationFailureTolerance is an annotation of namespaces: the type of failure that has to be tolerated, or nothing.
+	// AnnotationFailureTolerance is an annotation of namespaces: the type of failure to tolerate, or empty.
 	AnnotationFailureTolerance = prefix + "failure-tolerance-type"
 	// AnnotationZones is an annotation of namespaces: the zones for their Pods, with commas in between.
 	AnnotationZones = prefix + "zones"

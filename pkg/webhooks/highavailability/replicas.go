@@ -15,7 +15,7 @@ import (
 func wantedReplicas(object metav1.Object, failureTolerance *string) (*int32, error) {
 	component := object.GetLabels()[LabelType]
 	if component == "" {
-		return nil, nil //nolint:nilnil // nothing to set is no error
+		return nil, nil //nolint:nilnil // nothing to set is not an error
 	}
 	if text, found := object.GetAnnotations()[AnnotationReplicas]; found {
 		replicas, err := strconv.ParseInt(text, 10, 32)
@@ -30,7 +30,7 @@ func wantedReplicas(object metav1.Object, failureTolerance *string) (*int32, err
 	return ptr.To[int32](2), nil
 }
 
-// replicasOf returns how many replicas a workload gets. Zero stays, whatever the annotation says, since it means hibernation; more than is
+// replicasOf returns how many replicas a workload gets. Zero stays, regardless of the annotation, because it means hibernation; more than is
 // wanted stays if an autoscaler sees to it.
 func replicasOf(w workload, around *surroundings) (*int32, error) {
 	if w.replicas == nil || *w.replicas == 0 {

@@ -22,7 +22,7 @@ type workload struct {
 	template *corev1.PodTemplateSpec
 	// selector selects the Pods that are spread.
 	selector *metav1.LabelSelector
-	// hashed tells that Pods of different templates have different labels pod-template-hash.
+	// hashed is set if Pods of different templates have different labels pod-template-hash.
 	hashed bool
 }
 
@@ -117,7 +117,7 @@ func compareSameTemplate(constraints []corev1.TopologySpreadConstraint) {
 	}
 }
 
-// selects tells whether a selector has a requirement for a label.
+// selects reports whether a selector has a requirement for a label.
 func selects(selector *metav1.LabelSelector, key string) bool {
 	_, found := selector.MatchLabels[key]
 	return found || slices.ContainsFunc(selector.MatchExpressions, func(requirement metav1.LabelSelectorRequirement) bool {

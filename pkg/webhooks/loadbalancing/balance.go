@@ -36,7 +36,7 @@ type gateway struct {
 	namespace string
 }
 
-// usesGenericKubeconfig tells whether a Pod has a volume of a Secret with a generic kubeconfig.
+// usesGenericKubeconfig reports whether a Pod has a volume of a Secret with a generic kubeconfig.
 func usesGenericKubeconfig(spec *corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Volumes, func(volume corev1.Volume) bool {
 		if volume.Secret != nil && strings.HasPrefix(volume.Secret.SecretName, secretPrefix) {
@@ -56,18 +56,18 @@ func parse(namespace string, data map[string]string) (gateway, error) {
 		switch {
 		case host == "" || slices.Contains(result.hosts, host):
 		case len(validation.IsDNS1123Subdomain(host)) > 0:
-			return gateway{}, admit.Refuse(http.StatusForbidden, "the ConfigMap %s in namespace %q has the host %q, which is no DNS name: its key %q "+
-				"has to hold the names of the API servers, separated by commas", ConfigMapName, namespace, message.Shorten(host, 100), keyHosts)
+			return gateway{}, admit.Refuse(http.StatusForbidden, "the ConfigMap %s in namespace %q has the host %q, which is not a DNS name: its key %q "+
+				"must contain the names of the API servers, separated by commas", ConfigMapName, namespace, message.Shorten(host, 100), keyHosts)
 		default:
 			result.hosts = append(result.hosts, host)
 		}
 	}
 	if len(result.hosts) == 0 {
-		return gateway{}, admit.Refuse(http.StatusForbidden, "the ConfigMap %s in namespace %q has no hosts: set its key %q to the names of the API "+
+		return gateway{}, admit.Refuse(http.StatusForbidden, "the ConfigMap %s in namespace %q does not contain hosts: set its key %q to the names of the API "+
 			"servers, separated by commas, or delete it", ConfigMapName, namespace, keyHosts)
 	}
 	if result.namespace == "" {
-		return gateway{}, admit.Refuse(http.StatusForbidden, "the ConfigMap %s in namespace %q does not say where the ingress gateway is: set its "+
+		return gateway{}, admit.Refuse(http.StatusForbidden, "the ConfigMap %s in namespace %q does not contain the namespace of the ingress gateway: set its "+
 			"key %q to the namespace of the Service %s, or delete it", ConfigMapName, namespace, keyIstioNamespace, ServiceName)
 	}
 	return result, nil

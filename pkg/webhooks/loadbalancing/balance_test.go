@@ -105,7 +105,7 @@ func TestFactsAboutTheGateway(t *testing.T) {
 		return with(func(f *facts) { f.data["hosts"], f.addresses = hosts, []string{"10.0.0.1"} })
 	}
 	const configMap = `the ConfigMap istio-internal-load-balancing in namespace "the-namespace"`
-	noHosts := configMap + ` has no hosts: set its key "hosts" to the names of the API servers, separated by commas, or delete it`
+	noHosts := configMap + ` does not contain hosts: set its key "hosts" to the names of the API servers, separated by commas, or delete it`
 	for name, test := range map[string]struct {
 		facts
 		admittest.Case
@@ -116,14 +116,14 @@ func TestFactsAboutTheGateway(t *testing.T) {
 		"hosts are empty":        {hosts(""), admittest.Case{Before: before, Code: 403, Refusal: noHosts}},
 		"hosts are blank":        {hosts(" , "), admittest.Case{Before: before, Code: 403, Refusal: noHosts}},
 		"the key is missing":     {with(func(f *facts) { delete(f.data, "hosts") }), admittest.Case{Before: before, Code: 403, Refusal: noHosts}},
-		"a host that is no name": {hosts("a,b_c"), admittest.Case{Before: before, Code: 403, Refusal: configMap + ` has the host "b_c", which is no DNS name: its key "hosts" has to hold the names of the API servers, separated by commas`}},
-		"no namespace":           {with(func(f *facts) { f.data["istio-namespace"] = " " }), admittest.Case{Before: before, Code: 403, Refusal: configMap + ` does not say where the ingress gateway is: set its key "istio-namespace" to the namespace of the Service istio-ingressgateway-internal, or delete it`}},
-		"no Service":             {with(func(f *facts) { f.addresses = nil }), admittest.Case{Before: before, Code: 403, Refusal: `the Service istio-ingressgateway-internal in namespace "istio", which ` + configMap + ` names, does not exist: create it, or correct or delete the ConfigMap`}},
+		"a host that is no name": {hosts("a,b_c"), admittest.Case{Before: before, Code: 403, Refusal: configMap + ` has the host "b_c", which is not a DNS name: its key "hosts" must contain the names of the API servers, separated by commas`}},
+		"no namespace":           {with(func(f *facts) { f.data["istio-namespace"] = " " }), admittest.Case{Before: before, Code: 403, Refusal: configMap + ` does not contain the namespace of the ingress gateway: set its key "istio-namespace" to the namespace of the Service istio-ingressgateway-internal, or delete it`}},
+		"no Service":             {with(func(f *facts) { f.addresses = nil }), admittest.Case{Before: before, Code: 403, Refusal: `the Service istio-ingressgateway-internal in namespace "istio", referenced by ` + configMap + `, does not exist: create it, or correct or delete the ConfigMap`}},
 		"a headless Service": {with(func(f *facts) { f.addresses = []string{"None"} }), admittest.Case{
 			Before: before, After: labelled + before,
 		}},
-		"an unreadable ConfigMap": {with(func(f *facts) { f.configErr = errors.New("no connection") }), admittest.Case{Before: before, Code: 503, Refusal: "whether requests of the Pod are balanced cannot be told, since the ConfigMap istio-internal-load-balancing in namespace \"the-namespace\" cannot be read: no connection"}},
-		"an unreadable Service":   {with(func(f *facts) { f.serviceErr = errors.New("no connection") }), admittest.Case{Before: before, Code: 503, Refusal: "requests of the Pod cannot be balanced, since the Service istio-ingressgateway-internal in namespace \"istio\" cannot be read: no connection"}},
+		"an unreadable ConfigMap": {with(func(f *facts) { f.configErr = errors.New("no connection") }), admittest.Case{Before: before, Code: 503, Refusal: "cannot determine whether to balance the requests of the Pod: the ConfigMap istio-internal-load-balancing in namespace \"the-namespace\" cannot be read: no connection"}},
+		"an unreadable Service":   {with(func(f *facts) { f.serviceErr = errors.New("no connection") }), admittest.Case{Before: before, Code: 503, Refusal: "cannot balance the requests of the Pod: the Service istio-ingressgateway-internal in namespace \"istio\" cannot be read: no connection"}},
 	} {
 		pods(test.facts).Run(t, map[string]admittest.Case{name: test.Case})
 	}

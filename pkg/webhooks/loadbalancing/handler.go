@@ -41,7 +41,7 @@ func NewHandler(reader client.Reader) admission.Handler {
 		case apierrors.IsNotFound(err):
 			return nil
 		case err != nil:
-			return admit.Unavailable("whether requests of the Pod are balanced cannot be told, since the ConfigMap %s in namespace %q cannot be read: %w",
+			return admit.Unavailable("cannot determine whether to balance the requests of the Pod: the ConfigMap %s in namespace %q cannot be read: %w",
 				ConfigMapName, request.Namespace, err)
 		}
 		target, err := parse(request.Namespace, configMap.Data)
@@ -63,10 +63,10 @@ func readIPs(ctx context.Context, reader client.Reader, podNamespace, namespace 
 	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ServiceName}, service)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, admit.Refuse(http.StatusForbidden, "the Service %s in namespace %q, which the ConfigMap %s in namespace %q names, does not exist: "+
+		return nil, admit.Refuse(http.StatusForbidden, "the Service %s in namespace %q, referenced by the ConfigMap %s in namespace %q, does not exist: "+
 			"create it, or correct or delete the ConfigMap", ServiceName, namespace, ConfigMapName, podNamespace)
 	case err != nil:
-		return nil, admit.Unavailable("requests of the Pod cannot be balanced, since the Service %s in namespace %q cannot be read: %w",
+		return nil, admit.Unavailable("cannot balance the requests of the Pod: the Service %s in namespace %q cannot be read: %w",
 			ServiceName, namespace, err)
 	}
 	return service.Spec.ClusterIPs, nil

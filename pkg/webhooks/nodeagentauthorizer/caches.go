@@ -85,7 +85,7 @@ func (o *opening) Start(ctx context.Context) error {
 	for _, object := range o.objects {
 		_, err := o.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
-			o.log.Error(err, "Cannot watch what the authorizer of node agents needs yet", "kind", object.GetObjectKind().GroupVersionKind().Kind)
+			o.log.Error(err, "Cannot watch a kind that the authorizer of node agents needs; retrying", "kind", object.GetObjectKind().GroupVersionKind().Kind)
 		}
 	}
 	return nil
@@ -147,7 +147,7 @@ func reduceMachine(obj any) (any, error) {
 
 var machineLabels = []string{"spec", "nodeTemplate", "metadata", "labels"}
 
-// secretOfMachine returns the name of the Secret with the configuration, empty if there is none.
+// secretOfMachine returns the name of the Secret with the configuration, empty if the Machine does not have one.
 func secretOfMachine(object *unstructured.Unstructured) string {
 	name, _, err := unstructured.NestedString(object.Object, append(machineLabels[:len(machineLabels):len(machineLabels)], labelSecret)...)
 	if err != nil { // something else than labels, which the API of Machines does not allow

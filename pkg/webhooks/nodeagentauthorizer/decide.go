@@ -25,7 +25,7 @@ type verdict string
 const (
 	noOpinion verdict = "no_opinion" // others decide
 	allowed   verdict = "allowed"
-	denied    verdict = "denied" // whatever others would say
+	denied    verdict = "denied" // regardless of other authorizers
 )
 
 // decision is a verdict with a reason for people, which the client gets to see if it is denied.
@@ -49,9 +49,9 @@ func isDenial(err error) bool {
 
 // settings of the decisions.
 type settings struct {
-	// machines tells that node agents belong to Machines, which name their Nodes; without them the names are the same.
+	// machines is set if node agents belong to Machines, which reference their Nodes; without them the names are the same.
 	machines bool
-	// selectors tells that lists of Pods have to select those of the own Node.
+	// selectors is set if lists of Pods must select those of the agent's Node.
 	selectors bool
 }
 
@@ -62,23 +62,23 @@ type facts interface {
 	machine(ctx context.Context, name string) (*machine, error)
 	// node reads a Node.
 	node(ctx context.Context, name string) (*node, error)
-	// isPoolSecret tells whether there is a Secret of this name in secretNamespace with the label of a worker pool.
+	// isPoolSecret reports whether there is a Secret of this name in secretNamespace with the label of a worker pool.
 	isPoolSecret(ctx context.Context, name string) (bool, error)
 	// poolSecrets returns the names of all of these Secrets.
 	poolSecrets(ctx context.Context) ([]string, error)
 	// references returns what the operating system's configuration in a Secret of secretNamespace refers to.
 	references(ctx context.Context, secret string) ([]reference, error)
-	// isPodOn tells whether there is a Pod of this name on a Node.
+	// isPodOn reports whether there is a Pod of this name on a Node.
 	isPodOn(ctx context.Context, namespace, name, node string) (bool, error)
-	// isRequestOf tells whether there is a CertificateSigningRequest of this name that a user made.
+	// isRequestOf reports whether there is a CertificateSigningRequest of this name that a user made.
 	isRequestOf(ctx context.Context, name, user string) (bool, error)
 }
 
 // machine is what counts of a Machine.
 type machine struct {
-	// node is the name of its Node, empty if there is none yet.
+	// node is the name of its Node, empty if it does not exist yet.
 	node string
-	// secret is the name of the Secret with the configuration of its operating system, empty if it has none.
+	// secret is the name of the Secret with the configuration of its operating system, empty if it does not have one.
 	secret string
 }
 
@@ -98,7 +98,7 @@ type reference struct {
 	host string
 }
 
-// decide answers a review. The error says why there is no answer.
+// decide answers a review, or returns an error.
 func decide(ctx context.Context, settings settings, spec *authorizationv1.SubjectAccessReviewSpec, facts facts) (decision, error) {
 	if !strings.HasPrefix(spec.User, userPrefix) || !slices.Contains(spec.Groups, userGroup) {
 		return decision{verdict: noOpinion}, nil
@@ -135,7 +135,7 @@ func (q *question) answer(ctx context.Context, resourceRequest bool) error {
 		return deny("the user's name must end in the name of a Machine")
 	}
 	if !resourceRequest || q.attributes == nil {
-		return deny("node agents have access to resources only")
+		return deny("node agents have access only to resources")
 	}
 	// Such names exist nowhere, and reading them would fail.
 	for _, name := range []string{q.attributes.Namespace, q.attributes.Name} {

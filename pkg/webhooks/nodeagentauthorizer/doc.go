@@ -1,4 +1,4 @@
-// Package nodeagentauthorizer is the webhook by which API servers ask what node agents may do. A node agent has access to what belongs to
+// Package nodeagentauthorizer is the webhook that authorizes requests of node agents. A node agent has access to what belongs to
 // its own Node, and to little else (rules.go).
 //
 // decide.go and rules.go decide, from a review and from facts. lookup.go and facts.go find the facts, handler.go talks to API servers.

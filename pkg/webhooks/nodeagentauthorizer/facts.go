@@ -98,7 +98,7 @@ func (v *view) references(ctx context.Context, name string) ([]reference, error)
 		return known.references, known.err
 	}
 	read, err := flight(ctx, v.lookup, "configuration", name, func(ctx context.Context) (configuration, error) {
-		if known, found := v.known(name, secret.resourceVersion); found { // by a flight that has just ended
+		if known, found := v.known(name, secret.resourceVersion); found { // from a read that has just ended
 			return known, nil
 		}
 		v.metrics.readLive("configuration")

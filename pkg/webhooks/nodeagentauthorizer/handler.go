@@ -46,7 +46,7 @@ type Options struct {
 	Source, Target Cluster
 	// MachineNamespace is the namespace of the Machines, whose label names their Node. Nil if a Node has the name in that of the user.
 	MachineNamespace *string
-	// AuthorizeWithSelectors says that API servers tell the selectors of lists and watches, which then have to select Pods of the
+	// AuthorizeWithSelectors is set if API servers send the selectors of lists and watches, which then must select Pods of the
 	// own Node.
 	AuthorizeWithSelectors bool
 	// Metrics count the answers; nil for none.
@@ -71,7 +71,7 @@ func NewHandler(options Options) http.Handler {
 	}
 }
 
-// ServeHTTP answers a SubjectAccessReview in its version. What is none gets an HTTP status, upon which API servers follow their
+// ServeHTTP answers a SubjectAccessReview in its version. Other requests get an HTTP error status, upon which API servers follow their
 // failure policy.
 func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	ctx, cancel := context.WithTimeout(request.Context(), patience)
@@ -91,17 +91,17 @@ func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	}
 	answer, err := json.Marshal(review{TypeMeta: form, Status: h.answer(ctx, spec)})
 	if err != nil {
-		h.refuse(writer, http.StatusInternalServerError, errors.New("the answer cannot be encoded"))
+		h.refuse(writer, http.StatusInternalServerError, errors.New("the response cannot be encoded"))
 		return
 	}
 	writer.Header().Set("Content-Type", "application/json")
 	if _, err := writer.Write(answer); err != nil {
-		h.log.V(1).Info("The API server did not wait for the answer", "error", err.Error())
+		h.log.V(1).Info("The API server did not wait for the response", "error", err.Error())
 	}
 }
 
 func (h *handler) refuse(writer http.ResponseWriter, code int, err error) {
-	h.log.V(1).Info("Refused a request that is no review", "status", code, "error", err.Error())
+	h.log.V(1).Info("Rejected a malformed SubjectAccessReview", "status", code, "error", err.Error())
 	http.Error(writer, err.Error(), code)
 }
 
@@ -109,23 +109,23 @@ func (h *handler) refuse(writer http.ResponseWriter, code int, err error) {
 func readBody(writer http.ResponseWriter, request *http.Request) ([]byte, int, error) {
 	if request.Method != http.MethodPost {
 		writer.Header().Set("Allow", http.MethodPost)
-		return nil, http.StatusMethodNotAllowed, errors.New("reviews are sent by POST")
+		return nil, http.StatusMethodNotAllowed, errors.New("the method of reviews must be POST")
 	}
 	if mediaType, _, err := mime.ParseMediaType(request.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
-		return nil, http.StatusUnsupportedMediaType, errors.New("the content type of reviews is application/json")
+		return nil, http.StatusUnsupportedMediaType, errors.New("the content type of reviews must be application/json")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(writer, request.Body, maxBody))
 	var limit *http.MaxBytesError
 	switch {
 	case errors.As(err, &limit):
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("a review has at most %d bytes", maxBody)
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review is larger than the %d bytes allowed", maxBody)
 	case err != nil:
-		return nil, http.StatusBadRequest, errors.New("the body could not be read to its end")
+		return nil, http.StatusBadRequest, errors.New("the body could not be read completely")
 	}
 	return body, 0, nil
 }
 
-// answer returns the status of a review. If there is no decision, it is the error, which API servers take for no opinion.
+// answer returns the status of a review. Without a decision, it contains the error, which API servers treat as no opinion.
 func (h *handler) answer(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
 	decision, err := h.decide(ctx, spec)
 	log := h.log.WithValues(logged(spec)...)
@@ -173,7 +173,7 @@ func codeOf(err error) int {
 	}
 }
 
-// logged returns what may be told about a request.
+// logged returns the attributes of a request that may be logged.
 func logged(spec *authorizationv1.SubjectAccessReviewSpec) []any {
 	values := []any{"user", shortened(spec.User)}
 	if attributes := spec.ResourceAttributes; attributes != nil {

@@ -15,7 +15,7 @@ import (
 const (
 	// rememberFor is how long what was read from an API server is taken for true, so that denials cause no more load than this.
 	rememberFor = time.Second
-	// rememberMost is how many things are remembered of a sort; each has some hundred bytes.
+	// rememberMost is the number of remembered facts of each kind; each has some hundred bytes.
 	rememberMost = 4096
 	// readTimeout is how long an API server may take to answer.
 	readTimeout = 4 * time.Second
@@ -32,7 +32,7 @@ type tooManyReadsError struct{}
 
 // Error says so.
 func (tooManyReadsError) Error() string {
-	return fmt.Sprintf("the node agent makes more than %d requests per second that an API server has to be asked about; it has to wait", readsPerSecond)
+	return fmt.Sprintf("the node agent exceeds %d requests per second that need a read from an API server; retry later", readsPerSecond)
 }
 
 // lookup finds facts, and remembers for a moment those that caches do not hold. It may be used concurrently.
@@ -70,7 +70,7 @@ type view struct {
 	*lookup
 	// agent is the name of its Machine.
 	agent string
-	// live tells that caches are not to be asked.
+	// live is set if caches must not be used.
 	live bool
 }
 
@@ -84,7 +84,7 @@ func read[T any](ctx context.Context, v *view, cluster Cluster, kind, name strin
 		return known.(*T), nil //nolint:errcheck,forcetypeassert // the kind decides about the type
 	}
 	return flight(ctx, v.lookup, kind, name, func(ctx context.Context) (*T, error) {
-		if known, found := v.remembered.Get(key); found { // by a flight that has just ended
+		if known, found := v.remembered.Get(key); found { // from a read that has just ended
 			return known.(*T), nil //nolint:errcheck,forcetypeassert // the kind decides about the type
 		}
 		v.metrics.readLive(kind)
@@ -116,10 +116,10 @@ func check(ctx context.Context, v *view, kind, name string, ask func(context.Con
 	return yes, err
 }
 
-// flight reads from an API server, once for all who ask for the same at the same time.
+// flight reads from an API server once for all concurrent requests for the same object.
 func flight[T any](ctx context.Context, l *lookup, kind, name string, from func(context.Context) (T, error)) (T, error) {
 	value, err, _ := l.flights.Do(kind+"/"+name, func() (any, error) {
-		// Whoever asked first may leave before the others.
+		// The first request may be cancelled before the others.
 		ctx, cancel := detached(ctx)
 		defer cancel()
 		return from(ctx)

@@ -4,7 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 const metricsNamespace = "resource_manager"
 
-// failed is the answer of which there is none, in metrics.
+// failed is the decision in metrics if there was an error.
 const failed = "error"
 
 // Metrics count what the authorizer answers. A nil *Metrics counts nothing.
@@ -18,11 +18,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "node_agent_authorizer_decisions_total",
-			Help: "Requests that the authorizer of node agents answered. decision: allowed, denied, no_opinion, error.",
+			Help: "Requests decided by the authorizer of node agents. decision: allowed, denied, no_opinion, error.",
 		}, []string{"decision"}),
 		reads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "node_agent_authorizer_reads_total",
-			Help: "Reads of an API server that the authorizer of node agents needed. kind: Machine, Node, Secret (metadata), configuration (a whole Secret), Pod, " +
+			Help: "API server reads by the authorizer of node agents. kind: Machine, Node, Secret (metadata), configuration (a whole Secret), Pod, " +
 				"CertificateSigningRequest.",
 		}, []string{"kind"}),
 	}

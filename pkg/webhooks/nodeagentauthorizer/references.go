@@ -36,11 +36,11 @@ func referencesOf(secret *corev1.Secret) ([]reference, error) {
 		return nil, nil
 	}
 	if len(data) > corev1.MaxSecretSize { // an API server would not have stored it
-		return nil, fmt.Errorf("the key %s of Secret %s/%s has more than %d bytes", configurationKey, secret.Namespace, secret.Name, corev1.MaxSecretSize)
+		return nil, fmt.Errorf("the key %s of Secret %s/%s is larger than %d bytes", configurationKey, secret.Namespace, secret.Name, corev1.MaxSecretSize)
 	}
 	var config operatingSystemConfig
 	if err := yaml.Unmarshal(data, &config); err != nil { // err may repeat the data
-		return nil, fmt.Errorf("the key %s of Secret %s/%s is no OperatingSystemConfig in YAML", configurationKey, secret.Namespace, secret.Name)
+		return nil, fmt.Errorf("the key %s of Secret %s/%s is not an OperatingSystemConfig in YAML", configurationKey, secret.Namespace, secret.Name)
 	}
 	var references []reference
 	for _, files := range [][]file{config.Spec.Files, config.Status.ExtensionFiles} {

@@ -15,7 +15,7 @@ func secretWith(data string) *corev1.Secret {
 }
 
 func TestReferencesOf(t *testing.T) {
-	const bad = "the key osc.yaml of Secret kube-system/a is no OperatingSystemConfig in YAML"
+	const bad = "the key osc.yaml of Secret kube-system/a is not an OperatingSystemConfig in YAML"
 	for data, want := range map[string]struct {
 		references []reference
 		err        string
@@ -32,7 +32,7 @@ func TestReferencesOf(t *testing.T) {
 		"top-secret":                             {err: bad},
 		"spec: [":                                {err: bad},
 		"spec: {files: [{content: top-secret}]}": {err: bad},
-		strings.Repeat("#", corev1.MaxSecretSize+1): {err: "the key osc.yaml of Secret kube-system/a has more than 1048576 bytes"},
+		strings.Repeat("#", corev1.MaxSecretSize+1): {err: "the key osc.yaml of Secret kube-system/a is larger than 1048576 bytes"},
 	} {
 		got, err := referencesOf(secretWith(data))
 		text := ""
@@ -60,7 +60,7 @@ func FuzzReferencesOf(f *testing.F) {
 				t.Fatal("a reference to nothing")
 			}
 		}
-		if err != nil && err.Error() != "the key osc.yaml of Secret kube-system/a is no OperatingSystemConfig in YAML" {
+		if err != nil && err.Error() != "the key osc.yaml of Secret kube-system/a is not an OperatingSystemConfig in YAML" {
 			t.Fatal(err)
 		}
 	})

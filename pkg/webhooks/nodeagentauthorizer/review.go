@@ -15,7 +15,7 @@ const reviewKind = "SubjectAccessReview"
 func parseReview(body []byte) (metav1.TypeMeta, *authorizationv1.SubjectAccessReviewSpec, error) {
 	var form metav1.TypeMeta
 	if err := json.Unmarshal(body, &form); err != nil {
-		return form, nil, fmt.Errorf("the body is no object in JSON with apiVersion and kind")
+		return form, nil, fmt.Errorf("the body is not a JSON object with apiVersion and kind")
 	}
 	var spec *authorizationv1.SubjectAccessReviewSpec
 	var err error
@@ -34,7 +34,7 @@ func parseReview(body []byte) (metav1.TypeMeta, *authorizationv1.SubjectAccessRe
 			spec.NonResourceAttributes = (*authorizationv1.NonResourceAttributes)(attributes)
 		}
 	default:
-		return form, nil, fmt.Errorf("the body is no %s of %s or %s", reviewKind, authorizationv1.SchemeGroupVersion, authorizationv1beta1.SchemeGroupVersion)
+		return form, nil, fmt.Errorf("the body is not a %s of %s or %s", reviewKind, authorizationv1.SchemeGroupVersion, authorizationv1beta1.SchemeGroupVersion)
 	}
 	if err != nil {
 		return form, nil, fmt.Errorf("the fields of the %s do not have the types of %s", reviewKind, form.APIVersion)

@@ -71,19 +71,19 @@ func applyToRequests(ctx context.Context, q *question) error {
 			return err
 		}
 	}
-	return deny("node agents may only get CertificateSigningRequests that they made themselves")
+	return deny("node agents may only get CertificateSigningRequests that they created")
 }
 
 // applyToLeases allows the Lease of the own Node, and the one with the name of its configuration.
 func applyToLeases(ctx context.Context, q *question) error {
 	if q.attributes.Namespace != secretNamespace {
-		return deny("node agents have access to Leases of the namespace %s only", secretNamespace)
+		return deny("node agents have access only to Leases in the namespace %s", secretNamespace)
 	}
 	node, err := q.ownNode(ctx)
 	if err != nil {
 		return err
 	}
-	// API servers do not tell the name of what is created by POST.
+	// API servers do not send the name of an object that is created by POST.
 	if q.attributes.Name == leasePrefix+node.name || q.attributes.Name == "" && q.attributes.Verb == "create" {
 		return nil
 	}
@@ -93,10 +93,10 @@ func applyToLeases(ctx context.Context, q *question) error {
 			return err
 		}
 	}
-	return deny("this node agent has access to the Lease %s only, and to the one with the name of the Secret of its configuration", leasePrefix+node.name)
+	return deny("this node agent has access only to the Lease %s and to the Lease with the name of its configuration Secret", leasePrefix+node.name)
 }
 
-// isConfiguration tells whether a name that a Node tells is one of a configuration. Node agents write the labels of their Node, and
+// isConfiguration reports whether a name from a Node is the name of a configuration. Node agents write the labels of their Node, and
 // could otherwise give themselves access to any Lease.
 func (q *question) isConfiguration(ctx context.Context, secret string) (bool, error) {
 	if q.machines {
@@ -115,7 +115,7 @@ func applyToNodes(ctx context.Context, q *question) error {
 	}
 	node, err := q.ownNode(ctx)
 	if err == nil && q.attributes.Name != node.name {
-		return deny("this node agent has access to the Node %s only", node.name)
+		return deny("this node agent has access only to the Node %s", node.name)
 	}
 	return err
 }
@@ -144,7 +144,7 @@ func applyToPods(ctx context.Context, q *question) error {
 	return deny("this node agent may only %s Pods on the Node %s", q.attributes.Verb, node.name)
 }
 
-// selectsField tells whether a selector leaves only objects with this value of a field. Requirements narrow each other, so that one
+// selectsField reports whether a selector leaves only objects with this value of a field. Requirements narrow each other, so that one
 // of them is enough. What is not parsed (rawSelector) does not count, as the API asks of webhooks.
 func selectsField(selector *authorizationv1.FieldSelectorAttributes, field, value string) bool {
 	return selector != nil && slices.ContainsFunc(selector.Requirements, func(requirement metav1.FieldSelectorRequirement) bool {
@@ -155,7 +155,7 @@ func selectsField(selector *authorizationv1.FieldSelectorAttributes, field, valu
 // applyToSecrets allows the Secrets that all node agents read, those with the own configuration, and those that it refers to.
 func applyToSecrets(ctx context.Context, q *question) error {
 	if q.attributes.Namespace != secretNamespace {
-		return deny("node agents have access to Secrets of the namespace %s only", secretNamespace)
+		return deny("node agents have access only to Secrets in the namespace %s", secretNamespace)
 	}
 	name := q.attributes.Name
 	if name == "" {
@@ -215,7 +215,7 @@ func (q *question) configurations(ctx context.Context) ([]string, error) {
 	return []string{node.secret}, nil
 }
 
-// refersTo tells whether a file of a configuration, one that this Node gets, refers to a Secret. While there is no Node, files of all
+// refersTo reports whether a file of a configuration, one that this Node gets, refers to a Secret. While there is no Node, files of all
 // hosts count.
 func (q *question) refersTo(ctx context.Context, configuration, secret string) (bool, error) {
 	references, err := q.references(ctx, configuration)
@@ -228,7 +228,7 @@ func (q *question) refersTo(ctx context.Context, configuration, secret string) (
 			hosts[reference.host] = true
 		}
 	}
-	if len(hosts) == 0 || hosts[""] { // the empty one is none
+	if len(hosts) == 0 || hosts[""] { // the empty host matches all
 		return hosts[""], nil
 	}
 	node, err := q.ownNode(ctx)

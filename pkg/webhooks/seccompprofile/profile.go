@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// setProfile sets the Pod's profile if it has none. The profiles of containers, which win over it, are not looked at.
+// setProfile sets the Pod's profile if it is not set. The profiles of containers, which take precedence, are ignored.
 func setProfile(spec *corev1.PodSpec) {
 	if spec.OS != nil && spec.OS.Name == corev1.Windows {
 		return // Windows has no seccomp, and the API server refuses a profile

@@ -9,7 +9,7 @@ import (
 // variable is what client libraries take the address of the API server from.
 const variable = "KUBERNETES_SERVICE_HOST"
 
-// setHost appends the variable to every container and init container that has none of that name, whatever its value is.
+// setHost appends the variable to every container and init container that does not set it.
 func setHost(spec *corev1.PodSpec, host string) {
 	if host == "" {
 		return // an empty variable makes client libraries believe that they are not in a cluster

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hashLabel tells the Pods of a ReplicaSet from those of other templates of its Deployment.
+// hashLabel distinguishes the Pods of a ReplicaSet from those of other templates of its Deployment.
 const hashLabel = appsv1.DefaultDeploymentUniqueLabelKey
 
 // countSameTemplate adds the hash of the Pod's template to the selectors of its spread constraints. Without a hash nothing changes.
@@ -25,7 +25,7 @@ func countSameTemplate(pod *corev1.Pod) {
 	}
 }
 
-// selectsHash tells whether a selector already picks Pods by the values of their hash.
+// selectsHash reports whether a selector already picks Pods by the values of their hash.
 func selectsHash(selector *metav1.LabelSelector) bool {
 	if selector == nil {
 		return false

@@ -1,7 +1,7 @@
 // Package systemcomponents is the webhook that places system components on the nodes that are meant for them: it sets their node
 // selector, and lets them tolerate the taints of these nodes.
 //
-// It reads Nodes, of which it uses labels and spec.taints alone.
+// It reads Nodes, only their labels and spec.taints.
 package systemcomponents
 
 import (
@@ -31,7 +31,7 @@ type Options struct {
 	PodTolerations []corev1.Toleration
 }
 
-// NodeTolerations tells what Pods have to tolerate to run on any node for system components; see Watch.
+// NodeTolerations returns the tolerations that Pods need to run on any node for system components; see Watch.
 type NodeTolerations interface {
 	// Tolerations returns them without duplicates, always in the same order. They must not be changed.
 	Tolerations(ctx context.Context) ([]corev1.Toleration, error)
@@ -45,7 +45,7 @@ func NewHandler(nodes NodeTolerations, options Options) admission.Handler {
 		}
 		ofNodes, err := nodes.Tolerations(ctx)
 		if err != nil {
-			return admit.Unavailable("what the Pod has to tolerate cannot be told, since the nodes cannot be read: %w", err)
+			return admit.Unavailable("cannot determine the tolerations of the Pod: the nodes cannot be read: %w", err)
 		}
 		place(&pod.Spec, options.PodNodeSelector, options.PodTolerations, ofNodes)
 		return nil

@@ -62,7 +62,7 @@ func (n *Nodes) eventHandler() toolscache.ResourceEventHandler {
 	}
 }
 
-// sameTaints tells whether two states of a node, of which there are many a minute, are the same in what matters.
+// sameTaints reports whether two states of a node, which changes many times a minute, are equal in the relevant fields.
 func sameTaints(before, after any) bool {
 	old, isNode := before.(*corev1.Node)
 	if !isNode {

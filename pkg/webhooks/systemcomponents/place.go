@@ -16,7 +16,7 @@ import (
 // taintOfDeletedNodes is the cluster-autoscaler's mark of a node that it is about to remove.
 const taintOfDeletedNodes = "ToBeDeletedByClusterAutoscaler"
 
-// ofDaemonSet tells whether a DaemonSet controls the Pod. Such a Pod is meant for one node, whichever it is.
+// ofDaemonSet reports whether a DaemonSet controls the Pod. Such a Pod is bound to one node of any kind.
 func ofDaemonSet(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && owner.APIVersion == appsv1.SchemeGroupVersion.String() && owner.Kind == "DaemonSet"
@@ -75,7 +75,7 @@ type identity struct {
 	forever    bool
 }
 
-// identify returns what tells a toleration from others. No operator means Equal.
+// identify returns the identity of a toleration. No operator means Equal.
 func identify(toleration corev1.Toleration) identity {
 	result := identity{toleration: toleration, seconds: ptr.Deref(toleration.TolerationSeconds, 0), forever: toleration.TolerationSeconds == nil}
 	result.toleration.TolerationSeconds = nil

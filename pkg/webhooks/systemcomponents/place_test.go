@@ -68,7 +68,7 @@ func TestPlace(t *testing.T) {
 	pods(known{}, Options{}).Run(t, map[string]admittest.Case{"nothing is configured": {Before: spec("")}})
 	pods(unknown{errors.New("no connection")}, options).Run(t, map[string]admittest.Case{
 		"nodes that cannot be read": {
-			Before: spec(""), Code: 503, Refusal: "what the Pod has to tolerate cannot be told, since the nodes cannot be read: no connection",
+			Before: spec(""), Code: 503, Refusal: "cannot determine the tolerations of the Pod: the nodes cannot be read: no connection",
 		},
 		"a DaemonSet does not need them": {Before: owned("apps/v1", "DaemonSet", "true") + spec("")},
 	})

@@ -146,7 +146,7 @@ func FuzzHandle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		response := NewHandler().Handle(t.Context(), request(admissionv1.Update, string(raw)))
 		if !response.Allowed {
-			if got := response.Result.Message; got != "the object is no valid Secret of version v1: its fields do not have the types of the API" {
+			if got := response.Result.Message; got != "the object is not a valid Secret of version v1: its fields do not have the types of the API" {
 				t.Errorf("the error is %s", got)
 			}
 			return

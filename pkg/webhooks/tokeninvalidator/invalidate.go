@@ -1,5 +1,5 @@
 // Package tokeninvalidator is the webhook that makes the static tokens in Secrets invalid which the controller of the same name
-// (pkg/tokeninvalidator) has labelled, and has them generated anew when the label is gone.
+// (pkg/tokeninvalidator) labelled, and makes Kubernetes regenerate them when the label is removed.
 package tokeninvalidator
 
 import (

@@ -1,7 +1,7 @@
 // Package tokenmount is the webhook that mounts a short-lived, projected token of their ServiceAccount into Pods whose ServiceAccount
 // switches off that Kubernetes does so.
 //
-// It reads ServiceAccounts, of which it uses automountServiceAccountToken alone, in the namespaces of Pods.
+// It reads ServiceAccounts, only their automountServiceAccountToken, in the namespaces of Pods.
 package tokenmount
 
 import (
@@ -67,7 +67,7 @@ func read(ctx context.Context, cached, live client.Reader, key client.ObjectKey)
 		return nil, admit.Refuse(http.StatusForbidden, "the ServiceAccount %q of the Pod does not exist in namespace %q: create it first, or "+
 			"correct spec.serviceAccountName", key.Name, key.Namespace)
 	case err != nil:
-		return nil, admit.Unavailable("whether the Pod needs a token cannot be told, since its ServiceAccount %q in namespace %q cannot be read: %w",
+		return nil, admit.Unavailable("cannot determine whether the Pod needs a token: its ServiceAccount %q in namespace %q cannot be read: %w",
 			key.Name, key.Namespace, err)
 	}
 	return account, nil

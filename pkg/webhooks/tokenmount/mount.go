@@ -28,7 +28,7 @@ const (
 	maximumExpirationSeconds = 1 << 32
 )
 
-// eligible tells whether a Pod gets a token if its ServiceAccount switches off that Kubernetes mounts one.
+// eligible reports whether a Pod gets a token if its ServiceAccount switches off that Kubernetes mounts one.
 func eligible(spec *corev1.PodSpec) bool {
 	return spec.ServiceAccountName != "" && spec.ServiceAccountName != defaultAccount &&
 		ptr.Deref(spec.AutomountServiceAccountToken, true) &&
@@ -43,7 +43,7 @@ func expirationSeconds(annotations map[string]string, defaultSeconds int64) (int
 	}
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || seconds < minimumExpirationSeconds || seconds > maximumExpirationSeconds {
-		return 0, admit.Refuse(http.StatusForbidden, "the annotation %s has the value %q: it has to be a whole number of seconds from %d to %d, "+
+		return 0, admit.Refuse(http.StatusForbidden, "the annotation %s has the value %q: it must be a whole number of seconds from %d to %d, "+
 			"as in \"43200\" for 12 hours", AnnotationExpirationSeconds, message.Shorten(text, 100), minimumExpirationSeconds, int64(maximumExpirationSeconds))
 	}
 	return seconds, nil
@@ -68,7 +68,7 @@ func mountToken(spec *corev1.PodSpec, expiration int64) {
 	}
 }
 
-// occupied tells whether a container has something at the path, with which the API server would refuse another mount there.
+// occupied reports whether a container has a mount at the path, so that the API server would reject another one there.
 func occupied(container *corev1.Container) bool {
 	return slices.ContainsFunc(container.VolumeMounts, func(mount corev1.VolumeMount) bool { return path.Clean(mount.MountPath) == mountPath }) ||
 		slices.ContainsFunc(container.VolumeDevices, func(device corev1.VolumeDevice) bool { return path.Clean(device.DevicePath) == mountPath })

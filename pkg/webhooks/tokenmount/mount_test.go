@@ -88,7 +88,7 @@ func TestWhoGetsAToken(t *testing.T) {
 	unavailable.Run(t, map[string]admittest.Case{
 		"a ServiceAccount that cannot be read": {
 			Before: one("serviceAccountName: disabled"), Code: 503,
-			Refusal: `whether the Pod needs a token cannot be told, since its ServiceAccount "disabled" in namespace "the-namespace" cannot be read: no connection`,
+			Refusal: `cannot determine whether the Pod needs a token: its ServiceAccount "disabled" in namespace "the-namespace" cannot be read: no connection`,
 		},
 		"nothing to read": {Before: one("serviceAccountName: default")},
 	})
@@ -150,7 +150,7 @@ func TestExpirationSeconds(t *testing.T) {
 				strings.Replace(volume, "43200", seconds, 1) + "]}",
 		}
 	}
-	const allowed = `: it has to be a whole number of seconds from 600 to 4294967296, as in "43200" for 12 hours`
+	const allowed = `: it must be a whole number of seconds from 600 to 4294967296, as in "43200" for 12 hours`
 	for _, text := range []string{"", "599", "-1", "4294967297", "99999999999999999999", "12h", "600.5", "0x600", " 600", "top secret?"} {
 		cases["bad: "+text] = admittest.Case{
 			Before: with(text, "") + "]}", Code: 403,

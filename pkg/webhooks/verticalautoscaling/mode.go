@@ -36,7 +36,7 @@ func updateInPlace(autoscaler map[string]any) {
 	labels[LabelMutated], metadata["labels"] = "true", labels
 }
 
-// child returns a field that is a map, or an empty map, which is not in the parent yet, if there is none.
+// child returns a field that is a map, or an empty map, which is not in the parent yet, if it is missing.
 func child(parent map[string]any, field string) (_ map[string]any, ok bool) {
 	value, found := parent[field]
 	if !found || value == nil {
@@ -46,7 +46,7 @@ func child(parent map[string]any, field string) (_ map[string]any, ok bool) {
 	return fields, ok
 }
 
-// evicts tells whether a mode, nil if none is given, is one in which Pods are evicted to be resized.
+// evicts reports whether Pods are evicted for a resize in a mode, nil for the default.
 func evicts(mode any) bool {
 	switch mode {
 	case nil, "", modeAuto, modeRecreate:

@@ -99,7 +99,7 @@ func TestNonResourceRequests(t *testing.T) {
 			t.Errorf("%s: status %d: %s", path, code, text)
 		}
 		said := answers.take(agent.mode, agent.user)
-		if len(said) != 1 || !said[0].Denied || said[0].Reason != "node agents have access to resources only" {
+		if len(said) != 1 || !said[0].Denied || said[0].Reason != "node agents have access only to resources" {
 			t.Errorf("%s: the webhook says %+v", path, said)
 		}
 	}

@@ -80,15 +80,15 @@ func TestLoadBalancingThatIsNotConfiguredWell(t *testing.T) {
 	const text = `spec: {volumes: [{name: a, secret: {secretName: generic-token-kubeconfig}}]}`
 	configMap := `the ConfigMap istio-internal-load-balancing in namespace "` + f.namespace + `"`
 	f.configMap("istio-namespace", f.namespace)
-	f.wantRefusal(text, configMap+` has no hosts: set its key "hosts" to the names of the API servers, separated by commas, or delete it`)
+	f.wantRefusal(text, configMap+` does not contain hosts: set its key "hosts" to the names of the API servers, separated by commas, or delete it`)
 	f.configMap("hosts", "not_a_name", "istio-namespace", f.namespace)
-	f.wantRefusal(text, configMap+` has the host "not_a_name", which is no DNS name: its key "hosts" has to hold the names of the API servers, separated by commas`)
+	f.wantRefusal(text, configMap+` has the host "not_a_name", which is not a DNS name: its key "hosts" must contain the names of the API servers, separated by commas`)
 	f.configMap("hosts", "api.one")
-	f.wantRefusal(text, configMap+` does not say where the ingress gateway is: set its key "istio-namespace" to the namespace of the Service `+
+	f.wantRefusal(text, configMap+` does not contain the namespace of the ingress gateway: set its key "istio-namespace" to the namespace of the Service `+
 		`istio-ingressgateway-internal, or delete it`)
 	f.configMap("hosts", "api.one", "istio-namespace", "nowhere")
-	f.wantRefusal(text, `the Service istio-ingressgateway-internal in namespace "nowhere", which `+configMap+
-		` names, does not exist: create it, or correct or delete the ConfigMap`)
+	f.wantRefusal(text, `the Service istio-ingressgateway-internal in namespace "nowhere", referenced by `+configMap+
+		`, does not exist: create it, or correct or delete the ConfigMap`)
 	f.would(`spec: {}`) // others are not concerned
 	f.gateway("hosts", " api.one , ", "istio-namespace", f.namespace)
 	if aliases := f.would(text).Spec.HostAliases; len(aliases) != 1 || !slices.Equal(aliases[0].Hostnames, []string{"api.one"}) {

@@ -147,7 +147,7 @@ func TestExpirationOfTokens(t *testing.T) {
 	}
 	for _, bad := range []string{"", "599", "4294967297", "12h", "-600"} {
 		f.wantRefusal(with(bad), fmt.Sprintf("the annotation projected-token-mount.resources.gardener.cloud/expiration-seconds has the value %q: "+
-			"it has to be a whole number of seconds from 600 to 4294967296, as in \"43200\" for 12 hours", bad))
+			"it must be a whole number of seconds from 600 to 4294967296, as in \"43200\" for 12 hours", bad))
 	}
 }
 

@@ -68,7 +68,7 @@ func TestCertificateIsReplaced(t *testing.T) {
 
 	f.process.Authority.Issue(t, f.process.Certificates, time.Now().Add(-time.Minute))
 	kit.EventuallyTrue(t, "the expired certificate is told", func() bool {
-		return strings.Contains(f.process.Written.String(), "The certificate of the webhooks has expired")
+		return strings.Contains(f.process.Written.String(), "The webhook serving certificate has expired")
 	})
 	f.process.Authority.Issue(t, f.process.Certificates, time.Now().Add(time.Hour))
 	kit.EventuallyTrue(t, "requests are answered again", func() bool {

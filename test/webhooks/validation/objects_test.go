@@ -138,7 +138,7 @@ func TestFilesOfExtensions(t *testing.T) {
 func TestWrongTypes(t *testing.T) {
 	f := newFixture(t)
 	f.eachKind(func(kind, _ string) {
-		text := "the object is no valid " + kind + " of version " + kindOf(f, kind).GroupVersion().String() + ": spec"
+		text := "the object is not a valid " + kind + " of version " + kindOf(f, kind).GroupVersion().String() + ": spec"
 		f.wantRefused(f.client.Create(f.Context(), f.object(kind, "a", `hidden`)), http.StatusBadRequest, text+" must be a mapping")
 		field := "type"
 		if kind == "Etcd" {
