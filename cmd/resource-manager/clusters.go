@@ -37,7 +37,7 @@ func targetRestConfig(config *configv1alpha1.ResourceManagerConfiguration) (*res
 	return restConfig(config.TargetClientConnection)
 }
 
-// hasOwnTarget tells whether the target cluster is reached in another way than the source cluster.
+// hasOwnTarget reports whether the target cluster has its own connection settings.
 func hasOwnTarget(config *configv1alpha1.ResourceManagerConfiguration, inPod bool) bool {
 	return config.TargetClientConnection != nil && (config.TargetClientConnection.Kubeconfig != "" || inPod)
 }
@@ -46,7 +46,7 @@ func baseConfig(path string) (*rest.Config, error) {
 	if path == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("no kubeconfig is given, and this is not a pod: %w", err)
+			return nil, fmt.Errorf("no kubeconfig is set, and the process does not run in a Pod: %w", err)
 		}
 		return config, nil
 	}
@@ -63,7 +63,7 @@ func newSourceProbe(config *rest.Config) (healthz.Checker, error) {
 	}
 	return func(request *http.Request) error {
 		if err := client.RESTClient().Get().AbsPath("/healthz").Do(request.Context()).Error(); err != nil {
-			return fmt.Errorf("the API server of the source cluster does not answer: %w", err)
+			return fmt.Errorf("the API server of the source cluster does not respond: %w", err)
 		}
 		return nil
 	}, nil

@@ -86,5 +86,5 @@ func TestBaseConfigErrors(t *testing.T) {
 	_, err := baseConfig(filepath.Join(t.TempDir(), "missing"))
 	expectError(t, err, "read the kubeconfig", "missing", "no such file")
 	_, err = baseConfig("")
-	expectError(t, err, "no kubeconfig is given, and this is not a pod")
+	expectError(t, err, "no kubeconfig is set, and the process does not run in a Pod")
 }

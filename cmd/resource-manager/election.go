@@ -32,7 +32,7 @@ type election struct {
 }
 
 // newElection prepares leader election in the source cluster, as controller-runtime would. From then on the connections to both
-// clusters refuse to write when this process does not lead any more.
+// clusters refuse to write when this process no longer holds the leader lease.
 func newElection(config *configv1alpha1.ResourceManagerConfiguration, sourceConfig, targetConfig *rest.Config) (*election, error) {
 	settings := config.LeaderElection
 	if !ptr.Deref(settings.LeaderElect, false) {
@@ -40,7 +40,7 @@ func newElection(config *configv1alpha1.ResourceManagerConfiguration, sourceConf
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("leader election: find out the name of this host: %w", err)
+		return nil, fmt.Errorf("leader election: read the name of this host: %w", err)
 	}
 	// One request that hangs must not cost the lease.
 	leaseConfig := rest.AddUserAgent(rest.CopyConfig(sourceConfig), "leader-election")
@@ -87,7 +87,7 @@ func (e *election) start(ctx context.Context, mgr manager.Manager) error {
 	}()
 	err := mgr.Start(ctx)
 	if errors.Is(context.Cause(ctx), tenure.ErrOver) {
-		return fmt.Errorf("leader election: %w: its lease is in other hands", tenure.ErrOver)
+		return fmt.Errorf("leader election: %w: another process holds the lease", tenure.ErrOver)
 	}
 	return err
 }

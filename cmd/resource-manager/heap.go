@@ -21,11 +21,11 @@ const (
 	heapInterval = time.Second
 	// quietBytes is how much is allocated in this time, at most, when there is nothing to do.
 	quietBytes = 1 << 20
-	// quietIntervals is for how long there has to be nothing to do before memory is given back.
+	// quietIntervals is the number of idle intervals before memory is returned to the operating system.
 	quietIntervals = 5
 )
 
-// heap is what Go tells of its heap, in bytes: what survived the last collection, and all that was allocated since the start.
+// heap is the state of Go's heap in bytes: what survived the last collection, and all that was allocated since the start.
 type heap struct{ live, allocated uint64 }
 
 func readHeap() heap {

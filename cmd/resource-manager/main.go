@@ -30,7 +30,7 @@ func newCommand() *cobra.Command {
 	var extraTargetNamespaces []string
 	command := &cobra.Command{
 		Use:   "resource-manager --config FILE",
-		Short: "Apply the manifests that ManagedResources name to a target cluster, and keep them so",
+		Short: "Apply the manifests of ManagedResources to a target cluster and correct drift",
 		Long: `resource-manager watches ManagedResources in a source cluster, applies the manifests in the Secrets that
 they name to a target cluster with server-side apply, and reports in their conditions what became of them.
 
@@ -64,7 +64,7 @@ Environment:
 	flags := command.Flags()
 	flags.StringVar(&configFile, "config", "", "path of the configuration file")
 	flags.StringArrayVar(&extraTargetNamespaces, "extra-target-namespace", nil,
-		"namespace that is added to targetClientConnection.namespaces; may be repeated")
+		"namespace to add to targetClientConnection.namespaces; may be repeated")
 	// Not cobra's own flag: its templates call methods by name, for which the linker would have to keep all there are (14 MB).
 	flags.BoolVarP(&showVersion, "version", "v", false, "print the version")
 	return command

@@ -77,7 +77,7 @@ func (p patient) once(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// isTransient tells whether the outcome of a request may be another one soon.
+// isTransient reports whether a retry of a request may soon succeed.
 func isTransient(response *http.Response, err error) bool {
 	if err == nil {
 		return response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests

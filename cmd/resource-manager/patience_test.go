@@ -27,7 +27,7 @@ func (c hastyClock) After(d time.Duration) <-chan time.Time {
 	return passed
 }
 
-// answers has an API server give one answer after the other, the last one for ever. It counts them.
+// answers has an API server give one answer after the other, the last one forever. It counts them.
 func answers(count *int, all ...func() (*http.Response, error)) http.RoundTripper {
 	return kit.RoundTripper(func(*http.Request) (*http.Response, error) {
 		*count++

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-var errRedirected = errors.New("the API server answers with a redirect")
+var errRedirected = errors.New("the API server responded with a redirect")
 
 // noRedirects refuses to be sent elsewhere. API servers do not do that, and one that is in the wrong hands must not have the
 // resource-manager send requests, with Secrets in them, to other servers that only it can reach.

@@ -164,7 +164,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, config *configv1al
 	)
 }
 
-// newExaminer returns what tells how objects are. The error says which checks of the configuration cannot be used.
+// newExaminer returns the health checks of objects. The error names the invalid checks of the configuration.
 func newExaminer(config *configv1alpha1.ResourceManagerConfiguration) (*health.Examiner, error) {
 	checks, err := expression.Compile(config.Controllers.Health.Checks)
 	if err != nil {
@@ -236,7 +236,7 @@ func address(server *configv1alpha1.Server) string {
 	return net.JoinHostPort(server.BindAddress, strconv.Itoa(server.Port))
 }
 
-// addHealthChecks makes /healthz tell whether the source cluster answers, and /readyz whether the caches hold what the
+// addHealthChecks makes /healthz report whether the source cluster answers, and /readyz whether the caches hold what the
 // controllers need.
 func addHealthChecks(mgr manager.Manager, sourceConfig *rest.Config) error {
 	probe, err := newSourceProbe(sourceConfig)

@@ -22,8 +22,8 @@ func addTokenInvalidator(ctx context.Context, mgr manager.Manager, config *confi
 		return nil
 	}
 	if !config.Webhooks.TokenInvalidator.Enabled {
-		mgr.GetLogger().Info("The token invalidator labels Secrets, but makes no token invalid unless another resource-manager serves " +
-			"its webhook: enable webhooks.tokenInvalidator, too")
+		mgr.GetLogger().Info("The token invalidator labels Secrets, but their tokens remain valid unless another resource-manager serves " +
+			"its webhook: also enable webhooks.tokenInvalidator")
 	}
 	tokens, err := newTargetCache(config, targetCluster, inNamespaces(tokeninvalidator.CacheOptions(), config.TargetClientConnection.Namespaces))
 	if err != nil {

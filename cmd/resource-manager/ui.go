@@ -44,7 +44,7 @@ func addUI(ctx context.Context, mgr manager.Manager, config *configv1alpha1.Reso
 	server.Follow = func(ctx context.Context) error {
 		informer, err := mgr.GetCache().GetInformer(ctx, &resourcesv1alpha1.ManagedResource{})
 		if err != nil {
-			return fmt.Errorf("have ManagedResources told to the page: %w", err)
+			return fmt.Errorf("register the informer of ManagedResources for the page: %w", err)
 		}
 		return page.FollowInformer(ctx, informer)
 	}
@@ -62,7 +62,7 @@ func addUI(ctx context.Context, mgr manager.Manager, config *configv1alpha1.Reso
 		server.Certificate = certificates.NewOwn(clock.RealClock{}, log).Get
 	}
 	if _, err := mgr.GetCache().GetInformer(ctx, &resourcesv1alpha1.ManagedResource{}, cache.BlockUntilSynced(false)); err != nil {
-		return fmt.Errorf("have ManagedResources told to the page: %w", err)
+		return fmt.Errorf("register the informer of ManagedResources for the page: %w", err)
 	}
 	return mgr.Add(server)
 }
@@ -74,7 +74,7 @@ func anonymous(config *rest.Config) *rest.Config {
 	return config
 }
 
-// isSameCluster tells whether two configurations are of one API server, so that a token of one is good for the other, too.
+// isSameCluster reports whether two configurations are of one API server, so that a token of one is also valid for the other.
 func isSameCluster(a, b *rest.Config) bool {
 	return a.Host == b.Host && a.APIPath == b.APIPath && a.CAFile == b.CAFile && bytes.Equal(a.CAData, b.CAData) && a.ServerName == b.ServerName
 }

@@ -22,7 +22,7 @@ const (
 	maxWarnings = 1000
 )
 
-// deprecation matches what kube-apiserver says of versions of kinds (WarningMessage of k8s.io/apiserver/pkg/endpoints/deprecation).
+// deprecation matches kube-apiserver's warnings about versions of kinds (WarningMessage of k8s.io/apiserver/pkg/endpoints/deprecation).
 var deprecation = regexp.MustCompile(`^[\w.-]+/\w+ \w+ is deprecated in v1\.\d+\+(, unavailable in v1\.\d+\+)?(; use [\w.-]+/\w+ \w+)?$`)
 
 // HandleWarningHeaderWithContext is called for each warning.
@@ -30,10 +30,10 @@ func (w *warnings) HandleWarningHeaderWithContext(ctx context.Context, code int,
 	if code != warningCode || !deprecation.MatchString(text) || !w.first(text) {
 		return
 	}
-	log.FromContext(ctx).Info("The API server warns", "warning", text)
+	log.FromContext(ctx).Info("The API server returned a warning", "warning", text)
 }
 
-// first tells whether a text comes for the first time.
+// first reports whether a text occurs for the first time.
 func (w *warnings) first(text string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

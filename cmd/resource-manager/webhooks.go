@@ -88,7 +88,7 @@ func webhookCertificate(ctx context.Context, mgr manager.Manager, config *config
 		}
 		return directory.GetCertificate, mgr.Add(directory)
 	default:
-		return nil, errors.New("webhooks are enabled, but there is no certificate to serve them with: name a directory with tls.crt " +
-			"and tls.key in server.webhooks.tls.serverCertDir, or have one made by server.webhooks.tls.selfManaged")
+		return nil, errors.New("webhooks are enabled, but a serving certificate is not configured: set a directory with tls.crt " +
+			"and tls.key in server.webhooks.tls.serverCertDir, or enable server.webhooks.tls.selfManaged")
 	}
 }

@@ -1,4 +1,4 @@
-// Package brake slows down corrections of objects that somebody else keeps changing.
+// Package brake detects fights: it delays corrections of objects that another client keeps changing.
 package brake
 
 import (
@@ -18,7 +18,7 @@ const (
 	maxDelay   = 5 * time.Minute
 )
 
-// Brake slows down when somebody keeps changing an object. It is safe for concurrent use.
+// Brake delays corrections of an object that another client keeps changing. It is safe for concurrent use.
 type Brake struct {
 	mu       sync.Mutex
 	byObject map[types.NamespacedName]correction
@@ -49,7 +49,7 @@ func (b *Brake) Wait(object types.NamespacedName, digest string, now time.Time) 
 	return max(known.last.Add(delay).Sub(now), 0)
 }
 
-// Forget is for an object that is created: that it is deleted again later is no contest.
+// Forget resets a newly created object: its later deletion is not a fight.
 func (b *Brake) Forget(object types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

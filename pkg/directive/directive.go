@@ -1,4 +1,4 @@
-// Package directive reads the annotations by which an object says how it wants to be handled: those of Flux and Argo CD,
+// Package directive reads the annotations of an object that control how it is applied: those of Flux and Argo CD,
 // which mean here what they mean there, and those of gardener-resource-manager that have the same effect.
 package directive
 
@@ -33,7 +33,7 @@ type Directive struct {
 	Bare bool
 	// Merge leaves alone what others add to the object.
 	Merge bool
-	// Replace has the object deleted and created anew if its update is invalid.
+	// Replace deletes and re-creates the object if its update is invalid.
 	Replace bool
 	// KeepOnPrune keeps the object when it leaves its ManagedResource.
 	KeepOnPrune bool
@@ -45,7 +45,7 @@ type Directive struct {
 	Wave int
 }
 
-// Reads tells whether Of reads an annotation.
+// Reads reports whether Of reads an annotation.
 func Reads(key string) bool {
 	switch key {
 	case resourcesv1alpha1.AnnotationMode, resourcesv1alpha1.AnnotationIgnore, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate,

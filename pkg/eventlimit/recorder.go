@@ -21,10 +21,10 @@ const (
 	burst = 5
 	// refill is the time after which one more may.
 	refill = 2 * time.Minute
-	// sameFor is how long an Event with the note of the last one is counted with it, rather than told anew. client-go forgets it
+	// sameFor is how long an Event with the note of the last one is counted with it, instead of created. client-go forgets it
 	// after six minutes without another one.
 	sameFor = time.Hour
-	// remembered is how many objects and reasons are known; the ones that were told of last.
+	// remembered is the number of objects and reasons in memory, most recent first.
 	remembered = 4096
 )
 
@@ -63,7 +63,7 @@ func New(next events.EventRecorder, scheme *runtime.Scheme, clk clock.PassiveClo
 }
 
 // Eventf writes an Event, unless five with other notes about the same object and for the same reason went before within minutes: then
-// it is dropped, and conditions tell what is. An Event that repeats the last one is counted with it.
+// it is dropped, and conditions show the current state. An Event that repeats the last one is counted with it.
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	ref, err := reference.GetReference(r.scheme, regarding)
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	r.next.Eventf(ref, related, eventType, reason, action, "%s", text)
 }
 
-// admit says whether an Event is written, and with which resourceVersion of its object: by that, client-go tells what is alike.
+// admit returns whether an Event is written, and with which resourceVersion of its object: client-go uses it to find equal Events.
 func (r *Recorder) admit(of key, note uint64, version string) (string, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package kubeconfig reads kubeconfigs that may come from outside: nothing that they name is executed, and nobody else is acted as.
+// Package kubeconfig reads untrusted kubeconfigs: it rejects those that run programs or impersonate other users.
 package kubeconfig
 
 import (
@@ -38,7 +38,7 @@ func Read(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// checkUsers refuses ways to authenticate that run programs, read other files or act as somebody else, as
+// checkUsers rejects ways to authenticate that run programs, read other files or impersonate another user, as
 // gardener-resource-manager does: kubeconfigs of shoots come from outside.
 func checkUsers(config *clientcmdapi.Config) error {
 	var errs []error

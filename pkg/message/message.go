@@ -1,4 +1,4 @@
-// Package message keeps texts for people within bounds, and the same as long as what they tell is: a condition whose message
+// Package message keeps the texts of conditions and Events within limits, and stable while their meaning is the same: a condition whose message
 // differs at every look is written at every look.
 package message
 
@@ -10,7 +10,7 @@ import (
 const (
 	// MaxCondition is how long the message of a condition is at most, in bytes, which keeps it readable.
 	MaxCondition = 4096
-	// maxEvent is the same of an Event, of which the API server accepts 1024.
+	// maxEvent is the limit for an Event; the API server accepts 1024.
 	maxEvent = 900 + len(ellipsis)
 
 	ellipsis = " …"
@@ -29,7 +29,7 @@ func ForCondition(text string) string { return Shorten(text, MaxCondition) }
 // ForEvent shortens a text to what the note of an Event may have.
 func ForEvent(text string) string { return Shorten(text, maxEvent) }
 
-// Shorten returns a text of at most so many bytes, and cuts no character in two.
+// Shorten returns a text of at most the given number of bytes, without splitting characters.
 func Shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text

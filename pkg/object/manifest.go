@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
-// Manifest is an object as it is to be sent to the API server.
+// Manifest is an object to send to the API server.
 type Manifest struct {
 	Ref
 	// Body is the object as EncodeBody writes it.
@@ -43,7 +43,7 @@ type Manifest struct {
 	Defines []schema.GroupVersionKind
 }
 
-// Digest returns 64 bits of the SHA-256 of the parts, each with its length, as 11 characters of URL-safe base64. It tells whether something
+// Digest returns 64 bits of the SHA-256 of the parts, each with its length, as 11 characters of URL-safe base64. It reports whether something
 // changed; it does not withstand an attacker who may choose both sides.
 func Digest(parts ...[]byte) string {
 	hash := sha256.New()

@@ -1,4 +1,4 @@
-// Package object names objects of any kind and holds what is to be sent for them.
+// Package object identifies objects of any kind and holds their manifests.
 package object
 
 import (

@@ -1,4 +1,4 @@
-// Package reduce makes small what caches hold: of each object only what somebody reads.
+// Package reduce removes from cached objects the fields that are not read.
 package reduce
 
 import (
@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Meta returns what tells objects and their versions apart, and whether an object is being deleted, and nothing else. Objects of one
+// Meta returns only the metadata that identifies objects and their versions, and whether an object is being deleted. Objects of one
 // namespace share its name's memory.
 func Meta(object metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{

@@ -41,7 +41,7 @@ type Rules struct {
 // ForObjects returns the verbs that a kind needs whose objects are in ManagedResources.
 func ForObjects() []string { return []string{"get", "list", "watch", "create", "patch", "delete"} }
 
-// row is a row of the table; its first lines tell what the fields mean.
+// row is a row of the table; its first lines explain the fields.
 type row struct {
 	For        string      `json:"for"`
 	Cluster    string      `json:"cluster"`
@@ -72,7 +72,7 @@ const (
 	clusterTarget = "target"
 )
 
-// For returns the rights that a configuration needs. It has to be one with defaults. The error says that it cannot be written as JSON.
+// For returns the permissions that a configuration needs. It must have its defaults set. It returns an error if it cannot be encoded as JSON.
 func For(config *configv1alpha1.ResourceManagerConfiguration) (Rights, error) {
 	encoded, err := json.Marshal(config)
 	if err != nil {
@@ -103,7 +103,7 @@ func For(config *configv1alpha1.ResourceManagerConfiguration) (Rights, error) {
 func rowsOf(table []byte) ([]row, error) {
 	var rows []row
 	if err := yaml.UnmarshalStrict(table, &rows); err != nil {
-		return nil, fmt.Errorf("read the table of rights: %w", err)
+		return nil, fmt.Errorf("read the table of permissions: %w", err)
 	}
 	return rows, nil
 }
@@ -121,7 +121,7 @@ func (r *Rules) add(namespaces []string, rules []rbacv1.PolicyRule) {
 	}
 }
 
-// holds tells whether a field is set to something, and to one of the values if there are any.
+// holds reports whether a field is set, and to one of the values if values are given.
 func (c condition) holds(tree map[string]any) bool {
 	switch value := at(tree, c.Path).(type) {
 	case nil:
@@ -159,7 +159,7 @@ func (r row) rules(tree map[string]any) []rbacv1.PolicyRule {
 	return rules
 }
 
-// at returns the value of a field; nil if there is none.
+// at returns the value of a field; nil if it is missing.
 func at(tree map[string]any, path string) any {
 	var value any = tree
 	for key := range strings.SplitSeq(path, ".") {

@@ -98,7 +98,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// isField tells whether a type has a field, by its names in JSON.
+// isField reports whether a type has a field, by its names in JSON.
 func isField(of reflect.Type, path []string) bool {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()

@@ -19,7 +19,7 @@ import (
 )
 
 // ErrOver says that the process does not lead any more, or cannot be sure of it, and that nothing was sent.
-var ErrOver = errors.New("this process does not lead any more")
+var ErrOver = errors.New("this process no longer holds the leader lease")
 
 // Tenure is the time during which a process leads. It is safe for concurrent use.
 type Tenure struct {
@@ -33,7 +33,7 @@ type Tenure struct {
 	over chan struct{}
 }
 
-// New returns the tenure of a process that has not acquired its lease yet. A renewal is good for the given duration: the renew
+// New returns the fence of a process that has not acquired its lease yet. A renewal is valid for the given duration: the renew
 // deadline, after which a leader has to give up, and which is shorter than the time after which others may acquire the lease.
 func New(duration time.Duration, clock clock.PassiveClock) *Tenure {
 	return &Tenure{clock: clock, duration: duration, over: make(chan struct{})}
@@ -42,7 +42,7 @@ func New(duration time.Duration, clock clock.PassiveClock) *Tenure {
 // Over is closed when the process has lost its lease or released it.
 func (t *Tenure) Over() <-chan struct{} { return t.over }
 
-// Check returns ErrOver if the process led and may not lead any more. Before it leads there is nothing to object to: whatever
+// Check returns ErrOver if the process was the leader and may no longer be. Before it leads, Check returns nil: whatever
 // needs a leader has not been started.
 func (t *Tenure) Check() error {
 	t.mu.Lock()
@@ -111,7 +111,7 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(request)
 }
 
-// Lock returns a lock for leader election by which the tenure learns how the lease fares.
+// Lock returns a lock for leader election that reports the state of the lease to the fence.
 func (t *Tenure) Lock(lock resourcelock.Interface) resourcelock.Interface { return &observed{lock, t} }
 
 type observed struct {
@@ -119,7 +119,7 @@ type observed struct {
 	tenure *Tenure
 }
 
-// Get returns who holds the lease. If it is somebody else although it was ours, the tenure is over.
+// Get returns the holder of the lease. If another process holds it although it was ours, leadership has ended.
 func (o *observed) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := o.Interface.Get(ctx)
 	if err == nil && record.HolderIdentity != o.Identity() && o.tenure.began() {

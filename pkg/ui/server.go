@@ -355,7 +355,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, value any) {
 func (s *Server) send(w http.ResponseWriter, r *http.Request, code int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
-		http.Error(w, "the answer cannot be encoded", http.StatusInternalServerError)
+		http.Error(w, "the response cannot be encoded", http.StatusInternalServerError)
 		return
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // writers of tests have none

@@ -1,4 +1,4 @@
-// Package warnings shows people what Events tell about an object.
+// Package warnings describes the Events about an object for users.
 package warnings
 
 import (
@@ -48,7 +48,7 @@ func gist(event corev1.Event) string {
 	return regexp.MustCompile(regexp.QuoteMeta(event.InvolvedObject.Name)+`[-\w]*`).ReplaceAllString(text, "")
 }
 
-// Describe returns Events as they are appended to a message about the object of a UID, empty if there are none. An Event about
+// Describe returns the text to append to a message about the object of a UID, empty without Events. An Event about
 // another object names it. Times are in minutes, so that the message does not change at every look.
 func Describe(events []corev1.Event, uid types.UID, now time.Time) string {
 	if len(events) == 0 {

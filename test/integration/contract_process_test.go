@@ -83,7 +83,7 @@ func TestContractKubeconfigUsers(t *testing.T) {
 		}
 	}
 	said := f.refused(configHeader+anyPorts(t)+noElection, environment("KUBECONFIG=", "TARGET_KUBECONFIG=", "KUBERNETES_SERVICE_HOST="))
-	wantContains(t, said, "source cluster: no kubeconfig is given, and this is not a pod")
+	wantContains(t, said, "source cluster: no kubeconfig is set, and the process does not run in a Pod")
 }
 
 // TestContractClusterIdentity: where the identity in origins comes from.

@@ -106,7 +106,7 @@ func TestPausedLeader(t *testing.T) {
 		}
 	})
 	var exit *exec.ExitError
-	if err := <-ended; !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(first.Written.String(), "does not lead any more") {
+	if err := <-ended; !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(first.Written.String(), "no longer holds the leader lease") {
 		t.Errorf("the first one ends with %v, and says:\n%s", err, first.Written)
 	}
 	if writes := writesOf(through.All()); len(writes) > 0 {
