@@ -58,7 +58,7 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 	if err != nil {
 		return fmt.Errorf("target cluster: %w", err)
 	}
-	setUp := newPatience(clock.RealClock{}, log)
+	setUp := newStartupRetry(clock.RealClock{}, log)
 	sourceConfig.Wrap(setUp.wrap)
 	targetConfig.Wrap(setUp.wrap)
 	election, err := newElection(config, sourceConfig, targetConfig)

@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("update the approval of CertificateSigningRequest %s: %w", csr.Name, err)
 	}
-	r.tell(ctx, csr, decision)
+	r.record(ctx, csr, decision)
 	return reconcile.Result{}, nil
 }
 
@@ -171,9 +171,9 @@ func conditionOf(signer string, decision decision) certificatesv1.CertificateSig
 	return condition
 }
 
-// tell counts a decision that was written and logs it. A denied kubelet gets an Event on its Node, where people look whose "kubectl
+// record counts a decision that was written and logs it. A denied kubelet gets an Event on its Node, where people look whose "kubectl
 // logs" fails; others have no object of their own.
-func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision decision) {
+func (r *Reconciler) record(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision decision) {
 	r.Metrics.decided(decision, r.Clock.Since(csr.CreationTimestamp.Time))
 	logr.FromContextOrDiscard(ctx).Info("Decided a CertificateSigningRequest", "approved", decision.verdict == approve, "request", decision.of,
 		"user", message.Shorten(csr.Spec.Username, maxQuoted), "why", decision.why)

@@ -49,7 +49,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 		WatchesRawSource(source.Kind(target, newSecret(),
 			&handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}, labelsChanged())).
 		WatchesRawSource(source.Kind(target, &corev1.ServiceAccount{},
-			handler.TypedEnqueueRequestsFromMapFunc(r.tokensOf), wishChanged())).
+			handler.TypedEnqueueRequestsFromMapFunc(r.tokensOf), settingsChanged())).
 		WatchesRawSource(source.Kind(target, &corev1.Pod{},
 			handler.TypedEnqueueRequestsFromMapFunc(r.releasedBy), podGone())).
 		WithOptions(controller.Options{
@@ -98,12 +98,12 @@ func labelsChanged() predicate.TypedPredicate[*metav1.PartialObjectMetadata] {
 	return predicate.Or[*metav1.PartialObjectMetadata](
 		predicate.TypedLabelChangedPredicate[*metav1.PartialObjectMetadata]{},
 		predicate.TypedAnnotationChangedPredicate[*metav1.PartialObjectMetadata]{},
-		anew[*metav1.PartialObjectMetadata](),
+		replaced[*metav1.PartialObjectMetadata](),
 	)
 }
 
-// wishChanged lets through ServiceAccounts that are new or whose tokens became wanted or unwanted.
-func wishChanged() predicate.TypedPredicate[*corev1.ServiceAccount] {
+// settingsChanged lets through ServiceAccounts that are new or whose tokens became wanted or unwanted.
+func settingsChanged() predicate.TypedPredicate[*corev1.ServiceAccount] {
 	return predicate.TypedFuncs[*corev1.ServiceAccount]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.ServiceAccount]) bool {
 			return unwanted(e.ObjectOld) != unwanted(e.ObjectNew)
@@ -112,8 +112,8 @@ func wishChanged() predicate.TypedPredicate[*corev1.ServiceAccount] {
 	}
 }
 
-// anew accepts updates that combine a deletion and a creation, which a watch may report as one.
-func anew[T client.Object]() predicate.TypedPredicate[T] {
+// replaced accepts updates that combine a deletion and a creation, which a watch may report as one.
+func replaced[T client.Object]() predicate.TypedPredicate[T] {
 	return predicate.TypedFuncs[T]{
 		UpdateFunc: func(e event.TypedUpdateEvent[T]) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() },
 	}
@@ -121,7 +121,7 @@ func anew[T client.Object]() predicate.TypedPredicate[T] {
 
 // podGone lets through Pods that are gone or have ended, which to this watch is the same.
 func podGone() predicate.TypedPredicate[*corev1.Pod] {
-	return predicate.And(anew[*corev1.Pod](), predicate.TypedFuncs[*corev1.Pod]{
+	return predicate.And(replaced[*corev1.Pod](), predicate.TypedFuncs[*corev1.Pod]{
 		CreateFunc: func(event.TypedCreateEvent[*corev1.Pod]) bool { return false },
 	})
 }

@@ -86,7 +86,7 @@ func TestEvents(t *testing.T) {
 		t.Error("Secrets that come or go are overlooked")
 	}
 
-	wishes := wishChanged()
+	wishes := settingsChanged()
 	account := func(automount *bool, labels map[string]string) *corev1.ServiceAccount {
 		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Labels: labels}, AutomountServiceAccountToken: automount}
 	}

@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	} else if changed, err := r.label(ctx, secret, decision.labels); err != nil || !changed {
 		return reconcile.Result{}, r.explain(secret, account, err)
 	}
-	r.tell(ctx, secret, account, decision.verdict, pods)
+	r.report(ctx, secret, account, decision.verdict, pods)
 	return reconcile.Result{}, nil
 }
 
@@ -151,8 +151,8 @@ func (r *Reconciler) explain(secret *metav1.PartialObjectMetadata, account *core
 	return reconcile.TerminalError(err)
 }
 
-// tell reports the result for a token, and once the Pods that prevent a change.
-func (r *Reconciler) tell(ctx context.Context, secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, verdict verdict, pods []string) {
+// report reports the result for a token, and once the Pods that prevent a change.
+func (r *Reconciler) report(ctx context.Context, secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, verdict verdict, pods []string) {
 	logger := log.FromContext(ctx).WithValues("serviceAccount", account.Name)
 	switch verdict {
 	case inUse:

@@ -81,7 +81,7 @@ func (r *Reconciler) leave(ctx context.Context, source types.NamespacedName) err
 // cleanUpFormer cleans up the objects that the source Secret referenced before.
 func (p *pass) cleanUpFormer(ctx context.Context) error {
 	return p.cleanUp(ctx, p.name, func(one object) bool {
-		return one == object{kindServiceAccount, p.wish.account} || one == object{kindSecret, p.wish.target}
+		return one == object{kindServiceAccount, p.spec.account} || one == object{kindSecret, p.spec.target}
 	})
 }
 
@@ -160,7 +160,7 @@ func (r *Reconciler) isNamed(ctx context.Context, one object) (bool, error) {
 // reference, and returns these Secrets.
 func (r *Reconciler) findMarked(ctx context.Context) ([]types.NamespacedName, error) {
 	var sources []types.NamespacedName
-	note := func(kind string, meta *metav1.PartialObjectMetadata) {
+	record := func(kind string, meta *metav1.PartialObjectMetadata) {
 		if !r.owns(meta) {
 			return
 		}
@@ -178,7 +178,7 @@ func (r *Reconciler) findMarked(ctx context.Context) ([]types.NamespacedName, er
 				return nil, fmt.Errorf("list the marked objects of kind %s of the target cluster: %w", kind, err)
 			}
 			for i := range page.Items {
-				note(kind, &page.Items[i])
+				record(kind, &page.Items[i])
 			}
 			if options.Continue = page.Continue; options.Continue == "" {
 				break

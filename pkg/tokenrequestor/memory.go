@@ -19,9 +19,9 @@ type memory struct {
 	requested time.Time
 	// seen is set once a reconcile ended.
 	seen bool
-	// failing is set if the last reconcile failed; told is the last Event about that failure.
-	failing bool
-	told    string
+	// failing is set if the last reconcile failed; lastEvent is the last Event about that failure.
+	failing   bool
+	lastEvent string
 	// held are the objects of the target cluster that the Secret has referenced and that are cleaned up once it no longer does.
 	held map[object]bool
 }

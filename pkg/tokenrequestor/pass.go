@@ -29,7 +29,7 @@ type pass struct {
 	*Reconciler
 	name   types.NamespacedName
 	source *corev1.Secret
-	wish   wish
+	spec   tokenSpec
 	// bundle is the CA bundle of the target cluster; nil if it is not requested or not configured.
 	bundle []byte
 	// target is the Secret of the target cluster; nil if it does not exist or is not requested.
@@ -74,19 +74,19 @@ func (r *Reconciler) reconcile(ctx context.Context, meta *metav1.PartialObjectMe
 
 // prepare reads what is wanted and what is there.
 func (p *pass) prepare(ctx context.Context) (err error) {
-	if p.wish, err = readWish(p.source.Annotations); err != nil {
+	if p.spec, err = readTokenSpec(p.source.Annotations); err != nil {
 		return lasting(failureAnnotations, err)
 	}
 	if err := p.checkNamespaces(); err != nil {
 		return lasting(failureNamespace, err)
 	}
-	if p.wish.bundle {
+	if p.spec.bundle {
 		if p.bundle, err = readBundle(p.Target.CAData, p.Target.CAFile); err != nil {
 			return fmt.Errorf("read the CA bundle of the target cluster: %w", err)
 		}
 	}
 	carrier := p.source
-	if p.wish.synced() {
+	if p.spec.synced() {
 		if err := p.readTarget(ctx); err != nil {
 			return err
 		}
@@ -107,11 +107,11 @@ func (p *pass) prepare(ctx context.Context) (err error) {
 func (p *pass) checkNamespaces() error {
 	const text = "the annotation %s names %q, but the configuration of the token requestor allows only %q"
 	var errs []error
-	if allowed := p.Options.AccountNamespaces; len(allowed) > 0 && !slices.Contains(allowed, p.wish.account.Namespace) {
-		errs = append(errs, fmt.Errorf(text, resourcesv1alpha1.AnnotationServiceAccountNamespace, p.wish.account.Namespace, allowed))
+	if allowed := p.Options.AccountNamespaces; len(allowed) > 0 && !slices.Contains(allowed, p.spec.account.Namespace) {
+		errs = append(errs, fmt.Errorf(text, resourcesv1alpha1.AnnotationServiceAccountNamespace, p.spec.account.Namespace, allowed))
 	}
-	if allowed := p.Options.TargetNamespaces; p.wish.synced() && len(allowed) > 0 && !slices.Contains(allowed, p.wish.target.Namespace) {
-		errs = append(errs, fmt.Errorf(text, resourcesv1alpha1.AnnotationTokenTargetNamespace, p.wish.target.Namespace, allowed))
+	if allowed := p.Options.TargetNamespaces; p.spec.synced() && len(allowed) > 0 && !slices.Contains(allowed, p.spec.target.Namespace) {
+		errs = append(errs, fmt.Errorf(text, resourcesv1alpha1.AnnotationTokenTargetNamespace, p.spec.target.Namespace, allowed))
 	}
 	return errors.Join(errs...)
 }
@@ -135,12 +135,12 @@ func readBundle(data []byte, path string) ([]byte, error) {
 
 // readTarget reads the Secret of the target cluster.
 func (p *pass) readTarget(ctx context.Context) error {
-	target, err := p.Core.Secrets(p.wish.target.Namespace).Get(ctx, p.wish.target.Name, metav1.GetOptions{})
+	target, err := p.Core.Secrets(p.spec.target.Namespace).Get(ctx, p.spec.target.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return requestError(err, "read Secret %s of the target cluster", p.wish.target)
+		return requestError(err, "read Secret %s of the target cluster", p.spec.target)
 	}
 	if target.UID == p.source.UID {
 		return lasting(failureTarget, fmt.Errorf("the annotations %s and %s name the Secret itself: remove them, or name another one",
@@ -154,11 +154,11 @@ func (p *pass) readTarget(ctx context.Context) error {
 func (p *pass) ensure(ctx context.Context) (created bool, err error) {
 	p.objects.RLock()
 	defer p.objects.RUnlock()
-	p.hold(object{kindServiceAccount, p.wish.account})
-	if p.wish.synced() {
-		p.hold(object{kindSecret, p.wish.target})
+	p.hold(object{kindServiceAccount, p.spec.account})
+	if p.spec.synced() {
+		p.hold(object{kindSecret, p.spec.target})
 	}
-	return p.ensureAccount(ctx, p.wish, p.name)
+	return p.ensureAccount(ctx, p.spec, p.name)
 }
 
 // reason returns why a new token must be requested now. Otherwise next is the time of the renewal, by the clock of the API server. A token
@@ -167,9 +167,9 @@ func (p *pass) reason(ctx context.Context, accountCreated bool) (reason string, 
 	token := p.content.token()
 	reason, next = reasonToRenew(condition{
 		timestamp:      p.source.Annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp],
-		targetMissing:  p.wish.synced() && p.target == nil,
+		targetMissing:  p.spec.synced() && p.target == nil,
 		token:          token,
-		bundleDiffers:  p.wish.bundle && !p.content.hasBundle(p.bundle) && (len(p.bundle) > 0 || p.content.kubeconfig == nil),
+		bundleDiffers:  p.spec.bundle && !p.content.hasBundle(p.bundle) && (len(p.bundle) > 0 || p.content.kubeconfig == nil),
 		accountCreated: accountCreated,
 	}, p.ServerClock.Now())
 	if reason != reasonNone {
@@ -185,7 +185,7 @@ func (p *pass) reason(ctx context.Context, accountCreated bool) (reason string, 
 	}
 	return reasonNone, next, &problemError{reason: failureRejected, again: p.waitUntil(next), err: fmt.Errorf(
 		"the API server of the target cluster rejects the token that it issued for ServiceAccount %s: check its authentication webhooks and settings",
-		p.wish.account)}
+		p.spec.account)}
 }
 
 // review asks the API server whether it accepts a token. Without the right to ask, it counts as accepted.
@@ -198,14 +198,14 @@ func (p *pass) review(ctx context.Context, token string) (bool, error) {
 		return true, nil
 	}
 	if err != nil {
-		return false, requestError(err, "review the token of ServiceAccount %s in the target cluster", p.wish.account)
+		return false, requestError(err, "review the token of ServiceAccount %s in the target cluster", p.spec.account)
 	}
 	return review.Status.Authenticated, nil
 }
 
 // rest returns how soon a token is due that is not now.
 func (p *pass) rest(ctx context.Context, next time.Time) (time.Duration, error) {
-	if p.wish.synced() {
+	if p.spec.synced() {
 		if err := p.writeTarget(ctx, nil); err != nil {
 			return 0, err
 		}
@@ -229,7 +229,7 @@ func (p *pass) settle(wait time.Duration) time.Duration {
 
 // fill writes a token into the Secret that carries it, unless that is the source Secret.
 func (p *pass) fill(ctx context.Context, token string) error {
-	if !p.wish.synced() {
+	if !p.spec.synced() {
 		return nil
 	}
 	changed, err := p.content.fill(token, p.bundle)
@@ -241,7 +241,7 @@ func (p *pass) fill(ctx context.Context, token string) error {
 
 // sourceChanges returns what has to change in the data of the source Secret.
 func (p *pass) sourceChanges(token string) (changes, error) {
-	if p.wish.synced() {
+	if p.spec.synced() {
 		return withdraw(p.source.Data)
 	}
 	return p.content.fill(token, p.bundle)

@@ -40,19 +40,19 @@ func (p *pass) renew(ctx context.Context, reason string) (time.Duration, error) 
 		return 0, err
 	}
 	p.Metrics.renewed(reason)
-	log.FromContext(ctx).Info("Requested a token", "reason", reason, "serviceAccount", p.wish.account.String(), "renewal", renewal)
+	log.FromContext(ctx).Info("Requested a token", "reason", reason, "serviceAccount", p.spec.account.String(), "renewal", renewal)
 	return p.settle(wait), nil
 }
 
 // request returns a new token, and for how long it is valid from now on.
 func (p *pass) request(ctx context.Context) (string, time.Duration, error) {
-	answer, err := p.Core.ServiceAccounts(p.wish.account.Namespace).CreateToken(ctx, p.wish.account.Name, &authenticationv1.TokenRequest{
+	answer, err := p.Core.ServiceAccounts(p.spec.account.Namespace).CreateToken(ctx, p.spec.account.Name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{
-			Audiences: []string{audience}, ExpirationSeconds: ptr.To(int64(p.wish.lifetime / time.Second)),
+			Audiences: []string{audience}, ExpirationSeconds: ptr.To(int64(p.spec.lifetime / time.Second)),
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return "", 0, requestError(err, "request a token of ServiceAccount %s of the target cluster", p.wish.account)
+		return "", 0, requestError(err, "request a token of ServiceAccount %s of the target cluster", p.spec.account)
 	}
 	status := answer.Status
 	if status.Token == "" {
@@ -65,7 +65,7 @@ func (p *pass) request(ctx context.Context) (string, time.Duration, error) {
 		lifetime = p.expires.Sub(own.issued)
 	}
 	if lifetime <= 0 {
-		return "", 0, fmt.Errorf("the token that the API server of the target cluster issued for ServiceAccount %s has already expired", p.wish.account)
+		return "", 0, fmt.Errorf("the token that the API server of the target cluster issued for ServiceAccount %s has already expired", p.spec.account)
 	}
 	return status.Token, lifetime, nil
 }
@@ -93,10 +93,10 @@ func (p *pass) patchSource(ctx context.Context, annotations map[string]any, chan
 func (p *pass) writeTarget(ctx context.Context, changed changes) error {
 	p.objects.RLock()
 	defer p.objects.RUnlock()
-	secrets := p.Core.Secrets(p.wish.target.Namespace)
+	secrets := p.Core.Secrets(p.spec.target.Namespace)
 	if p.target == nil {
 		secret := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.wish.target.Namespace, Name: p.wish.target.Name}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{},
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.spec.target.Namespace, Name: p.spec.target.Name}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{},
 		}
 		maps.Copy(secret.Data, changed)
 		maps.DeleteFunc(secret.Data, func(_ string, value []byte) bool { return value == nil })
@@ -105,7 +105,7 @@ func (p *pass) writeTarget(ctx context.Context, changed changes) error {
 			secret.Annotations = map[string]string{resourcesv1alpha1.AnnotationTokenSource: p.name.String()}
 		}
 		_, err := secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: resourcesv1alpha1.TokenFieldManager})
-		return requestError(err, "create Secret %s of the target cluster (its namespace must exist)", p.wish.target)
+		return requestError(err, "create Secret %s of the target cluster (its namespace must exist)", p.spec.target)
 	}
 	labels, annotations := p.markChanges(p.target)
 	if len(changed) == 0 && len(labels) == 0 && len(annotations) == 0 {
@@ -113,8 +113,8 @@ func (p *pass) writeTarget(ctx context.Context, changed changes) error {
 	}
 	body, err := encodeChanges(p.target.ResourceVersion, annotations, labels, changed)
 	if err != nil {
-		return fmt.Errorf("encode the patch of Secret %s", p.wish.target)
+		return fmt.Errorf("encode the patch of Secret %s", p.spec.target)
 	}
-	_, err = secrets.Patch(ctx, p.wish.target.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: resourcesv1alpha1.TokenFieldManager})
-	return requestError(err, "write Secret %s of the target cluster", p.wish.target)
+	_, err = secrets.Patch(ctx, p.spec.target.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: resourcesv1alpha1.TokenFieldManager})
+	return requestError(err, "write Secret %s of the target cluster", p.spec.target)
 }

@@ -26,8 +26,8 @@ const (
 	maxLifetime = (1 << 32) * time.Second
 )
 
-// wish is what the annotations of a source Secret ask for.
-type wish struct {
+// tokenSpec is what the annotations of a source Secret ask for.
+type tokenSpec struct {
 	// account is the ServiceAccount of the target cluster.
 	account types.NamespacedName
 	// labels are those that the ServiceAccount is to have.
@@ -41,13 +41,13 @@ type wish struct {
 }
 
 // synced reports whether the token goes to a Secret of the target cluster.
-func (w wish) synced() bool { return w.target.Name != "" }
+func (w tokenSpec) synced() bool { return w.target.Name != "" }
 
-// readWish reads annotations. The error names all of them that cannot be used.
-func readWish(annotations map[string]string) (wish, error) {
+// readTokenSpec reads annotations. The error names all of them that cannot be used.
+func readTokenSpec(annotations map[string]string) (tokenSpec, error) {
 	labels, labelsErr := readLabels(annotations[resourcesv1alpha1.AnnotationServiceAccountLabels])
 	lifetime, lifetimeErr := readLifetime(annotations[resourcesv1alpha1.AnnotationTokenExpirationDuration])
-	w := wish{
+	w := tokenSpec{
 		account: types.NamespacedName{
 			Namespace: annotations[resourcesv1alpha1.AnnotationServiceAccountNamespace],
 			Name:      annotations[resourcesv1alpha1.AnnotationServiceAccountName],

@@ -23,22 +23,22 @@ func TestReadWish(t *testing.T) {
 	const target = "token-requestor.resources.gardener.cloud/target-secret-"
 	for name, test := range map[string]struct {
 		annotations map[string]string
-		want        func(*wish)
+		want        func(*tokenSpec)
 		// objections are parts of the error.
 		objections []string
 	}{
-		"the least": {annotated(), func(*wish) {}, nil},
+		"the least": {annotated(), func(*tokenSpec) {}, nil},
 		"all": {annotated(accountKeys+"labels", `{"some":"labels","foo":"bar"}`, accountKeys+"token-expiration-duration", "6h",
-			accountKeys+"inject-ca-bundle", "true", target+"name", "foo", target+"namespace", "bar"), func(w *wish) {
+			accountKeys+"inject-ca-bundle", "true", target+"name", "foo", target+"namespace", "bar"), func(w *tokenSpec) {
 			w.labels = map[string]string{"some": "labels", "foo": "bar"}
 			w.lifetime, w.bundle, w.target = 6*time.Hour, true, types.NamespacedName{Namespace: "bar", Name: "foo"}
 		}, nil},
-		"whole seconds":            {annotated(accountKeys+"token-expiration-duration", "600.9s"), func(w *wish) { w.lifetime = 10 * time.Minute }, nil},
-		"no truth":                 {annotated(accountKeys+"inject-ca-bundle", "yes"), func(*wish) {}, nil},
-		"other truth":              {annotated(accountKeys+"inject-ca-bundle", "T"), func(w *wish) { w.bundle = true }, nil},
-		"a target without a name":  {annotated(target+"namespace", "bar"), func(*wish) {}, nil},
-		"a target with a name":     {annotated(target+"name", "bar"), func(*wish) {}, nil},
-		"labels that are null":     {annotated(accountKeys+"labels", "null"), func(*wish) {}, nil},
+		"whole seconds":            {annotated(accountKeys+"token-expiration-duration", "600.9s"), func(w *tokenSpec) { w.lifetime = 10 * time.Minute }, nil},
+		"no truth":                 {annotated(accountKeys+"inject-ca-bundle", "yes"), func(*tokenSpec) {}, nil},
+		"other truth":              {annotated(accountKeys+"inject-ca-bundle", "T"), func(w *tokenSpec) { w.bundle = true }, nil},
+		"a target without a name":  {annotated(target+"namespace", "bar"), func(*tokenSpec) {}, nil},
+		"a target with a name":     {annotated(target+"name", "bar"), func(*tokenSpec) {}, nil},
+		"labels that are null":     {annotated(accountKeys+"labels", "null"), func(*tokenSpec) {}, nil},
 		"nothing":                  {nil, nil, []string{accountKeys + "name is missing", accountKeys + "namespace is missing"}},
 		"a path":                   {annotated(accountKeys+"name", "../x"), nil, []string{accountKeys + "name is not the name"}},
 		"a namespace that is none": {annotated(accountKeys+"namespace", "a.b"), nil, []string{accountKeys + "namespace is not the namespace"}},
@@ -56,7 +56,7 @@ func TestReadWish(t *testing.T) {
 		"several errors": {annotated(accountKeys+"token-expiration-duration", "0", accountKeys+"labels", "x"), nil, []string{"not a JSON", "is 0, but"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := readWish(test.annotations)
+			got, err := readTokenSpec(test.annotations)
 			for _, objection := range test.objections {
 				if err == nil || !strings.Contains(err.Error(), objection) {
 					t.Errorf("got the error %v, want one with %s", err, objection)
@@ -65,7 +65,7 @@ func TestReadWish(t *testing.T) {
 			if test.objections != nil {
 				return
 			}
-			want := wish{account: types.NamespacedName{Namespace: "garden", Name: "web"}, lifetime: 12 * time.Hour}
+			want := tokenSpec{account: types.NamespacedName{Namespace: "garden", Name: "web"}, lifetime: 12 * time.Hour}
 			test.want(&want)
 			if err != nil || got.account != want.account || !maps.Equal(got.labels, want.labels) || got.lifetime != want.lifetime ||
 				got.bundle != want.bundle || got.target != want.target {
@@ -81,7 +81,7 @@ func FuzzReadWish(f *testing.F) {
 	f.Add("", "a/b", `{"a b":1}`, "-1h", "..", "%2e")
 	f.Add("a..b", "kube-system", "null", "9223372036854775807ns", "", "x")
 	f.Fuzz(func(t *testing.T, name, namespace, labels, duration, targetName, targetNamespace string) {
-		got, err := readWish(annotated(accountKeys+"name", name, accountKeys+"namespace", namespace, accountKeys+"labels", labels,
+		got, err := readTokenSpec(annotated(accountKeys+"name", name, accountKeys+"namespace", namespace, accountKeys+"labels", labels,
 			accountKeys+"token-expiration-duration", duration,
 			"token-requestor.resources.gardener.cloud/target-secret-name", targetName,
 			"token-requestor.resources.gardener.cloud/target-secret-namespace", targetNamespace))

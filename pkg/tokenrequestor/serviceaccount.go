@@ -21,7 +21,7 @@ const predecessor = "gardener-resource-manager"
 
 // ensureAccount applies the ServiceAccount, and reports whether it created it. Labels of others are
 // left alone.
-func (r *Reconciler) ensureAccount(ctx context.Context, w wish, source types.NamespacedName) (created bool, err error) {
+func (r *Reconciler) ensureAccount(ctx context.Context, w tokenSpec, source types.NamespacedName) (created bool, err error) {
 	accounts := r.Core.ServiceAccounts(w.account.Namespace)
 	live, err := accounts.Get(ctx, w.account.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

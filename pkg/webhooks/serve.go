@@ -50,14 +50,14 @@ func Register(server webhook.Server, webhooks []Webhook, facts Facts, metrics *M
 	}, nil
 }
 
-// patience is how long the body of a request may take to come. No API server waits longer for an answer.
-const patience = 30 * time.Second
+// readTimeout limits the time to read the body of a request. API servers do not wait longer for a response.
+const readTimeout = 30 * time.Second
 
 // inTime has what sends its request slowly lose its connection, so that connections do not pile up. The server does so for headers.
 func inTime(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		// Servers without deadlines do not need them: they are those of tests, without a connection.
-		_ = http.NewResponseController(writer).SetReadDeadline(time.Now().Add(patience))
+		_ = http.NewResponseController(writer).SetReadDeadline(time.Now().Add(readTimeout))
 		handler.ServeHTTP(writer, request)
 	})
 }

@@ -192,16 +192,16 @@ func TestSummarize(t *testing.T) {
 }
 
 func TestTold(t *testing.T) {
-	told := newTold()
+	reported := newReportedProblems()
 	first, second := netpol.Problem{Reason: "A", Message: "1"}, netpol.Problem{Reason: "A", Message: "2"}
-	if news, services := told.news(shop, []netpol.Problem{first}); !slices.Equal(news, []netpol.Problem{first}) || services != 1 {
-		t.Errorf("got %v, %d", news, services)
+	if added, services := reported.update(shop, []netpol.Problem{first}); !slices.Equal(added, []netpol.Problem{first}) || services != 1 {
+		t.Errorf("got %v, %d", added, services)
 	}
-	if news, _ := told.news(shop, []netpol.Problem{first, second}); !slices.Equal(news, []netpol.Problem{second}) {
-		t.Errorf("got %v", news)
+	if added, _ := reported.update(shop, []netpol.Problem{first, second}); !slices.Equal(added, []netpol.Problem{second}) {
+		t.Errorf("got %v", added)
 	}
-	if news, services := told.news(shop, nil); len(news) > 0 || services != 0 {
-		t.Errorf("got %v, %d", news, services)
+	if added, services := reported.update(shop, nil); len(added) > 0 || services != 0 {
+		t.Errorf("got %v, %d", added, services)
 	}
 	if got := byReason([]netpol.Problem{first, {Reason: "B"}, second}); len(got) != 2 || got[0].Message != "1 2" {
 		t.Errorf("got %v", got)

@@ -52,14 +52,14 @@ func (i *istio) use(service types.NamespacedName, selectors []string) map[string
 func (i *istio) watchPods(selector string) *podWatch {
 	ctx, stop := context.WithCancel(i.ctx)
 	watch := &podWatch{stop: stop, users: map[types.NamespacedName]bool{}, counts: map[string]int{}}
-	tell := func() { i.enqueue(i.usersOf(watch)...) }
+	onChange := func() { i.enqueue(i.usersOf(watch)...) }
 	for _, namespace := range i.namespaces {
 		informer := metadatainformer.NewFilteredMetadataInformer(i.metadata, podResource, namespace, 0, toolscache.Indexers{},
 			func(options *metav1.ListOptions) { options.LabelSelector = selector }).Informer()
 		err := informer.SetTransform(reduceGatewayPod)
 		registration, handlerErr := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(object any) { watch.count(object, 1, tell) },
-			DeleteFunc: func(object any) { watch.count(object, -1, tell) },
+			AddFunc:    func(object any) { watch.count(object, 1, onChange) },
+			DeleteFunc: func(object any) { watch.count(object, -1, onChange) },
 		})
 		if err != nil || handlerErr != nil {
 			continue // an informer that has not been started takes everything
@@ -69,7 +69,7 @@ func (i *istio) watchPods(selector string) *podWatch {
 	}
 	go func() {
 		if toolscache.WaitForCacheSync(ctx.Done(), watch.synced...) {
-			tell()
+			onChange()
 		}
 	}()
 	return watch
@@ -93,8 +93,8 @@ func (i *istio) usersOf(watch *podWatch) []types.NamespacedName {
 	return users
 }
 
-// count adds or removes a Pod, and calls tell if its namespace got its first one or lost its last one.
-func (w *podWatch) count(object any, change int, tell func()) {
+// count adds or removes a Pod, and calls onChange if its namespace got its first one or lost its last one.
+func (w *podWatch) count(object any, change int, onChange func()) {
 	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
 	}
@@ -110,7 +110,7 @@ func (w *podWatch) count(object any, change int, tell func()) {
 	}
 	w.mu.Unlock()
 	if before == 0 || before+change <= 0 {
-		tell()
+		onChange()
 	}
 }
 

@@ -65,16 +65,16 @@ type Reconciler struct {
 	Clock   clock.Clock
 	Options Options
 
-	istio  *istio
-	writes *writes
-	brake  *brake.Brake
-	told   *told
-	ports  *knownPorts
+	istio    *istio
+	writes   *writes
+	brake    *brake.Brake
+	reported *reportedProblems
+	ports    *knownPorts
 }
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.writes, r.brake, r.told, r.ports = newWrites(len(r.Options.Namespaces) > 0), brake.New(), newTold(), newKnownPorts()
+	r.writes, r.brake, r.reported, r.ports = newWrites(len(r.Options.Namespaces) > 0), brake.New(), newReportedProblems(), newKnownPorts()
 	r.istio = newIstio(r.Dynamic, r.Metadata, r.Kinds, r.Options.Namespaces)
 	return &r
 }
@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	todo := r.plan(result, existing)
 	todo.unseen = r.writes.pending(request.NamespacedName)
 	failures := r.write(ctx, todo)
-	r.tell(service, request.NamespacedName, slices.Concat(result.Problems, r.missingPorts(ctx, service, request.NamespacedName, result)))
+	r.createEvents(service, request.NamespacedName, slices.Concat(result.Problems, r.missingPorts(ctx, service, request.NamespacedName, result)))
 	if err := summarize(failures); err != nil {
 		return reconcile.Result{}, fmt.Errorf("policies of Service %s: %w", request.NamespacedName, err)
 	}

@@ -20,9 +20,9 @@ type memories struct {
 
 // memory is what is remembered of a node.
 type memory struct {
-	uid   types.UID
-	since time.Time
-	told  map[string]word
+	uid      types.UID
+	since    time.Time
+	reported map[string]word
 }
 
 // word is an Event that was written.
@@ -42,12 +42,12 @@ func (m *memories) waits(name string, uid types.UID, missing Missing, now time.T
 	}
 	node := m.nodes[name]
 	if node == nil || node.uid != uid {
-		node = &memory{uid: uid, since: now, told: map[string]word{}}
+		node = &memory{uid: uid, since: now, reported: map[string]word{}}
 		m.nodes[name] = node
 	}
 	message := missing.Message()
-	last, told := node.told[missing.Reason()]
-	if told {
+	last, reported := node.reported[missing.Reason()]
+	if reported {
 		if last.message == message {
 			pause = repeatAfter
 		}
@@ -55,16 +55,16 @@ func (m *memories) waits(name string, uid types.UID, missing Missing, now time.T
 			return false
 		}
 	}
-	node.told[missing.Reason()] = word{message: message, at: now}
+	node.reported[missing.Reason()] = word{message: message, at: now}
 	return true
 }
 
-// unsaid forgets that a reason was reported for a node, because the Event could not be created.
-func (m *memories) unsaid(name, reason string) {
+// forgetReason forgets that a reason was reported for a node, because the Event could not be created.
+func (m *memories) forgetReason(name, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if node := m.nodes[name]; node != nil {
-		delete(node.told, reason)
+		delete(node.reported, reason)
 	}
 }
 

@@ -49,8 +49,8 @@ func TestMemoryTellsSinceWhenANodeWaits(t *testing.T) {
 	if m.waits("n", "1", Missing{Pods: []string{"a"}}, start.Add(time.Minute), time.Second) {
 		t.Error("it was told a moment ago")
 	}
-	m.unsaid("n", ReasonUnready)
-	m.unsaid("another", ReasonUnready)
+	m.forgetReason("n", ReasonUnready)
+	m.forgetReason("another", ReasonUnready)
 	if !m.waits("n", "1", Missing{Pods: []string{"a"}}, start.Add(time.Minute), time.Second) {
 		t.Error("it was not told")
 	}

@@ -103,8 +103,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if r.memories.waits(node.Name, node.UID, missing, r.Clock.Now(), r.Options.Backoff) {
 		log.FromContext(ctx).Info("Node is waiting for critical components", "reason", missing.Reason(), "missing", missing.Message())
-		if !r.tell(ctx, node, corev1.EventTypeWarning, missing.Reason(), actionWait, missing.Message()) {
-			r.memories.unsaid(node.Name, missing.Reason())
+		if !r.createEvent(ctx, node, corev1.EventTypeWarning, missing.Reason(), actionWait, missing.Message()) {
+			r.memories.forgetReason(node.Name, missing.Reason())
 		}
 	}
 	return reconcile.Result{RequeueAfter: r.Options.Backoff}, nil
@@ -161,7 +161,7 @@ func (r *Reconciler) release(ctx context.Context, node *corev1.Node) (reconcile.
 	}
 	r.Metrics.released(waitedFor)
 	log.FromContext(ctx).Info("Removed the taint of a node whose critical components are ready", "taint", Taint, "after", waitedFor.String())
-	r.tell(ctx, node, corev1.EventTypeNormal, ReasonReady, actionRelease,
+	r.createEvent(ctx, node, corev1.EventTypeNormal, ReasonReady, actionRelease,
 		"All critical components of this node are ready: removed the taint "+Taint)
 	return reconcile.Result{}, nil
 }

@@ -50,11 +50,11 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 		return reconcile.Result{}, err
 	}
 	kept := parse(secret.Data)
-	told, err := k.tell(ctx, kept.bundle())
+	known, err := k.injectBundle(ctx, kept.bundle())
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	wanted, err := kept.renewed(k.Options.DNSNames, k.Clock.Now(), told)
+	wanted, err := kept.renewed(k.Options.DNSNames, k.Clock.Now(), known)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -63,7 +63,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 		return reconcile.Result{}, err
 	}
 	if changed {
-		if _, err := k.tell(ctx, wanted.bundle()); err != nil {
+		if _, err := k.injectBundle(ctx, wanted.bundle()); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -104,23 +104,23 @@ func (k *Keeper) keep(ctx context.Context, secret *corev1.Secret, wanted state) 
 	return true, nil
 }
 
-// tell has all configurations trust a bundle, and reports whether they did before.
-func (k *Keeper) tell(ctx context.Context, bundle []byte) (told bool, err error) {
+// injectBundle sets the CA bundle of all configurations, and reports whether it was set before.
+func (k *Keeper) injectBundle(ctx context.Context, bundle []byte) (known bool, err error) {
 	if len(bundle) == 0 {
 		return false, nil
 	}
-	told = true
+	known = true
 	var failures []error
 	for _, name := range k.Options.Configurations {
 		for _, configuration := range []client.Object{
 			&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
 		} {
 			knew, err := k.tellOne(ctx, name, configuration, bundle)
-			told = told && knew
+			known = known && knew
 			failures = append(failures, err)
 		}
 	}
-	return told, errors.Join(failures...)
+	return known, errors.Join(failures...)
 }
 
 func (k *Keeper) tellOne(ctx context.Context, name string, configuration client.Object, bundle []byte) (knew bool, err error) {
@@ -136,7 +136,7 @@ func (k *Keeper) tellOne(ctx context.Context, name string, configuration client.
 		return false, fmt.Errorf("the webhook configuration %s is a %T", name, configuration)
 	}
 	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
-	if !trust(configuration, bundle) {
+	if !setBundle(configuration, bundle) {
 		return true, nil
 	}
 	if err := k.Target.Patch(ctx, configuration, patch, client.FieldOwner(FieldManager)); err != nil {
@@ -145,8 +145,8 @@ func (k *Keeper) tellOne(ctx context.Context, name string, configuration client.
 	return false, nil
 }
 
-// trust has all webhooks of a configuration trust a bundle, and reports whether that changed one.
-func trust(configuration client.Object, bundle []byte) (changed bool) {
+// setBundle sets the CA bundle of all webhooks of a configuration, and reports whether that changed one.
+func setBundle(configuration client.Object, bundle []byte) (changed bool) {
 	set := func(config *admissionregistrationv1.WebhookClientConfig) {
 		if !bytes.Equal(config.CABundle, bundle) {
 			config.CABundle, changed = bundle, true

@@ -61,11 +61,11 @@ func (s state) bundle() []byte {
 	return encodeCertificates(append(trusted, s.previous...)...)
 }
 
-// renewed returns the state that is due now. Told is set if all API servers know the bundle of s.
+// renewed returns the state that is due now. Known is set if all API servers know the bundle of s.
 //
 // An authority is replaced in two steps, so that clients with the old bundle or the new one trust the server: the next
 // authority is in the bundle first, and signs only when that is known.
-func (s state) renewed(names []string, now time.Time, told bool) (state, error) {
+func (s state) renewed(names []string, now time.Time, known bool) (state, error) {
 	var err error
 	s.previous = slices.DeleteFunc(slices.Clone(s.previous), func(one *x509.Certificate) bool { return now.After(one.NotAfter) })
 	switch {
@@ -75,7 +75,7 @@ func (s state) renewed(names []string, now time.Time, told bool) (state, error) 
 		s.authority, err = newAuthority(now)
 	case s.next == nil && due(s.authority.certificate, authorityRenewal, now):
 		s.next, err = newAuthority(now)
-	case s.next != nil && told && now.After(s.next.certificate.NotBefore.Add(clockSkew+spread)):
+	case s.next != nil && known && now.After(s.next.certificate.NotBefore.Add(clockSkew+spread)):
 		s.previous = append(s.previous, s.authority.certificate)
 		s.authority, s.next = s.next, nil
 	}

@@ -30,8 +30,8 @@ func TestFiveYears(t *testing.T) {
 	for now := begin; now.Before(begin.AddDate(5, 0, 0)); now = now.Add(step) {
 		kept := parse(data)
 		// The configurations have what was due at the last look.
-		told := len(bundles) > 0 && bytes.Equal(kept.bundle(), bundles[len(bundles)-1]) && (len(bundles) < late || bytes.Equal(kept.bundle(), bundles[len(bundles)-late]))
-		state, err := kept.renewed(names, now, told)
+		known := len(bundles) > 0 && bytes.Equal(kept.bundle(), bundles[len(bundles)-1]) && (len(bundles) < late || bytes.Equal(kept.bundle(), bundles[len(bundles)-late]))
+		state, err := kept.renewed(names, now, known)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,8 +24,8 @@ const (
 	// maxBody is the size of a review in bytes. It repeats what the API server got in the request line, the headers and the
 	// certificate, of which an API server takes 1 MiB.
 	maxBody = 1 << 20
-	// patience is how long an answer may take: a little less than the 10 seconds that an API server waits for it.
-	patience = 9 * time.Second
+	// answerTimeout is how long an answer may take: a little less than the 10 seconds that an API server waits for it.
+	answerTimeout = 9 * time.Second
 	// cachePatience is how long caches that are not filled yet are waited for, before the API servers are asked.
 	cachePatience = 2 * time.Second
 	// maxLogged is the number of bytes of what users choose that are logged.
@@ -74,10 +74,10 @@ func NewHandler(options Options) http.Handler {
 // ServeHTTP answers a SubjectAccessReview in its version. Other requests get an HTTP error status, upon which API servers follow their
 // failure policy.
 func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
-	ctx, cancel := context.WithTimeout(request.Context(), patience)
+	ctx, cancel := context.WithTimeout(request.Context(), answerTimeout)
 	defer cancel()
 	// Servers without deadlines do not need them: they are those of tests, without a connection.
-	_ = http.NewResponseController(writer).SetReadDeadline(time.Now().Add(patience))
+	_ = http.NewResponseController(writer).SetReadDeadline(time.Now().Add(answerTimeout))
 
 	body, code, err := readBody(writer, request)
 	if err != nil {

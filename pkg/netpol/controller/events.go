@@ -14,38 +14,40 @@ import (
 // actionReconcile is the action of all Events, as in gardener-resource-manager.
 const actionReconcile = "Reconcile"
 
-// told remembers which problems of Services were reported, so that each is reported once. It is safe for concurrent use.
-type told struct {
+// reportedProblems remembers which problems of Services were reported, so that each is reported once. It is safe for concurrent use.
+type reportedProblems struct {
 	mu        sync.Mutex
 	byService map[types.NamespacedName][]netpol.Problem
 }
 
-func newTold() *told { return &told{byService: map[types.NamespacedName][]netpol.Problem{}} }
+func newReportedProblems() *reportedProblems {
+	return &reportedProblems{byService: map[types.NamespacedName][]netpol.Problem{}}
+}
 
-// news records the problems of a Service, and returns those that it did not have before, and how many Services have problems.
-func (t *told) news(service types.NamespacedName, problems []netpol.Problem) (news []netpol.Problem, services int) {
+// update records the problems of a Service, and returns those that it did not have before, and how many Services have problems.
+func (t *reportedProblems) update(service types.NamespacedName, problems []netpol.Problem) (added []netpol.Problem, services int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, problem := range problems {
 		if !slices.Contains(t.byService[service], problem) {
-			news = append(news, problem)
+			added = append(added, problem)
 		}
 	}
 	t.byService[service] = problems
 	if len(problems) == 0 {
 		delete(t.byService, service)
 	}
-	return news, len(t.byService)
+	return added, len(t.byService)
 }
 
-// tell creates Events about the problems of a Service.
-func (r *Reconciler) tell(service *corev1.Service, key types.NamespacedName, problems []netpol.Problem) {
-	news, services := r.told.news(key, problems)
+// createEvents creates Events about the problems of a Service.
+func (r *Reconciler) createEvents(service *corev1.Service, key types.NamespacedName, problems []netpol.Problem) {
+	added, services := r.reported.update(key, problems)
 	r.Metrics.troubled(services)
 	if service == nil {
 		return
 	}
-	for _, one := range byReason(news) {
+	for _, one := range byReason(added) {
 		r.Recorder.Eventf(service, nil, corev1.EventTypeWarning, one.Reason, actionReconcile, "%s", message.ForEvent(one.Message))
 	}
 }

@@ -14,35 +14,37 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// startPatience is how long API servers may be out of reach while a resource-manager is set up: less than its liveness probe waits.
-const startPatience = 30 * time.Second
+// startupRetryLimit is how long API servers may be out of reach while a resource-manager is set up: less than its liveness probe waits.
+const startupRetryLimit = 30 * time.Second
 
-// patience has reads repeated that an API server does not answer while a resource-manager is set up. Otherwise one of them would end the
+// startupRetry repeats failed read requests while a resource-manager is set up. Otherwise one of them would end the
 // process, which Kubernetes starts again ever later. When it is started, controllers do better: they go on with the rest.
-type patience struct {
+type startupRetry struct {
 	clock    clock.Clock
 	log      logr.Logger
 	deadline time.Time
 	over     atomic.Bool
 }
 
-func newPatience(clk clock.Clock, log logr.Logger) *patience {
-	return &patience{clock: clk, log: log, deadline: clk.Now().Add(startPatience)}
+func newStartupRetry(clk clock.Clock, log logr.Logger) *startupRetry {
+	return &startupRetry{clock: clk, log: log, deadline: clk.Now().Add(startupRetryLimit)}
 }
 
 // end has all further requests sent once.
-func (p *patience) end() { p.over.Store(true) }
+func (p *startupRetry) end() { p.over.Store(true) }
 
-// wrap puts the patience over a transport.
-func (p *patience) wrap(next http.RoundTripper) http.RoundTripper { return patient{p, next} }
+// wrap adds the retries to a transport.
+func (p *startupRetry) wrap(next http.RoundTripper) http.RoundTripper {
+	return retryingTransport{p, next}
+}
 
-type patient struct {
-	*patience
+type retryingTransport struct {
+	*startupRetry
 	next http.RoundTripper
 }
 
 // RoundTrip sends the request, again and again if that may help. In the end it returns the last outcome.
-func (p patient) RoundTrip(request *http.Request) (*http.Response, error) {
+func (p retryingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet || request.URL.Query().Has("watch") {
 		return p.next.RoundTrip(request)
 	}
@@ -64,7 +66,7 @@ func (p patient) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // once sends the request and reads all of the answer, which may break off.
-func (p patient) once(request *http.Request) (*http.Response, error) {
+func (p retryingTransport) once(request *http.Request) (*http.Response, error) {
 	response, err := p.next.RoundTrip(request.Clone(request.Context()))
 	if err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func requestError(err error, format string, args ...any) error {
 func (r *Reconciler) conclude(ctx context.Context, meta *metav1.PartialObjectMetadata, next time.Duration, err error) (reconcile.Result, error) {
 	source := client.ObjectKeyFromObject(meta)
 	if err == nil {
-		r.memories.update(source, func(m *memory) { m.seen, m.failing, m.told = true, false, "" })
+		r.memories.update(source, func(m *memory) { m.seen, m.failing, m.lastEvent = true, false, "" })
 		return reconcile.Result{RequeueAfter: next}, nil
 	}
 	var problem *problemError
@@ -94,8 +94,8 @@ func (r *Reconciler) conclude(ctx context.Context, meta *metav1.PartialObjectMet
 	note := problem.reason + ": " + message.Stable(err.Error())
 	fresh := false
 	r.memories.update(source, func(m *memory) {
-		fresh = m.told != note
-		m.seen, m.failing, m.version, m.told = true, true, "", note
+		fresh = m.lastEvent != note
+		m.seen, m.failing, m.version, m.lastEvent = true, true, "", note
 	})
 	if fresh {
 		r.Recorder.Eventf(meta, nil, corev1.EventTypeWarning, problem.reason, eventAction, "%s", message.ForEvent(message.Stable(err.Error())))

@@ -80,7 +80,7 @@ func TestPatience(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clk := hastyClock{clocktesting.NewFakeClock(time.Now())}
 			begun := clk.Now()
-			p := newPatience(clk, logr.Discard())
+			p := newStartupRetry(clk, logr.Discard())
 			if test.over {
 				p.end()
 			}
@@ -95,7 +95,7 @@ func TestPatience(t *testing.T) {
 			if count != test.count || outcome != test.outcome {
 				t.Errorf("it is asked for %d times: %s; want %d times: %s", count, outcome, test.count, test.outcome)
 			}
-			if took := clk.Since(begun); took > startPatience {
+			if took := clk.Since(begun); took > startupRetryLimit {
 				t.Errorf("it takes %s", took)
 			}
 		})

@@ -16,10 +16,10 @@ const (
 	actionRelease = "RemoveTaint"
 )
 
-// tell creates an Event about a node, and returns whether that was possible. It is not done by client-go's recorder, since that counts
+// createEvent creates an Event about a node, and returns whether that was possible. It is not done by client-go's recorder, since that counts
 // Events that differ in their note alone as one, with the first note: people would read what was missing when the node came, not what
 // is missing now.
-func (r *Reconciler) tell(ctx context.Context, node *corev1.Node, eventType, reason, action, note string) bool {
+func (r *Reconciler) createEvent(ctx context.Context, node *corev1.Node, eventType, reason, action, note string) bool {
 	err := r.Client.Create(ctx, &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: node.Name + "-"},
 		EventTime:           metav1.NewMicroTime(r.Clock.Now()),
