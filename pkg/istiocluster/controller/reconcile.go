@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trellis-k8s/trellis/pkg/brake"
 	"github.com/trellis-k8s/trellis/pkg/customkind"
+	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
 )
 
@@ -55,7 +55,7 @@ type Reconciler struct {
 	Options Options
 
 	rules, filters *customkind.Watch
-	brake          *brake.Brake
+	fights         *fight.Detector
 
 	mu sync.Mutex
 	// queue is the workqueue of namespaces; nil until the controller is started.
@@ -64,7 +64,7 @@ type Reconciler struct {
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r *Reconciler) *Reconciler {
-	r.brake = brake.New()
+	r.fights = fight.New()
 	r.watchIstio()
 	return r
 }
@@ -95,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	var wait time.Duration
 	var failures []error
 	for _, one := range differences(desired, r.existing(request.Name)) {
-		if delay := r.brake.Wait(one.key(), one.digest(), r.Clock.Now()); delay > 0 {
+		if delay := r.fights.Wait(one.key(), one.digest(), r.Clock.Now()); delay > 0 {
 			if wait == 0 || delay < wait {
 				wait = delay
 			}

@@ -72,9 +72,9 @@ func (r *Reconciler) write(ctx context.Context, one change) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if one.present != nil {
-		r.brake.Corrected(one.key(), one.digest(), r.Clock.Now())
+		r.fights.Observe(one.key(), one.digest(), r.Clock.Now())
 	} else {
-		r.brake.Forget(one.key())
+		r.fights.Forget(one.key())
 	}
 	var what string
 	var err error

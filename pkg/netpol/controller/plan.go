@@ -74,7 +74,7 @@ func (r *Reconciler) plan(result *netpol.Result, existing map[types.NamespacedNa
 	var plan todo
 	now := r.Clock.Now()
 	for _, one := range differences(result, existing) {
-		wait := r.brake.Wait(one.key(), digestOf(one.desired), now)
+		wait := r.fights.Wait(one.key(), digestOf(one.desired), now)
 		if wait == 0 {
 			plan.changes = append(plan.changes, one)
 		} else if plan.wait == 0 || wait < plan.wait {

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trellis-k8s/trellis/pkg/brake"
 	"github.com/trellis-k8s/trellis/pkg/customkind"
+	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
 
@@ -67,14 +67,14 @@ type Reconciler struct {
 
 	istio    *istio
 	writes   *writes
-	brake    *brake.Brake
+	fights   *fight.Detector
 	reported *reportedProblems
 	ports    *knownPorts
 }
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.writes, r.brake, r.reported, r.ports = newWrites(len(r.Options.Namespaces) > 0), brake.New(), newReportedProblems(), newKnownPorts()
+	r.writes, r.fights, r.reported, r.ports = newWrites(len(r.Options.Namespaces) > 0), fight.New(), newReportedProblems(), newKnownPorts()
 	r.istio = newIstio(r.Dynamic, r.Metadata, r.Kinds, r.Options.Namespaces)
 	return &r
 }

@@ -47,9 +47,9 @@ func (r *Reconciler) writeOne(ctx context.Context, one change) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if one.present != nil {
-		r.brake.Corrected(one.key(), digestOf(one.desired), r.Clock.Now())
+		r.fights.Observe(one.key(), digestOf(one.desired), r.Clock.Now())
 	} else {
-		r.brake.Forget(one.key())
+		r.fights.Forget(one.key())
 	}
 	var what string
 	var err error

@@ -1,5 +1,5 @@
-// Package brake detects fights: it delays corrections of objects that another client keeps changing.
-package brake
+// Package fight detects fights: it delays corrections of objects that another client keeps changing.
+package fight
 
 import (
 	"sync"
@@ -18,8 +18,8 @@ const (
 	maxDelay   = 5 * time.Minute
 )
 
-// Brake delays corrections of an object that another client keeps changing. It is safe for concurrent use.
-type Brake struct {
+// Detector delays corrections of an object that another client keeps changing. It is safe for concurrent use.
+type Detector struct {
 	mu       sync.Mutex
 	byObject map[types.NamespacedName]correction
 	// purged is when what is old was forgotten last.
@@ -34,14 +34,14 @@ type correction struct {
 	last   time.Time
 }
 
-// New returns one that remembers nothing.
-func New() *Brake { return &Brake{byObject: map[types.NamespacedName]correction{}} }
+// New returns an empty detector.
+func New() *Detector { return &Detector{byObject: map[types.NamespacedName]correction{}} }
 
 // Wait returns how long to wait before an object is made what the digest says; 0 for not at all.
-func (b *Brake) Wait(object types.NamespacedName, digest string, now time.Time) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	known := b.byObject[object]
+func (d *Detector) Wait(object types.NamespacedName, digest string, now time.Time) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known := d.byObject[object]
 	if known.digest != digest || known.count < tolerance || now.Sub(known.last) > memory {
 		return 0
 	}
@@ -50,29 +50,29 @@ func (b *Brake) Wait(object types.NamespacedName, digest string, now time.Time) 
 }
 
 // Forget resets a newly created object: its later deletion is not a fight.
-func (b *Brake) Forget(object types.NamespacedName) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.byObject, object)
+func (d *Detector) Forget(object types.NamespacedName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.byObject, object)
 }
 
-// Corrected notes that an object is changed or deleted.
-func (b *Brake) Corrected(object types.NamespacedName, digest string, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if now.Sub(b.purged) > memory {
-		b.purged = now
-		for key, known := range b.byObject {
+// Observe records that an object is changed or deleted.
+func (d *Detector) Observe(object types.NamespacedName, digest string, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now.Sub(d.purged) > memory {
+		d.purged = now
+		for key, known := range d.byObject {
 			if now.Sub(known.last) > memory {
-				delete(b.byObject, key)
+				delete(d.byObject, key)
 			}
 		}
 	}
-	known := b.byObject[object]
+	known := d.byObject[object]
 	if known.digest != digest || now.Sub(known.last) > memory {
 		known = correction{digest: digest}
 	}
 	known.count++
 	known.last = now
-	b.byObject[object] = known
+	d.byObject[object] = known
 }

@@ -1,4 +1,4 @@
-package brake
+package fight
 
 import (
 	"testing"
@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestBrake: a few corrections are made at once, further ones ever more slowly, until nothing was corrected for a while.
-func TestBrake(t *testing.T) {
+// TestDetector: a few corrections are made at once, further ones ever more slowly, until nothing was corrected for a while.
+func TestDetector(t *testing.T) {
 	b := New()
 	object, other := types.NamespacedName{Namespace: "a", Name: "one"}, types.NamespacedName{Namespace: "a", Name: "two"}
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -16,7 +16,7 @@ func TestBrake(t *testing.T) {
 		if wait := b.Wait(object, "x", now); wait != 0 {
 			t.Errorf("correction %d waits for %s", i, wait)
 		}
-		b.Corrected(object, "x", now)
+		b.Observe(object, "x", now)
 	}
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		if wait := b.Wait(object, "x", now); wait != want {
@@ -29,15 +29,15 @@ func TestBrake(t *testing.T) {
 		if wait := b.Wait(object, "x", now); wait != 0 {
 			t.Errorf("still waits for %s", wait)
 		}
-		b.Corrected(object, "x", now)
+		b.Observe(object, "x", now)
 	}
 	for range 100 {
-		b.Corrected(object, "x", now)
+		b.Observe(object, "x", now)
 	}
 	if wait := b.Wait(object, "x", now); wait != maxDelay {
 		t.Errorf("waits for %s", wait)
 	}
-	b.Corrected(other, "", now)
+	b.Observe(other, "", now)
 	if b.Forget(other); b.byObject[other].count != 0 {
 		t.Error("an object that is created counts as contested")
 	}
@@ -45,7 +45,7 @@ func TestBrake(t *testing.T) {
 	if wait := b.Wait(object, "x", now); wait != 0 {
 		t.Errorf("after a long time it waits for %s", wait)
 	}
-	b.Corrected(types.NamespacedName{Name: "other"}, "x", now)
+	b.Observe(types.NamespacedName{Name: "other"}, "x", now)
 	if len(b.byObject) != 1 {
 		t.Errorf("memory is held for nothing: %v", b.byObject)
 	}
