@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/tenure"
+	"github.com/trellis-k8s/trellis/pkg/leaderfence"
 )
 
 // minElectionTimeout is the least that a request of leader election may take.
@@ -26,7 +26,7 @@ const minElectionTimeout = time.Second
 
 // election is the part in leader election of a resource-manager. It is nil if leaders are not elected.
 type election struct {
-	tenure *tenure.Tenure
+	fence  *leaderfence.Fence
 	lock   resourcelock.Interface
 	events electionEvents
 }
@@ -49,15 +49,15 @@ func newElection(config *configv1alpha1.ResourceManagerConfiguration, sourceConf
 	if err != nil {
 		return nil, fmt.Errorf("leader election: set up the connection to the source cluster: %w", err)
 	}
-	e := &election{tenure: tenure.New(settings.RenewDeadline.Duration, clock.RealClock{})}
+	e := &election{fence: leaderfence.New(settings.RenewDeadline.Duration, clock.RealClock{})}
 	lock, err := resourcelock.New(settings.ResourceLock, settings.ResourceNamespace, settings.ResourceName, client.CoreV1(), client.CoordinationV1(),
 		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID()), EventRecorder: &e.events})
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
 	}
-	e.lock = e.tenure.Lock(lock)
+	e.lock = e.fence.Lock(lock)
 	for _, guarded := range []*rest.Config{sourceConfig, targetConfig} {
-		guarded.Wrap(e.tenure.Guard)
+		guarded.Wrap(e.fence.Guard)
 	}
 	return e, nil
 }
@@ -80,14 +80,14 @@ func (e *election) start(ctx context.Context, mgr manager.Manager) error {
 	defer cancel(nil)
 	go func() {
 		select {
-		case <-e.tenure.Over():
-			cancel(tenure.ErrOver)
+		case <-e.fence.Lost():
+			cancel(leaderfence.ErrNotLeader)
 		case <-ctx.Done():
 		}
 	}()
 	err := mgr.Start(ctx)
-	if errors.Is(context.Cause(ctx), tenure.ErrOver) {
-		return fmt.Errorf("leader election: %w: another process holds the lease", tenure.ErrOver)
+	if errors.Is(context.Cause(ctx), leaderfence.ErrNotLeader) {
+		return fmt.Errorf("leader election: %w: another process holds the lease", leaderfence.ErrNotLeader)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package tenure
+package leaderfence
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func held(by string) resourcelock.LeaderElectionRecord {
 	return resourcelock.LeaderElectionRecord{HolderIdentity: by}
 }
 
-func newTenure() (*Tenure, *clocktesting.FakePassiveClock, *lease, resourcelock.Interface) {
+func newFence() (*Fence, *clocktesting.FakePassiveClock, *lease, resourcelock.Interface) {
 	clk := clocktesting.NewFakePassiveClock(time.Now())
 	t := New(duration, clk)
 	l := &lease{}
@@ -115,13 +115,13 @@ func TestTenure(t *testing.T) {
 		}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tenure, clk, l, lock := newTenure()
+			fence, clk, l, lock := newFence()
 			test.do(clk, l, lock)
-			if err := tenure.Check(); errors.Is(err, ErrOver) != test.over {
+			if err := fence.Check(); errors.Is(err, ErrNotLeader) != test.over {
 				t.Errorf("Check says %v, want an error: %t", err, test.over)
 			}
 			select {
-			case <-tenure.Over():
+			case <-fence.Lost():
 				if !test.closed {
 					t.Error("the process has to end")
 				}
@@ -137,22 +137,22 @@ func TestTenure(t *testing.T) {
 // A lease that was seen in other hands is left alone: by then its record has their resourceVersion, so that an update, which
 // client-go would send to release it, would take it from them.
 func TestLeaseOfOthersIsLeftAlone(t *testing.T) {
-	_, _, l, lock := newTenure()
+	_, _, l, lock := newFence()
 	ctx := t.Context()
 	_ = lock.Update(ctx, held("me"))
 	l.record = held("other")
 	_, _, _ = lock.Get(ctx)
 	for _, holder := range []string{"", "me"} {
-		if err := lock.Update(ctx, held(holder)); !errors.Is(err, ErrOver) || l.record.HolderIdentity != "other" {
+		if err := lock.Update(ctx, held(holder)); !errors.Is(err, ErrNotLeader) || l.record.HolderIdentity != "other" {
 			t.Errorf("an update to %q: %v, and it is held by %q", holder, err, l.record.HolderIdentity)
 		}
 	}
 }
 
 func TestGuard(t *testing.T) {
-	tenure, clk, _, lock := newTenure()
+	fence, clk, _, lock := newFence()
 	sent := map[string]int{}
-	transport := tenure.Guard(roundTripper(func(request *http.Request) (*http.Response, error) {
+	transport := fence.Guard(roundTripper(func(request *http.Request) (*http.Response, error) {
 		sent[request.Method]++
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 	}))
@@ -166,7 +166,7 @@ func TestGuard(t *testing.T) {
 			}
 			response, err := transport.RoundTrip(request)
 			if err != nil {
-				if refused++; !errors.Is(err, ErrOver) || !body.closed {
+				if refused++; !errors.Is(err, ErrNotLeader) || !body.closed {
 					t.Errorf("%s: error %v, body closed: %t", method, err, body.closed)
 				}
 				continue
