@@ -13,10 +13,10 @@ import (
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/csrapprover"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 	"github.com/trellis-k8s/trellis/pkg/node"
-	"github.com/trellis-k8s/trellis/pkg/reduce"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/loadbalancing"
@@ -95,7 +95,7 @@ func keepScale(obj any) (any, error) {
 		return obj, nil
 	}
 	return &autoscalingv2.HorizontalPodAutoscaler{
-		ObjectMeta: reduce.Meta(autoscaler),
+		ObjectMeta: cachetransform.Meta(autoscaler),
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscaler.Spec.ScaleTargetRef, MaxReplicas: autoscaler.Spec.MaxReplicas,
 		},
@@ -108,8 +108,8 @@ func keepMarks(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	kept := &corev1.Namespace{ObjectMeta: reduce.Meta(namespace)}
-	kept.Annotations = reduce.Only(namespace.Annotations, highavailability.AnnotationFailureTolerance, highavailability.AnnotationZones,
+	kept := &corev1.Namespace{ObjectMeta: cachetransform.Meta(namespace)}
+	kept.Annotations = cachetransform.KeepKeys(namespace.Annotations, highavailability.AnnotationFailureTolerance, highavailability.AnnotationZones,
 		highavailability.AnnotationZonePinning)
 	return kept, nil
 }
@@ -121,7 +121,7 @@ func keepAutomount(obj any) (any, error) {
 		return obj, nil
 	}
 	return &corev1.ServiceAccount{
-		ObjectMeta: reduce.Meta(account), AutomountServiceAccountToken: account.AutomountServiceAccountToken,
+		ObjectMeta: cachetransform.Meta(account), AutomountServiceAccountToken: account.AutomountServiceAccountToken,
 	}, nil
 }
 
@@ -130,9 +130,9 @@ func keepNameAndVersion(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	kept := &metav1.PartialObjectMetadata{TypeMeta: meta.TypeMeta, ObjectMeta: reduce.Meta(meta)}
-	kept.Labels = reduce.Only(meta.Labels, resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.LabelClass)
-	kept.Annotations = reduce.Only(meta.Annotations, resourcesv1alpha1.AnnotationTokenTargetName, resourcesv1alpha1.AnnotationTokenTargetNamespace,
+	kept := &metav1.PartialObjectMetadata{TypeMeta: meta.TypeMeta, ObjectMeta: cachetransform.Meta(meta)}
+	kept.Labels = cachetransform.KeepKeys(meta.Labels, resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.LabelClass)
+	kept.Annotations = cachetransform.KeepKeys(meta.Annotations, resourcesv1alpha1.AnnotationTokenTargetName, resourcesv1alpha1.AnnotationTokenTargetNamespace,
 		resourcesv1alpha1.AnnotationServiceAccountName, resourcesv1alpha1.AnnotationServiceAccountNamespace)
 	return kept, nil
 }

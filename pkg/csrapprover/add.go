@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/trellis-k8s/trellis/pkg/reduce"
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 )
 
 // A request that cannot be decided about is tried again after firstRetry, and later each time, up to lastRetry.
@@ -52,5 +52,5 @@ func Reduce(obj any) (any, error) {
 		csr.ManagedFields = nil
 		return csr, nil
 	}
-	return &certificatesv1.CertificateSigningRequest{ObjectMeta: reduce.Meta(csr)}, nil
+	return &certificatesv1.CertificateSigningRequest{ObjectMeta: cachetransform.Meta(csr)}, nil
 }

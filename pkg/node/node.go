@@ -5,7 +5,7 @@ package node
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/trellis-k8s/trellis/pkg/reduce"
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 )
 
 // AnnotationReconciliationDelay on a Node is how long its node agent waits before it reconciles, as the text of a Go duration
@@ -20,11 +20,11 @@ func Reduce(obj any) (any, error) {
 		return obj, nil
 	}
 	reduced := &corev1.Node{
-		ObjectMeta: reduce.Meta(node),
+		ObjectMeta: cachetransform.Meta(node),
 		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		Status:     corev1.NodeStatus{Addresses: node.Status.Addresses},
 	}
 	reduced.Labels, reduced.CreationTimestamp = node.Labels, node.CreationTimestamp
-	reduced.Annotations = reduce.Only(node.Annotations, AnnotationReconciliationDelay)
+	reduced.Annotations = cachetransform.KeepKeys(node.Annotations, AnnotationReconciliationDelay)
 	return reduced, nil
 }

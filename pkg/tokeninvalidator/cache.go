@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/reduce"
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 )
 
 // CacheOptions returns the options of the cache for the controller: it holds the metadata of the Secrets of the type for static
@@ -41,9 +41,9 @@ func keepTokenSecret(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	kept := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: reduce.Meta(secret)}
-	kept.Labels = reduce.Only(secret.Labels, resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.LabelTokenInvalidatorConsider)
-	kept.Annotations = reduce.Only(secret.Annotations, corev1.ServiceAccountNameKey)
+	kept := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: cachetransform.Meta(secret)}
+	kept.Labels = cachetransform.KeepKeys(secret.Labels, resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.LabelTokenInvalidatorConsider)
+	kept.Annotations = cachetransform.KeepKeys(secret.Annotations, corev1.ServiceAccountNameKey)
 	return kept, nil
 }
 
@@ -52,8 +52,8 @@ func keepWish(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	kept := &corev1.ServiceAccount{ObjectMeta: reduce.Meta(account), AutomountServiceAccountToken: account.AutomountServiceAccountToken}
-	kept.Labels = reduce.Only(account.Labels, resourcesv1alpha1.LabelTokenInvalidatorSkip)
+	kept := &corev1.ServiceAccount{ObjectMeta: cachetransform.Meta(account), AutomountServiceAccountToken: account.AutomountServiceAccountToken}
+	kept.Labels = cachetransform.KeepKeys(account.Labels, resourcesv1alpha1.LabelTokenInvalidatorSkip)
 	return kept, nil
 }
 
@@ -63,7 +63,7 @@ func keepUsedSecrets(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	kept := &corev1.Pod{ObjectMeta: reduce.Meta(pod)}
+	kept := &corev1.Pod{ObjectMeta: cachetransform.Meta(pod)}
 	for _, name := range usedSecrets(&pod.Spec) {
 		kept.Spec.Volumes = append(kept.Spec.Volumes, corev1.Volume{
 			VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}},

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
-	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
 // CacheOptions returns the options of the cache for Reconciler.Cache: the fields of Services and Namespaces that it keeps. Do not use the cache for
@@ -29,8 +29,8 @@ func reduceService(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	reduced := &corev1.Service{ObjectMeta: reduce.Meta(service)}
-	reduced.Annotations = reduce.Only(service.Annotations, istiocluster.AnnotationExportTo)
+	reduced := &corev1.Service{ObjectMeta: cachetransform.Meta(service)}
+	reduced.Annotations = cachetransform.KeepKeys(service.Annotations, istiocluster.AnnotationExportTo)
 	for _, port := range service.Spec.Ports {
 		reduced.Spec.Ports = append(reduced.Spec.Ports, corev1.ServicePort{Name: port.Name, Port: port.Port, AppProtocol: port.AppProtocol})
 	}
@@ -42,9 +42,9 @@ func reduceNamespace(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	reduced := &corev1.Namespace{ObjectMeta: reduce.Meta(namespace)}
+	reduced := &corev1.Namespace{ObjectMeta: cachetransform.Meta(namespace)}
 	reduced.Status.Phase = namespace.Status.Phase
-	reduced.Labels = reduce.Only(namespace.Labels, istiocluster.LabelRole, istiocluster.LabelExposureClass)
+	reduced.Labels = cachetransform.KeepKeys(namespace.Labels, istiocluster.LabelRole, istiocluster.LabelExposureClass)
 	return reduced, nil
 }
 
@@ -55,5 +55,5 @@ type filter struct {
 }
 
 func reduceFilter(object *unstructured.Unstructured) any {
-	return &filter{ObjectMeta: reduce.Meta(object), digest: istiocluster.Digest(object)}
+	return &filter{ObjectMeta: cachetransform.Meta(object), digest: istiocluster.Digest(object)}
 }

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
-	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
 // CacheOptions returns the options of the cache for Reconciler.Cache: which objects of the kinds that the controller watches are
@@ -53,8 +53,8 @@ func reduceService(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	reduced := &corev1.Service{ObjectMeta: reduce.Meta(service)}
-	reduced.Annotations = reduce.Selected(service.Annotations, netpol.Relevant)
+	reduced := &corev1.Service{ObjectMeta: cachetransform.Meta(service)}
+	reduced.Annotations = cachetransform.FilterKeys(service.Annotations, netpol.Relevant)
 	reduced.Spec.Selector = service.Spec.Selector
 	for _, port := range service.Spec.Ports {
 		reduced.Spec.Ports = append(reduced.Spec.Ports, corev1.ServicePort{
@@ -69,7 +69,7 @@ func reduceNamespace(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	reduced := &corev1.Namespace{ObjectMeta: reduce.Meta(namespace)}
+	reduced := &corev1.Namespace{ObjectMeta: cachetransform.Meta(namespace)}
 	reduced.Labels, reduced.Status.Phase = namespace.Labels, namespace.Status.Phase
 	return reduced, nil
 }
@@ -79,7 +79,7 @@ func reduceIngress(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	reduced := &networkingv1.Ingress{ObjectMeta: reduce.Meta(ingress)}
+	reduced := &networkingv1.Ingress{ObjectMeta: cachetransform.Meta(ingress)}
 	reduced.Spec.DefaultBackend = ingress.Spec.DefaultBackend
 	for _, rule := range ingress.Spec.Rules {
 		if rule.HTTP == nil {
@@ -100,8 +100,8 @@ func reducePod(object any) (any, error) {
 		return object, nil
 	}
 	reduced := podMetadata()
-	reduced.ObjectMeta = reduce.Meta(pod)
-	reduced.Labels = reduce.Selected(pod.Labels, func(key string) bool {
+	reduced.ObjectMeta = cachetransform.Meta(pod)
+	reduced.Labels = cachetransform.FilterKeys(pod.Labels, func(key string) bool {
 		return strings.HasPrefix(key, netpol.LabelPrefix) && pod.Labels[key] == netpol.LabelValue
 	})
 	return reduced, nil
@@ -119,15 +119,15 @@ func reducePolicy(object any) (any, error) {
 		return object, nil
 	}
 	existing := netpol.ExistingOf(policy)
-	reduced := &networkingv1.NetworkPolicy{ObjectMeta: reduce.Meta(policy)}
+	reduced := &networkingv1.NetworkPolicy{ObjectMeta: cachetransform.Meta(policy)}
 	reduced.Annotations = map[string]string{
-		keptService: reduce.Shared(netpol.ServiceOf(policy).String()), keptDigest: netpol.Digest(policy),
+		keptService: cachetransform.Intern(netpol.ServiceOf(policy).String()), keptDigest: netpol.Digest(policy),
 	}
 	if existing.LabelKey != "" {
-		reduced.Annotations[keptLabelKey] = reduce.Shared(existing.LabelKey)
+		reduced.Annotations[keptLabelKey] = cachetransform.Intern(existing.LabelKey)
 	}
 	if existing.Peer != policy.Namespace {
-		reduced.Annotations[keptPeer] = reduce.Shared(existing.Peer)
+		reduced.Annotations[keptPeer] = cachetransform.Intern(existing.Peer)
 	}
 	if existing.ForGateways {
 		reduced.Annotations[keptForGateways] = "true"

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/metadata"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/customkind"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
-	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
 var (
@@ -66,7 +66,7 @@ func newIstio(dynamicClient dynamic.Interface, metadataClient metadata.Interface
 	i.virtualServices = customkind.New(options)
 	options.Resource, options.Kind = istioGroup.WithResource("gateways"), "Gateway"
 	options.Reduce = func(object *unstructured.Unstructured) any {
-		return &gateway{ObjectMeta: reduce.Meta(object), selector: netpol.ReadSelector(object)}
+		return &gateway{ObjectMeta: cachetransform.Meta(object), selector: netpol.ReadSelector(object)}
 	}
 	options.OnEvent = func(object any) { i.enqueue(i.ofGateway(object)...) }
 	options.Indexers = toolscache.Indexers{}

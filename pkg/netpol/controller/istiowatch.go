@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/trellis-k8s/trellis/pkg/reduce"
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 )
 
 // podWatch watches the Pods of gateways with one selector.
@@ -78,7 +78,7 @@ func (i *istio) watchPods(selector string) *podWatch {
 // reduceGatewayPod keeps the name of a Pod alone.
 func reduceGatewayPod(object any) (any, error) {
 	if pod, ok := object.(*metav1.PartialObjectMetadata); ok {
-		return &metav1.PartialObjectMetadata{ObjectMeta: reduce.Meta(pod)}, nil
+		return &metav1.PartialObjectMetadata{ObjectMeta: cachetransform.Meta(pod)}, nil
 	}
 	return object, nil
 }

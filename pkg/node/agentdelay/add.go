@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	nodepkg "github.com/trellis-k8s/trellis/pkg/node"
-	"github.com/trellis-k8s/trellis/pkg/reduce"
 )
 
 // Keys of the labels of nodes that are updated one after the other, as in gardener-resource-manager.
@@ -69,7 +69,7 @@ func reduceSecret(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	reduced := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: reduce.Meta(secret)}
+	reduced := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: cachetransform.Meta(secret)}
 	if isSerial(secret) {
 		reduced.Annotations = map[string]string{AnnotationSerial: "true"}
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trellis-k8s/trellis/pkg/reduce"
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 )
 
 // CacheOptions returns the options of the cache for Reconciler.Components: only DaemonSets and Pods with the label,
@@ -48,9 +48,9 @@ func reduceObject(obj any) (any, error) {
 }
 
 func reduceDaemonSet(daemonSet *appsv1.DaemonSet) *appsv1.DaemonSet {
-	reduced := &appsv1.DaemonSet{ObjectMeta: reduce.Meta(daemonSet)}
+	reduced := &appsv1.DaemonSet{ObjectMeta: cachetransform.Meta(daemonSet)}
 	template := &daemonSet.Spec.Template
-	reduced.Spec.Template.Labels = reduce.Only(template.Labels, Label)
+	reduced.Spec.Template.Labels = cachetransform.KeepKeys(template.Labels, Label)
 	reduced.Spec.Template.Spec = corev1.PodSpec{
 		NodeName: template.Spec.NodeName, NodeSelector: template.Spec.NodeSelector, Tolerations: template.Spec.Tolerations,
 	}
@@ -62,11 +62,11 @@ func reduceDaemonSet(daemonSet *appsv1.DaemonSet) *appsv1.DaemonSet {
 
 func reducePod(pod *corev1.Pod) *corev1.Pod {
 	reduced := &corev1.Pod{
-		ObjectMeta: reduce.Meta(pod),
+		ObjectMeta: cachetransform.Meta(pod),
 		Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName},
 		Status:     corev1.PodStatus{Phase: pod.Status.Phase},
 	}
-	reduced.Annotations = reduce.Selected(pod.Annotations, func(key string) bool { return strings.HasPrefix(key, AnnotationPrefixCSIDriver) })
+	reduced.Annotations = cachetransform.FilterKeys(pod.Annotations, func(key string) bool { return strings.HasPrefix(key, AnnotationPrefixCSIDriver) })
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		reduced.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
@@ -79,7 +79,7 @@ func reducePod(pod *corev1.Pod) *corev1.Pod {
 }
 
 func reduceCSINode(csiNode *storagev1.CSINode) *storagev1.CSINode {
-	reduced := &storagev1.CSINode{ObjectMeta: reduce.Meta(csiNode)}
+	reduced := &storagev1.CSINode{ObjectMeta: cachetransform.Meta(csiNode)}
 	for _, driver := range csiNode.Spec.Drivers {
 		reduced.Spec.Drivers = append(reduced.Spec.Drivers, storagev1.CSINodeDriver{Name: driver.Name})
 	}

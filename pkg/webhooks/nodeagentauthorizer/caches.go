@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/trellis-k8s/trellis/pkg/reduce"
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
@@ -162,7 +162,7 @@ func reduceMetadata(obj any) (any, error) {
 	if !isObject {
 		return obj, nil
 	}
-	reduced := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: reduce.Meta(object)}
-	reduced.Labels = reduce.Only(object.Labels, labelSecret, labelPool, corev1.LabelHostname)
+	reduced := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: cachetransform.Meta(object)}
+	reduced.Labels = cachetransform.KeepKeys(object.Labels, labelSecret, labelPool, corev1.LabelHostname)
 	return reduced, nil
 }

@@ -1,4 +1,4 @@
-package reduce
+package cachetransform
 
 import (
 	"maps"
@@ -24,17 +24,17 @@ func TestMeta(t *testing.T) {
 	}
 }
 
-func TestOnlyAndSelected(t *testing.T) {
+func TestKeepKeysAndFilterKeys(t *testing.T) {
 	values := map[string]string{"a": "1", "b": "2", "bc": "3"}
 	for _, c := range []struct {
 		name      string
 		got, want map[string]string
 	}{
-		{"some keys", Only(values, "a", "bc", "x"), map[string]string{"a": "1", "bc": "3"}},
-		{"no key", Only(values, "x"), nil},
-		{"of nothing", Only(nil, "a"), nil},
-		{"by what they are", Selected(values, func(key string) bool { return strings.HasPrefix(key, "b") }), map[string]string{"b": "2", "bc": "3"}},
-		{"none is", Selected(values, func(string) bool { return false }), nil},
+		{"some keys", KeepKeys(values, "a", "bc", "x"), map[string]string{"a": "1", "bc": "3"}},
+		{"no key", KeepKeys(values, "x"), nil},
+		{"of nothing", KeepKeys(nil, "a"), nil},
+		{"by what they are", FilterKeys(values, func(key string) bool { return strings.HasPrefix(key, "b") }), map[string]string{"b": "2", "bc": "3"}},
+		{"none is", FilterKeys(values, func(string) bool { return false }), nil},
 	} {
 		if !maps.Equal(c.got, c.want) || (c.got == nil) != (c.want == nil) {
 			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
@@ -42,8 +42,8 @@ func TestOnlyAndSelected(t *testing.T) {
 	}
 }
 
-func TestShared(t *testing.T) {
-	one, other := Shared(strings.Clone("garden")), Shared(strings.Clone("garden"))
+func TestIntern(t *testing.T) {
+	one, other := Intern(strings.Clone("garden")), Intern(strings.Clone("garden"))
 	if one != other || unsafe.StringData(one) != unsafe.StringData(other) {
 		t.Error("equal texts have memory of their own")
 	}

@@ -1,5 +1,5 @@
-// Package reduce removes from cached objects the fields that are not read.
-package reduce
+// Package cachetransform removes from cached objects the fields that are not read.
+package cachetransform
 
 import (
 	"unique"
@@ -8,16 +8,16 @@ import (
 )
 
 // Meta returns only the metadata that identifies objects and their versions, and whether an object is being deleted. Objects of one
-// namespace share its name's memory.
+// namespace share the memory of its name.
 func Meta(object metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: Shared(object.GetNamespace()), Name: object.GetName(), UID: object.GetUID(),
+		Namespace: Intern(object.GetNamespace()), Name: object.GetName(), UID: object.GetUID(),
 		ResourceVersion: object.GetResourceVersion(), DeletionTimestamp: object.GetDeletionTimestamp(),
 	}
 }
 
-// Only returns what a map has of some keys; nil if that is nothing.
-func Only(values map[string]string, keys ...string) map[string]string {
+// KeepKeys returns the entries of a map with the given keys; nil without such entries.
+func KeepKeys(values map[string]string, keys ...string) map[string]string {
 	var kept map[string]string
 	for _, key := range keys {
 		if value, found := values[key]; found {
@@ -27,8 +27,8 @@ func Only(values map[string]string, keys ...string) map[string]string {
 	return kept
 }
 
-// Selected returns what a map has of the keys for which keep returns true; nil if that is nothing.
-func Selected(values map[string]string, keep func(key string) bool) map[string]string {
+// FilterKeys returns the entries of a map for whose keys keep returns true; nil without such entries.
+func FilterKeys(values map[string]string, keep func(key string) bool) map[string]string {
 	var kept map[string]string
 	for key, value := range values {
 		if keep(key) {
@@ -46,5 +46,5 @@ func with(values map[string]string, key, value string) map[string]string {
 	return values
 }
 
-// Shared returns a text that equal texts share their memory with.
-func Shared(text string) string { return unique.Make(text).Value() }
+// Intern returns an equal string that shares its memory with all other interned equal strings.
+func Intern(text string) string { return unique.Make(text).Value() }
