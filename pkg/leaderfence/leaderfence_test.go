@@ -58,7 +58,7 @@ func newFence() (*Fence, *clocktesting.FakePassiveClock, *lease, resourcelock.In
 	return t, clk, l, lock
 }
 
-func TestTenure(t *testing.T) {
+func TestFence(t *testing.T) {
 	ctx := t.Context()
 	for name, test := range map[string]struct {
 		do func(clk *clocktesting.FakePassiveClock, l *lease, lock resourcelock.Interface)

@@ -26,7 +26,7 @@ import (
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 
 	"github.com/trellis-k8s/trellis/hack/chart/generate"
-	"github.com/trellis-k8s/trellis/pkg/rights"
+	"github.com/trellis-k8s/trellis/pkg/rbac"
 	"github.com/trellis-k8s/trellis/pkg/webhooks"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -141,10 +141,10 @@ func TestRightsAreThoseOfThePackage(t *testing.T) {
 		objects := render(t, loaded, map[string]any{
 			"config": config, "rbac": map[string]any{"target": map[string]any{"admin": false}},
 		})
-		want, err := rights.For(configOf(t, objects))
+		want, err := rbac.For(configOf(t, objects))
 		kit.Must(t, err)
 		var lines []string
-		for cluster, rules := range map[string]rights.Rules{"source": want.Source, "target": want.Target} {
+		for cluster, rules := range map[string]rbac.Rules{"source": want.Source, "target": want.Target} {
 			lines = append(lines, linesOf(cluster, "", rules.Cluster)...)
 			for namespace, ones := range rules.Namespaced {
 				lines = append(lines, linesOf(cluster, namespace, ones)...)

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/rights"
+	"github.com/trellis-k8s/trellis/pkg/rbac"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 )
 
@@ -101,7 +101,7 @@ func restrict(tb testing.TB, config, file string) string {
 	if err != nil {
 		return config // the test is about that
 	}
-	needed, err := rights.For(parsed)
+	needed, err := rbac.For(parsed)
 	Must(tb, err)
 	tree := map[string]any{}
 	Must(tb, yaml.Unmarshal([]byte(config), &tree))
@@ -115,10 +115,10 @@ func restrict(tb testing.TB, config, file string) string {
 	for _, one := range []struct {
 		wanted     bool
 		connection string
-		rules      rights.Rules
+		rules      rbac.Rules
 	}{
 		{ofSource, "sourceClientConnection", needed.Source},
-		{ofTarget, "targetClientConnection", rights.Rules{
+		{ofTarget, "targetClientConnection", rbac.Rules{
 			Cluster: append(slices.Clone(needed.Target.Cluster), ofObjects()...), Namespaced: needed.Target.Namespaced,
 		}},
 	} {
@@ -140,7 +140,7 @@ func restrict(tb testing.TB, config, file string) string {
 // ofObjects are the rights to have objects of all kinds in ManagedResources, with all that these may ask for.
 func ofObjects() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: rights.ForObjects()},
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: rbac.ForObjects()},
 		{APIGroups: []string{""}, Resources: []string{"users", "groups", "serviceaccounts"}, Verbs: []string{"impersonate"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces/finalize"}, Verbs: []string{"update"}},
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "clusterroles"}, Verbs: []string{"escalate", "bind"}},
@@ -165,7 +165,7 @@ func (g *granting) connect() {
 }
 
 // user creates a ServiceAccount with rights, and returns the path of its kubeconfig.
-func (g *granting) user(name string, rules rights.Rules) string {
+func (g *granting) user(name string, rules rbac.Rules) string {
 	g.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: name}}
 	Must(g, g.client.Create(g.Context(), account))

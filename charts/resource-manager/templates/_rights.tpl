@@ -9,7 +9,7 @@
 
 {{- /*
 The rights that the configuration needs in a cluster: {"cluster": [rules], "namespaced": {namespace: [rules]}}, in JSON. Reads
-files/rights.yaml, as the package pkg/rights does. Takes a list: the root, "source" or "target".
+files/rights.yaml, as the package pkg/rbac does. Takes a list: the root, "source" or "target".
 */ -}}
 {{- define "resource-manager.rights" -}}
 {{- $root := index . 0 -}}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/trellis-k8s/trellis/pkg/rights"
+	"github.com/trellis-k8s/trellis/pkg/rbac"
 	"github.com/trellis-k8s/trellis/pkg/webhooks"
 )
 
@@ -36,7 +36,7 @@ func ChartFiles(root string) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{
 		Chart + "/files/managedresources.yaml": crd,
-		Chart + "/files/rights.yaml":           rights.Table(),
+		Chart + "/files/rights.yaml":           rbac.Table(),
 	}
 	for name, placement := range map[string]webhooks.Placement{
 		"seed": {NamePrefix: prefix}, "shoot": {NamePrefix: prefix, Shoot: true},

@@ -1,4 +1,4 @@
-package rights
+package rbac
 
 import (
 	"reflect"
@@ -36,28 +36,28 @@ func TestFor(t *testing.T) {
 	const statuses, tokens = "patch resources.gardener.cloud managedresources/status ", "create  serviceaccounts/token "
 	for name, test := range map[string]struct {
 		config string
-		check  func(Rights) bool
+		check  func(Permissions) bool
 	}{
-		"everywhere": {"leaderElection: {leaderElect: false}", func(r Rights) bool {
+		"everywhere": {"leaderElection: {leaderElect: false}", func(r Permissions) bool {
 			return has(r.Source.Cluster, statuses) && len(r.Source.Namespaced) == 0 && !has(r.Target.Cluster, tokens)
 		}},
-		"in namespaces": {"sourceClientConnection: {namespaces: [a, b]}\nleaderElection: {leaderElect: false}", func(r Rights) bool {
+		"in namespaces": {"sourceClientConnection: {namespaces: [a, b]}\nleaderElection: {leaderElect: false}", func(r Permissions) bool {
 			return len(r.Source.Cluster) == 0 && has(r.Source.Namespaced["a"], statuses) && has(r.Source.Namespaced["b"], statuses)
 		}},
-		"a leader": {"leaderElection: {resourceNamespace: c, resourceName: mine}", func(r Rights) bool { return has(r.Source.Namespaced["c"], lease) }},
-		"tokens": {"leaderElection: {leaderElect: false}\ncontrollers: {tokenRequestor: {enabled: true}}", func(r Rights) bool {
+		"a leader": {"leaderElection: {resourceNamespace: c, resourceName: mine}", func(r Permissions) bool { return has(r.Source.Namespaced["c"], lease) }},
+		"tokens": {"leaderElection: {leaderElect: false}\ncontrollers: {tokenRequestor: {enabled: true}}", func(r Permissions) bool {
 			return has(r.Target.Cluster, tokens) && !has(r.Target.Cluster, "get,list,delete  secrets,serviceaccounts ")
 		}},
 		"tokens in a namespace": {
 			"leaderElection: {leaderElect: false}\ncontrollers: {tokenRequestor: {enabled: true, cleanUp: true, serviceAccountNamespaces: [d]}}",
-			func(r Rights) bool {
+			func(r Permissions) bool {
 				return !has(r.Target.Cluster, tokens) && has(r.Target.Namespaced["d"], tokens) && has(r.Target.Cluster, "get,list,delete  secrets,serviceaccounts ")
 			},
 		},
-		"no machines": {"leaderElection: {leaderElect: false}\ncontrollers: {csrApprover: {enabled: true}}", func(r Rights) bool {
+		"no machines": {"leaderElection: {leaderElect: false}\ncontrollers: {csrApprover: {enabled: true}}", func(r Permissions) bool {
 			return len(r.Source.Namespaced) == 0 && !has(r.Source.Cluster, machines)
 		}},
-		"machines": {"leaderElection: {leaderElect: false}\ncontrollers: {csrApprover: {enabled: true, machineNamespace: m}}", func(r Rights) bool {
+		"machines": {"leaderElection: {leaderElect: false}\ncontrollers: {csrApprover: {enabled: true, machineNamespace: m}}", func(r Permissions) bool {
 			return has(r.Source.Namespaced["m"], machines) && !has(r.Source.Cluster, machines)
 		}},
 	} {

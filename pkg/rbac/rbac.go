@@ -1,6 +1,6 @@
-// Package rights knows what a resource-manager may do in its clusters, as far as its configuration has it do anything. It is the one place
-// that says so: the Helm chart has a copy of the table.
-package rights
+// Package rbac computes the permissions that a resource-manager needs in its clusters for its configuration. It is their only source:
+// the Helm chart has a copy of the table.
+package rbac
 
 import (
 	_ "embed" // for the table
@@ -18,19 +18,19 @@ import (
 //go:embed rights.yaml
 var table []byte
 
-// Table returns the table of all rights, in YAML.
+// Table returns the table of all permissions, in YAML.
 func Table() []byte { return slices.Clone(table) }
 
-// Rights are those in both clusters.
-type Rights struct {
-	// Source are the rights in the cluster of ManagedResources.
+// Permissions are the permissions in both clusters.
+type Permissions struct {
+	// Source are the permissions in the cluster of ManagedResources.
 	Source Rules `json:"source"`
-	// Target are the rights in the cluster that is managed, without those to the objects that ManagedResources hold: nobody but
-	// who writes these knows them. See ForObjects.
+	// Target are the permissions in the managed cluster, without those for the objects in ManagedResources, which only
+	// their authors know. See ForObjects.
 	Target Rules `json:"target"`
 }
 
-// Rules are the rights in one cluster.
+// Rules are the permissions in one cluster.
 type Rules struct {
 	// Cluster are those everywhere.
 	Cluster []rbacv1.PolicyRule `json:"cluster,omitempty"`
@@ -73,20 +73,20 @@ const (
 )
 
 // For returns the permissions that a configuration needs. It must have its defaults set. It returns an error if it cannot be encoded as JSON.
-func For(config *configv1alpha1.ResourceManagerConfiguration) (Rights, error) {
+func For(config *configv1alpha1.ResourceManagerConfiguration) (Permissions, error) {
 	encoded, err := json.Marshal(config)
 	if err != nil {
-		return Rights{}, fmt.Errorf("encode the configuration: %w", err)
+		return Permissions{}, fmt.Errorf("encode the configuration: %w", err)
 	}
 	tree := map[string]any{}
 	if err := json.Unmarshal(encoded, &tree); err != nil {
-		return Rights{}, fmt.Errorf("read the configuration: %w", err)
+		return Permissions{}, fmt.Errorf("read the configuration: %w", err)
 	}
 	rows, err := rowsOf(table)
 	if err != nil {
-		return Rights{}, err
+		return Permissions{}, err
 	}
-	var rights Rights
+	var rights Permissions
 	for _, one := range rows {
 		if slices.ContainsFunc(one.When, func(c condition) bool { return !c.holds(tree) }) {
 			continue
