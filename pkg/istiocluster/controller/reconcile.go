@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trellis-k8s/trellis/pkg/customkind"
+	"github.com/trellis-k8s/trellis/pkg/crdwatch"
 	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
 )
@@ -48,13 +48,13 @@ type Reconciler struct {
 	// Dynamic, Metadata and Kinds read and write the objects of Istio, if there are any.
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
-	Kinds    customkind.Kinds
+	Kinds    crdwatch.Kinds
 	// Metrics count what is done; nil for none.
 	Metrics *Metrics
 	Clock   clock.Clock
 	Options Options
 
-	rules, filters *customkind.Watch
+	rules, filters *crdwatch.Watch
 	fights         *fight.Detector
 
 	mu sync.Mutex

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/trellis-k8s/trellis/pkg/customkind"
+	"github.com/trellis-k8s/trellis/pkg/crdwatch"
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
 )
 
@@ -71,7 +71,7 @@ func (r *Reconciler) watchIstio() {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	options := customkind.Options{
+	options := crdwatch.Options{
 		Dynamic: r.Dynamic, Metadata: r.Metadata, Kinds: r.Kinds, Namespaces: namespaces,
 		Affected: "EnvoyFilters for ingress gateways", OnKnown: r.announce,
 	}
@@ -87,13 +87,13 @@ func (r *Reconciler) watchIstio() {
 			return nil, nil
 		},
 	}
-	r.rules = customkind.New(options)
+	r.rules = crdwatch.New(options)
 	options.Resource, options.Kind = filtersResource, istiocluster.EnvoyFilterKind.Kind
 	options.LabelSelector = istiocluster.LabelManagedBy + "=" + istiocluster.ManagedBy
 	options.Reduce = reduceFilter
 	options.OnEvent = func(object any) { r.enqueue(sourceOfFilter(object)...) }
 	options.Indexers = toolscache.Indexers{indexSource: func(object any) ([]string, error) { return sourceOfFilter(object), nil }}
-	r.filters = customkind.New(options)
+	r.filters = crdwatch.New(options)
 }
 
 // announce has all namespaces looked at that have to do with Istio, once it is known what there is.

@@ -16,7 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
-	"github.com/trellis-k8s/trellis/pkg/customkind"
+	"github.com/trellis-k8s/trellis/pkg/crdwatch"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
 
@@ -40,19 +40,19 @@ type istio struct {
 	// withPolicies returns the Services that have policies for gateways.
 	withPolicies func(context.Context) []types.NamespacedName
 
-	virtualServices, gateways *customkind.Watch
+	virtualServices, gateways *crdwatch.Watch
 
 	mu sync.Mutex
 	// pods are the watches of Pods of gateways by their selectors.
 	pods map[string]*podWatch
 }
 
-func newIstio(dynamicClient dynamic.Interface, metadataClient metadata.Interface, kinds customkind.Kinds, namespaces []string) *istio {
+func newIstio(dynamicClient dynamic.Interface, metadataClient metadata.Interface, kinds crdwatch.Kinds, namespaces []string) *istio {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	i := &istio{metadata: metadataClient, namespaces: namespaces, pods: map[string]*podWatch{}}
-	options := customkind.Options{
+	options := crdwatch.Options{
 		Dynamic: dynamicClient, Metadata: metadataClient, Kinds: kinds, Namespaces: namespaces, OnKnown: i.announce,
 		Affected: "policies for gateways",
 	}
@@ -63,14 +63,14 @@ func newIstio(dynamicClient dynamic.Interface, metadataClient metadata.Interface
 		indexDestination: func(object any) ([]string, error) { return names(ofVirtualService(object)), nil },
 		indexGateway:     gatewaysOf,
 	}
-	i.virtualServices = customkind.New(options)
+	i.virtualServices = crdwatch.New(options)
 	options.Resource, options.Kind = istioGroup.WithResource("gateways"), "Gateway"
 	options.Reduce = func(object *unstructured.Unstructured) any {
 		return &gateway{ObjectMeta: cachetransform.Meta(object), selector: netpol.ReadSelector(object)}
 	}
 	options.OnEvent = func(object any) { i.enqueue(i.ofGateway(object)...) }
 	options.Indexers = toolscache.Indexers{}
-	i.gateways = customkind.New(options)
+	i.gateways = crdwatch.New(options)
 	return i
 }
 
@@ -83,7 +83,7 @@ type gateway struct {
 // start begins to watch, and returns at once.
 func (i *istio) start(ctx context.Context, enqueue func(...types.NamespacedName), withPolicies func(context.Context) []types.NamespacedName) error {
 	i.ctx, i.enqueue, i.withPolicies = ctx, enqueue, withPolicies
-	for _, kind := range []*customkind.Watch{i.virtualServices, i.gateways} {
+	for _, kind := range []*crdwatch.Watch{i.virtualServices, i.gateways} {
 		if err := kind.Start(ctx); err != nil {
 			return err
 		}

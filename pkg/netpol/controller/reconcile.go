@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trellis-k8s/trellis/pkg/customkind"
+	"github.com/trellis-k8s/trellis/pkg/crdwatch"
 	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
@@ -57,7 +57,7 @@ type Reconciler struct {
 	// Dynamic, Metadata and Kinds read the objects of Istio, if there are any.
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
-	Kinds    customkind.Kinds
+	Kinds    crdwatch.Kinds
 	// Recorder writes Events of the target cluster.
 	Recorder events.EventRecorder
 	// Metrics count what is done; nil for none.

@@ -1,6 +1,6 @@
-// Package customkind watches objects of kinds that CustomResourceDefinitions define: while the definition is there, which may come and
+// Package crdwatch watches objects of kinds that CustomResourceDefinitions define: while the definition is there, which may come and
 // go at run time.
-package customkind
+package crdwatch
 
 import (
 	"context"
