@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 // ControllerName names the controller in logs and metrics.
@@ -167,7 +167,7 @@ func conditionOf(signer string, decision decision) certificatesv1.CertificateSig
 	if signer == certificatesv1.KubeletServingSignerName {
 		what = textServing
 	}
-	condition.Message = message.ForCondition(fmt.Sprintf("%s %s (%s)", doing, what, decision.why))
+	condition.Message = conditiontext.ForCondition(fmt.Sprintf("%s %s (%s)", doing, what, decision.why))
 	return condition
 }
 
@@ -176,7 +176,7 @@ func conditionOf(signer string, decision decision) certificatesv1.CertificateSig
 func (r *Reconciler) record(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision decision) {
 	r.Metrics.decided(decision, r.Clock.Since(csr.CreationTimestamp.Time))
 	logr.FromContextOrDiscard(ctx).Info("Decided a CertificateSigningRequest", "approved", decision.verdict == approve, "request", decision.of,
-		"user", message.Shorten(csr.Spec.Username, maxQuoted), "why", decision.why)
+		"user", conditiontext.Shorten(csr.Spec.Username, maxQuoted), "why", decision.why)
 	name := nodeOfUser(&csr.Spec)
 	if decision.verdict != deny || decision.of != ofKubelet || name == "" {
 		return
@@ -184,7 +184,7 @@ func (r *Reconciler) record(ctx context.Context, csr *certificatesv1.Certificate
 	// Like those of kubelets, the Event has the name as UID; "kubectl describe node" finds it by that.
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 	r.Recorder.Eventf(object, csr, corev1.EventTypeWarning, eventReason, eventAction, "%s",
-		message.ForEvent(fmt.Sprintf("CertificateSigningRequest %s was denied: %s", csr.Name, decision.why)))
+		conditiontext.ForEvent(fmt.Sprintf("CertificateSigningRequest %s was denied: %s", csr.Name, decision.why)))
 }
 
 var errNoList = errors.New("the response is not a list: it has no resourceVersion")

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 const (
@@ -52,7 +52,7 @@ func parse(text []byte) content {
 	}
 	parsed, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
-		return content{flaw: "the request cannot be parsed: " + message.Shorten(err.Error(), maxQuoted)}
+		return content{flaw: "the request cannot be parsed: " + conditiontext.Shorten(err.Error(), maxQuoted)}
 	}
 	return content{CertificateRequest: parsed, flaw: flawOf(text, rest, parsed)}
 }
@@ -65,7 +65,7 @@ func flawOf(text, rest []byte, parsed *x509.CertificateRequest) string {
 		return flaw
 	}
 	if err := parsed.CheckSignature(); err != nil {
-		return "the signature of the request is not valid: " + message.Shorten(err.Error(), maxQuoted)
+		return "the signature of the request is not valid: " + conditiontext.Shorten(err.Error(), maxQuoted)
 	}
 	return ""
 }
@@ -117,7 +117,7 @@ func (c content) flawOfSubject(organization string) string {
 }
 
 // quote returns an untrusted text for a message.
-func quote(text string) string { return strconv.Quote(message.Shorten(text, maxQuoted)) }
+func quote(text string) string { return strconv.Quote(conditiontext.Shorten(text, maxQuoted)) }
 
 // quoteAll returns untrusted texts for a message, "none" without texts.
 func quoteAll(texts []string) string {

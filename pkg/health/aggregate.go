@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	pkgmessage "github.com/trellis-k8s/trellis/pkg/message"
+	pkgmessage "github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 // LabelCareConditionType on a ManagedResource names the condition of a garden, seed or shoot that it counts for (the "Care"

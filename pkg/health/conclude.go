@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 // maxNamedObjects is how many objects a message spells out, which keeps it readable.
@@ -179,5 +179,5 @@ func summarize(status resourcesv1alpha1.ConditionStatus, findings []finding) res
 	if unnamed := len(findings) - len(lines); unnamed > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", unnamed))
 	}
-	return resourcesv1alpha1.Statement{Status: status, Reason: findings[0].reason, Message: message.ForCondition(strings.Join(lines, "\n"))}
+	return resourcesv1alpha1.Statement{Status: status, Reason: findings[0].reason, Message: conditiontext.ForCondition(strings.Join(lines, "\n"))}
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 // subject is a ConfigMap or an object of another kind that the function adds to.
@@ -139,16 +139,16 @@ func TestManyAreNamedInPart(t *testing.T) {
 
 func TestMessagesAreCapped(t *testing.T) {
 	const prefix = len(`Pod "ns/p" is unhealthy: `)
-	exact := strings.Repeat("x", message.MaxCondition-prefix)
+	exact := strings.Repeat("x", conditiontext.MaxCondition-prefix)
 	of := func(detail string) string {
 		return Healthy([]Subject{subject("Pod", "ns", "p", verdictOf(Verdict{Unhealthy: detail}))}).Message
 	}
-	if got := of(exact); len(got) != message.MaxCondition || !strings.HasSuffix(got, "x") {
+	if got := of(exact); len(got) != conditiontext.MaxCondition || !strings.HasSuffix(got, "x") {
 		t.Errorf("a message that just fits has become %d bytes", len(got))
 	}
 	for shift := range 4 {
-		got := of(strings.Repeat("x", shift) + strings.Repeat("😀", message.MaxCondition))
-		if len(got) > message.MaxCondition || len(got) < message.MaxCondition-10 {
+		got := of(strings.Repeat("x", shift) + strings.Repeat("😀", conditiontext.MaxCondition))
+		if len(got) > conditiontext.MaxCondition || len(got) < conditiontext.MaxCondition-10 {
 			t.Errorf("the message has %d bytes", len(got))
 		}
 		if !utf8.ValidString(got) || strings.ContainsRune(got, utf8.RuneError) || !strings.HasSuffix(got, "😀 …") {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 	"github.com/trellis-k8s/trellis/pkg/health"
-	"github.com/trellis-k8s/trellis/pkg/message"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -70,7 +70,7 @@ func Subjects(refs []object.Ref, states map[object.Key]State) []health.Subject {
 		case KindNotServed:
 			subject.Missing = true
 			if state.Err != nil {
-				subject.MissingDetail = message.Stable(state.Err.Error())
+				subject.MissingDetail = conditiontext.Stable(state.Err.Error())
 			}
 		case Present:
 			subject.Exempt = state.Observation.Exempt
@@ -79,7 +79,7 @@ func Subjects(refs []object.Ref, states map[object.Key]State) []health.Subject {
 		default:
 			subject.Unknown = "its state is not known"
 			if state.Err != nil {
-				subject.Unknown = message.Stable(state.Err.Error())
+				subject.Unknown = conditiontext.Stable(state.Err.Error())
 			}
 		}
 		subjects = append(subjects, subject)

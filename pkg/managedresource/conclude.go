@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 // actionEvent is the action of the Events on ManagedResources.
@@ -85,10 +85,10 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	p.Metrics.concluded(p.self.Owner, p.changes, tally)
 	p.emitEvents(ctx)
 	if verdict.status == resourcesv1alpha1.ConditionFalse && before.Message != verdict.message {
-		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, verdict.reason, actionEvent, "%s", message.ForEvent(verdict.message))
+		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, verdict.reason, actionEvent, "%s", conditiontext.ForEvent(verdict.message))
 	}
 	if len(tally.dropped) > 0 && before.Message != verdict.message {
-		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventDropped, actionEvent, "%s", message.ForEvent(tally.droppedFields()))
+		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventDropped, actionEvent, "%s", conditiontext.ForEvent(tally.droppedFields()))
 	}
 	result, err := p.result(ctx, tally, verdict)
 	if untold > 0 && err == nil {
@@ -165,7 +165,7 @@ func (p *pass) remaining() inventory {
 func (p *pass) result(ctx context.Context, tally tally, verdict verdict) (reconcile.Result, error) {
 	switch {
 	case tally.retryable(): // the error is logged by the caller
-		return reconcile.Result{}, fmt.Errorf("%s: %s", verdict.reason, message.ForEvent(verdict.message))
+		return reconcile.Result{}, fmt.Errorf("%s: %s", verdict.reason, conditiontext.ForEvent(verdict.message))
 	case len(tally.waiting) > 0 || len(tally.pending) > 0:
 		// Never more than half of the time: a pass over many objects takes long.
 		return reconcile.Result{RequeueAfter: max(p.untilNextLook(tally), p.Clock.Since(p.started))}, nil
@@ -227,16 +227,16 @@ func (p *pass) emitEvents(ctx context.Context) {
 		}
 		if change.opensContest {
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventContested, actionEvent, "%s",
-				message.ForEvent(change.contest.describe(change.Ref)+"; it is put back ever more slowly"))
+				conditiontext.ForEvent(change.contest.describe(change.Ref)+"; it is put back ever more slowly"))
 		}
 	}
 	for manager, changes := range takenOver {
-		text := message.ForEvent(fmt.Sprintf("all fields that field manager %q had applied to %s", manager, names(changes)))
+		text := conditiontext.ForEvent(fmt.Sprintf("all fields that field manager %q had applied to %s", manager, names(changes)))
 		log.FromContext(ctx).Info("Took over fields", "manager", manager, "what", text)
 		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, eventTakenOver, actionEvent, "Took over %s", text)
 	}
 	for reason, changes := range done {
-		text := message.ForEvent(names(changes))
+		text := conditiontext.ForEvent(names(changes))
 		log.FromContext(ctx).Info("Changed objects in the target cluster", "what", reason, "objects", text)
 		if reason == eventCorrected || reason == eventPruned && p.mr.DeletionTimestamp == nil {
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, reason, actionEvent, "%s %s", reason, text)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 // gate says what keeps the changes of a ManagedResource waiting. The zero value is open: nothing does.
@@ -98,7 +98,7 @@ func (g gate) section(held []change, revision string) string {
 			parts = append(parts, kind.name+" "+names(of))
 		}
 	}
-	return message.Stable(fmt.Sprintf("Waiting: %s. Until then %s waits, and what is applied is kept: %s", g.why(), revision, strings.Join(parts, ", ")))
+	return conditiontext.Stable(fmt.Sprintf("Waiting: %s. Until then %s waits, and what is applied is kept: %s", g.why(), revision, strings.Join(parts, ", ")))
 }
 
 // revisionOf names the inputs of a pass.

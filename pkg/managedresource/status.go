@@ -11,7 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 // verdict is what a condition says.
@@ -143,7 +143,7 @@ func (t tally) message() string {
 		sections = append(sections, "Not pruned: "+t.guarded.Error())
 	}
 	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
-	return message.ForCondition(strings.Join(sections, "\n"))
+	return conditiontext.ForCondition(strings.Join(sections, "\n"))
 }
 
 // section returns "<title> (<count>): <item>; <item>" with the items sorted and without what is fleeting, so that messages
@@ -153,7 +153,7 @@ func section(title string, items []string) string {
 		return ""
 	}
 	for i := range items {
-		items[i] = message.Stable(items[i])
+		items[i] = conditiontext.Stable(items[i])
 	}
 	slices.Sort(items)
 	return fmt.Sprintf("%s (%d): %s", title, len(items), strings.Join(items, "; "))

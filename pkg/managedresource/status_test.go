@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -164,15 +164,15 @@ func TestRetryable(t *testing.T) {
 }
 
 func TestTruncateKeepsWholeCharacters(t *testing.T) {
-	exact := strings.Repeat("x", message.MaxCondition)
-	if got := message.ForCondition(exact); got != exact {
+	exact := strings.Repeat("x", conditiontext.MaxCondition)
+	if got := conditiontext.ForCondition(exact); got != exact {
 		t.Errorf("a message of the greatest length was cut to %d bytes", len(got))
 	}
 	for _, character := range []string{"x", "é", "…", "😀"} {
 		for shift := range len(character) {
-			got := message.ForCondition(strings.Repeat("x", shift) + strings.Repeat(character, message.MaxCondition+1))
-			if len(got) > message.MaxCondition || len(got) < message.MaxCondition-len("…")-len("😀") {
-				t.Errorf("%q shifted by %d: got %d bytes, want about %d", character, shift, len(got), message.MaxCondition)
+			got := conditiontext.ForCondition(strings.Repeat("x", shift) + strings.Repeat(character, conditiontext.MaxCondition+1))
+			if len(got) > conditiontext.MaxCondition || len(got) < conditiontext.MaxCondition-len("…")-len("😀") {
+				t.Errorf("%q shifted by %d: got %d bytes, want about %d", character, shift, len(got), conditiontext.MaxCondition)
 			}
 			if !utf8.ValidString(got) || strings.ContainsRune(got, utf8.RuneError) || !strings.HasSuffix(got, " …") {
 				t.Errorf("%q shifted by %d: it ends in %q", character, shift, got[len(got)-8:])

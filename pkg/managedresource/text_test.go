@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 func TestChecksum(t *testing.T) {
@@ -78,12 +78,12 @@ func TestNames(t *testing.T) {
 func TestShortenFitsAnEvent(t *testing.T) {
 	const greatestNote = 1024 // of an events.k8s.io/v1 Event
 	exact := strings.Repeat("x", 900)
-	if got := message.ForEvent(exact); got != exact {
+	if got := conditiontext.ForEvent(exact); got != exact {
 		t.Errorf("a text of 900 bytes was cut to %d", len(got))
 	}
 	for _, character := range []string{"x", "é", "…", "😀"} {
 		for shift := range len(character) {
-			got := message.ForEvent(strings.Repeat("x", shift) + strings.Repeat(character, 1000))
+			got := conditiontext.ForEvent(strings.Repeat("x", shift) + strings.Repeat(character, 1000))
 			if len("Created ")+len(got) > greatestNote || len(got) < 890 {
 				t.Errorf("%q shifted by %d: got %d bytes, want about 900", character, shift, len(got))
 			}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 // Reasons of Warning Events, and of the metric of tokens that cannot be changed.
@@ -73,11 +73,11 @@ func (b *blocked) end(key types.NamespacedName) {
 const action = "InvalidateToken"
 
 func (r *Reconciler) warn(secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, reason, text string) {
-	r.recorder.Eventf(secret, referenceTo(account), corev1.EventTypeWarning, reason, action, "%s", message.ForEvent(text))
+	r.recorder.Eventf(secret, referenceTo(account), corev1.EventTypeWarning, reason, action, "%s", conditiontext.ForEvent(text))
 }
 
 func (r *Reconciler) inform(secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, reason, text string) {
-	r.recorder.Eventf(secret, referenceTo(account), corev1.EventTypeNormal, reason, action, "%s", message.ForEvent(text))
+	r.recorder.Eventf(secret, referenceTo(account), corev1.EventTypeNormal, reason, action, "%s", conditiontext.ForEvent(text))
 }
 
 func referenceTo(account *corev1.ServiceAccount) *corev1.ObjectReference {

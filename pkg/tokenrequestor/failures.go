@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 // eventAction is the action of the Events on source Secrets.
@@ -91,14 +91,14 @@ func (r *Reconciler) conclude(ctx context.Context, meta *metav1.PartialObjectMet
 		r.Metrics.failed(failureRequest)
 		return reconcile.Result{}, err
 	}
-	note := problem.reason + ": " + message.Stable(err.Error())
+	note := problem.reason + ": " + conditiontext.Stable(err.Error())
 	fresh := false
 	r.memories.update(source, func(m *memory) {
 		fresh = m.lastEvent != note
 		m.seen, m.failing, m.version, m.lastEvent = true, true, "", note
 	})
 	if fresh {
-		r.Recorder.Eventf(meta, nil, corev1.EventTypeWarning, problem.reason, eventAction, "%s", message.ForEvent(message.Stable(err.Error())))
+		r.Recorder.Eventf(meta, nil, corev1.EventTypeWarning, problem.reason, eventAction, "%s", conditiontext.ForEvent(conditiontext.Stable(err.Error())))
 	}
 	r.Metrics.failed(problem.reason)
 	switch {

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 	"github.com/trellis-k8s/trellis/pkg/health"
 	"github.com/trellis-k8s/trellis/pkg/live"
-	"github.com/trellis-k8s/trellis/pkg/message"
 	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/pkg/resting"
 	"github.com/trellis-k8s/trellis/pkg/target"
@@ -223,7 +223,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, memory *memory
 	if checksErr != nil {
 		found, rolling = resourcesv1alpha1.Statement{
 			Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonHealthCheckError,
-			Message: message.ForCondition("The health checks of the ManagedResource cannot be used: " + checksErr.Error()),
+			Message: conditiontext.ForCondition("The health checks of the ManagedResource cannot be used: " + checksErr.Error()),
 		}, false
 	}
 	healthy, later := memory.healthy.Settle(wasHealthy, found, rolling, now)
@@ -239,7 +239,7 @@ func (r *Reconciler) stuck(before resourcesv1alpha1.Condition, progressing resou
 	}
 	return &resourcesv1alpha1.Statement{
 		Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonRolloutStuck,
-		Message: message.ForCondition(fmt.Sprintf("The rollout takes longer than %s: %s", r.Options.ProgressingThreshold, progressing.Message)),
+		Message: conditiontext.ForCondition(fmt.Sprintf("The rollout takes longer than %s: %s", r.Options.ProgressingThreshold, progressing.Message)),
 	}
 }
 

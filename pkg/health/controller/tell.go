@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 // actionEvent is the action of the Events on ManagedResources.
@@ -19,7 +19,7 @@ func (r *Reconciler) tell(mr *resourcesv1alpha1.ManagedResource, healthy resourc
 	switch {
 	case before.Status == resourcesv1alpha1.ConditionTrue && healthy.Status == resourcesv1alpha1.ConditionFalse:
 		memory.warned = true
-		r.Recorder.Eventf(mr, nil, corev1.EventTypeWarning, healthy.Reason, actionEvent, "%s", message.ForEvent(healthy.Message))
+		r.Recorder.Eventf(mr, nil, corev1.EventTypeWarning, healthy.Reason, actionEvent, "%s", conditiontext.ForEvent(healthy.Message))
 	case memory.warned && healthy.Status == resourcesv1alpha1.ConditionTrue:
 		memory.warned = false
 		r.Recorder.Eventf(mr, nil, corev1.EventTypeNormal, healthy.Reason, actionEvent, "%s", healthy.Message)

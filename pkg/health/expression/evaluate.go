@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 const (
@@ -163,4 +163,4 @@ func oneLine(text string) string {
 }
 
 // shorten makes a text one line of at most so many bytes.
-func shorten(text string, limit int) string { return message.Shorten(oneLine(text), limit) }
+func shorten(text string, limit int) string { return conditiontext.Shorten(oneLine(text), limit) }

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
 
@@ -48,7 +48,7 @@ func (r *Reconciler) createEvents(service *corev1.Service, key types.NamespacedN
 		return
 	}
 	for _, one := range byReason(added) {
-		r.Recorder.Eventf(service, nil, corev1.EventTypeWarning, one.Reason, actionReconcile, "%s", message.ForEvent(one.Message))
+		r.Recorder.Eventf(service, nil, corev1.EventTypeWarning, one.Reason, actionReconcile, "%s", conditiontext.ForEvent(one.Message))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 const (
@@ -24,7 +24,7 @@ func (r *Reconciler) createEvent(ctx context.Context, node *corev1.Node, eventTy
 		ObjectMeta:          metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: node.Name + "-"},
 		EventTime:           metav1.NewMicroTime(r.Clock.Now()),
 		ReportingController: ReporterName, ReportingInstance: r.instance,
-		Type: eventType, Reason: reason, Action: action, Note: message.ForEvent(note),
+		Type: eventType, Reason: reason, Action: action, Note: conditiontext.ForEvent(note),
 		Regarding: corev1.ObjectReference{
 			APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
 		},

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
@@ -57,7 +57,7 @@ func parse(namespace string, data map[string]string) (gateway, error) {
 		case host == "" || slices.Contains(result.hosts, host):
 		case len(validation.IsDNS1123Subdomain(host)) > 0:
 			return gateway{}, admit.Refuse(http.StatusForbidden, "the ConfigMap %s in namespace %q has the host %q, which is not a DNS name: its key %q "+
-				"must contain the names of the API servers, separated by commas", ConfigMapName, namespace, message.Shorten(host, 100), keyHosts)
+				"must contain the names of the API servers, separated by commas", ConfigMapName, namespace, conditiontext.Shorten(host, 100), keyHosts)
 		default:
 			result.hosts = append(result.hosts, host)
 		}

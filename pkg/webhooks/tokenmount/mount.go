@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/trellis-k8s/trellis/pkg/message"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
@@ -44,7 +44,7 @@ func expirationSeconds(annotations map[string]string, defaultSeconds int64) (int
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || seconds < minimumExpirationSeconds || seconds > maximumExpirationSeconds {
 		return 0, admit.Refuse(http.StatusForbidden, "the annotation %s has the value %q: it must be a whole number of seconds from %d to %d, "+
-			"as in \"43200\" for 12 hours", AnnotationExpirationSeconds, message.Shorten(text, 100), minimumExpirationSeconds, int64(maximumExpirationSeconds))
+			"as in \"43200\" for 12 hours", AnnotationExpirationSeconds, conditiontext.Shorten(text, 100), minimumExpirationSeconds, int64(maximumExpirationSeconds))
 	}
 	return seconds, nil
 }

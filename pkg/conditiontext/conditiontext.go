@@ -1,6 +1,6 @@
-// Package message keeps the texts of conditions and Events within limits, and stable while their meaning is the same: a condition whose message
+// Package conditiontext keeps the texts of conditions and Events within limits, and stable while their meaning is the same: a condition whose message
 // differs at every look is written at every look.
-package message
+package conditiontext
 
 import (
 	"regexp"

@@ -1,4 +1,4 @@
-package message
+package conditiontext
 
 import (
 	"strings"
