@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/health"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -78,7 +78,7 @@ type Observation struct {
 	// FinalizeAfter is the annotation that says when its finalizers are removed.
 	FinalizeAfter string
 	// Directive is how the live object wants to be handled.
-	Directive directive.Directive
+	Directive applyoptions.Options
 	// Generation counts the changes of the object's spec.
 	Generation int64
 	// Examined is set if Health speaks of the object as it is, or if its metadata is all there is to know.
@@ -107,7 +107,7 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 		Writer:             lastWriter(meta.ManagedFields),
 		Finalizers:         len(meta.Finalizers) > 0,
 		FinalizeAfter:      meta.Annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter],
-		Directive:          directive.Of(meta.Annotations),
+		Directive:          applyoptions.Of(meta.Annotations),
 		Generation:         meta.Generation,
 		Exempt:             resourcesv1alpha1.Truthy(meta.Annotations[resourcesv1alpha1.AnnotationSkipHealthCheck]),
 		GarbageCollectable: resourcesv1alpha1.Truthy(meta.Labels[resourcesv1alpha1.LabelGarbageCollectableReference]),

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
@@ -39,7 +39,7 @@ func TestObserve(t *testing.T) {
 	}}
 	want := Observation{
 		UID: "u", ResourceVersion: "7", Origin: "garden/shop", ManagedBy: "gardener",
-		OwnedDigest: ownedDigest(meta.ManagedFields), Owned: fieldowner.FootprintOf([]byte(fields)), Deleting: now.Time, Directive: directive.Directive{KeepOnPrune: true, KeepOnDelete: true},
+		OwnedDigest: ownedDigest(meta.ManagedFields), Owned: fieldowner.FootprintOf([]byte(fields)), Deleting: now.Time, Directive: applyoptions.Options{KeepOnPrune: true, KeepOnDelete: true},
 		Labels:      "resources.gardener.cloud/managed-by",
 		Annotations: "resources.gardener.cloud/keep-object\nresources.gardener.cloud/origin",
 	}

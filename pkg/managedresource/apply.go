@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/apply"
-	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -192,7 +192,7 @@ func (p *pass) prune(ctx context.Context, entries inventory) {
 	p.claims.disown(p.self.Owner, slices.Collect(maps.Keys(entries)))
 	bySteps := map[step]inventory{}
 	for key, entry := range entries {
-		step := step{directive.Of(entry.Annotations).Wave, apply.WaveOf(key.GroupKind())}
+		step := step{applyoptions.Of(entry.Annotations).Wave, apply.WaveOf(key.GroupKind())}
 		if bySteps[step] == nil {
 			bySteps[step] = inventory{}
 		}

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/trellis-k8s/trellis/pkg/apply"
-	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestStepOf(t *testing.T) {
 	manifest := func(kind string, wave int, annotations map[string]string) *object.Manifest {
 		return &object.Manifest{
-			Ref: object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}}, Directive: directive.Directive{Wave: wave}, Annotations: annotations,
+			Ref: object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}}, Directive: applyoptions.Options{Wave: wave}, Annotations: annotations,
 		}
 	}
 	account := map[string]string{"kubernetes.io/service-account.name": "a"}

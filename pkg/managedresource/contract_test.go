@@ -10,7 +10,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
-	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -68,13 +68,13 @@ func TestForeignKeys(t *testing.T) {
 	stale := []string{"reference.resources.gardener.cloud/secret-2"}
 	for name, test := range map[string]struct {
 		in        applyInput
-		directive directive.Directive
+		directive applyoptions.Options
 		want      apply.Strip
 	}{
 		"not forced":  {want: apply.Strip{Annotations: stale}},
 		"labels":      {in: applyInput{forceLabels: true}, want: apply.Strip{Labels: []string{"theirs"}, Annotations: stale}},
 		"annotations": {in: applyInput{forceAnnotations: true}, want: apply.Strip{Annotations: append(stale, "theirs")}},
-		"merge":       {in: applyInput{forceLabels: true, forceAnnotations: true}, directive: directive.Directive{Merge: true}},
+		"merge":       {in: applyInput{forceLabels: true, forceAnnotations: true}, directive: applyoptions.Options{Merge: true}},
 	} {
 		manifest.Directive = test.directive
 		if got := test.in.foreignKeys(&manifest, observation); !reflect.DeepEqual(got, test.want) {

@@ -15,7 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
-	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -74,7 +74,7 @@ func render(documents []document, scopes map[schema.GroupVersionKind]scope, reco
 		if paths := coerceMetadata(document.object); len(paths) > 0 {
 			result.coerced = append(result.coerced, describeCoerced(ref, paths))
 		}
-		if directive.Of(annotationsOf(document.object)).Release {
+		if applyoptions.Of(annotationsOf(document.object)).Release {
 			result.released = append(result.released, ref)
 			continue
 		}
@@ -172,7 +172,7 @@ func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) 
 	}
 	manifest := object.Manifest{
 		Ref: ref, Source: doc.source, Labels: labels, Annotations: maps.Clone(annotations),
-		Directive: directive.Of(annotations),
+		Directive: applyoptions.Of(annotations),
 	}
 	if apply.IsDefinition(ref.GroupKind()) {
 		manifest.Defines, _ = definedKinds(doc.object)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 )
@@ -52,7 +52,7 @@ func TestCompactInventoryKeepsWhatDecisionsRead(t *testing.T) {
 		annotations := map[string]string{"a": strings.Repeat("x", 2000), key: value}
 		got, err := fit(largeStatus(1000, nil, annotations), resourcesv1alpha1.ManagedResourceSpec{})
 		kept := got.Resources[0].Annotations
-		if want := directive.Of(annotations); err != nil || directive.Of(kept) != want || len(kept) != 1 {
+		if want := applyoptions.Of(annotations); err != nil || applyoptions.Of(kept) != want || len(kept) != 1 {
 			t.Errorf("%s: %v is left, %v", key, kept, err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/test/random"
@@ -115,7 +115,7 @@ func (w *planWorld) add(manifest object.Manifest) {
 	key := manifest.Key()
 	manifest.Annotations = oneOf(w.Rand, nil, nil, map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"},
 		map[string]string{"kustomize.toolkit.fluxcd.io/ssa": "IfNotPresent"}, map[string]string{"kustomize.toolkit.fluxcd.io/prune": "disabled"})
-	manifest.Directive = directive.Of(manifest.Annotations)
+	manifest.Directive = applyoptions.Of(manifest.Annotations)
 	switch w.IntN(5) {
 	case 0, 1, 2:
 		w.wanted = append(w.wanted, manifest)
@@ -278,7 +278,7 @@ func (w *planWorld) unknown(key object.Key) bool {
 	if origin, ok := resourcesv1alpha1.ParseOrigin(observation.Origin); ok {
 		return origin.Owner != shop && (observation.OwnedDigest == "" || !marked)
 	}
-	bare := directive.Of(w.recorded[key].Annotations).CreateOnly
+	bare := applyoptions.Of(w.recorded[key].Annotations).CreateOnly
 	return observation.OwnedDigest == "" && !marked && !bare
 }
 

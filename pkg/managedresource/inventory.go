@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -103,7 +103,7 @@ func fit(status resourcesv1alpha1.ManagedResourceStatus, spec resourcesv1alpha1.
 	for _, reduce := range []func(*resourcesv1alpha1.ObjectReference){
 		func(entry *resourcesv1alpha1.ObjectReference) { keepCompared(entry, spec) },
 		func(entry *resourcesv1alpha1.ObjectReference) {
-			entry.Labels, entry.Annotations = nil, only(entry.Annotations, directive.Reads)
+			entry.Labels, entry.Annotations = nil, only(entry.Annotations, applyoptions.Reads)
 		},
 	} {
 		status.Resources = slices.Clone(full)
@@ -126,7 +126,7 @@ func keepCompared(entry *resourcesv1alpha1.ObjectReference, spec resourcesv1alph
 	}
 	if !ptr.Deref(spec.ForceOverwriteAnnotations, false) {
 		entry.Annotations = only(entry.Annotations, func(key string) bool {
-			return directive.Reads(key) || strings.HasPrefix(key, referencePrefix)
+			return applyoptions.Reads(key) || strings.HasPrefix(key, referencePrefix)
 		})
 	}
 }

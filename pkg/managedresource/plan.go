@@ -11,7 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
-	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -310,5 +310,5 @@ func (in pruneInput) ours(entry resourcesv1alpha1.ObjectReference, observation l
 		return owner.Owner == in.ownership.self.Owner || observation.OwnedDigest != "" && observation.ManagedBy == in.managedBy
 	}
 	return observation.OwnedDigest != "" || observation.ManagedBy == in.managedBy ||
-		directive.Of(entry.Annotations).CreateOnly
+		applyoptions.Of(entry.Annotations).CreateOnly
 }

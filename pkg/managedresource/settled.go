@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -74,7 +74,7 @@ func (p *pass) undisturbed(ctx context.Context) bool {
 // watched tells whether every change of a recorded object is an event.
 func (p *pass) watched() bool {
 	for _, entry := range p.recorded {
-		if directive.Of(entry.Annotations).Bare || !p.Live.Watches(refOfEntry(entry)) {
+		if applyoptions.Of(entry.Annotations).Bare || !p.Live.Watches(refOfEntry(entry)) {
 			return false
 		}
 	}
@@ -95,7 +95,7 @@ func (r *Reconciler) wakeResting(ctx context.Context) {
 func recordedManifest(entry resourcesv1alpha1.ObjectReference) object.Manifest {
 	return object.Manifest{
 		Ref: refOfEntry(entry), Digest: sentDigest(entry), Labels: entry.Labels, Annotations: entry.Annotations,
-		Directive: directive.Of(entry.Annotations),
+		Directive: applyoptions.Of(entry.Annotations),
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
@@ -32,7 +32,7 @@ type Manifest struct {
 	// Untaken are fields that are not taken over from others.
 	Untaken []fieldowner.Pattern
 	// Directive is how the object wants to be handled.
-	Directive directive.Directive
+	Directive applyoptions.Options
 	// Labels of the object.
 	Labels map[string]string
 	// Annotations of the object as its author wrote them.

@@ -1,6 +1,6 @@
-// Package directive reads the annotations of an object that control how it is applied: those of Flux and Argo CD,
+// Package applyoptions reads the annotations of an object that control how it is applied: those of Flux and Argo CD,
 // which mean here what they mean there, and those of gardener-resource-manager that have the same effect.
-package directive
+package applyoptions
 
 import (
 	"strconv"
@@ -23,8 +23,8 @@ const (
 	argoWave    = "argocd.argoproj.io/sync-wave"
 )
 
-// Directive is how an object wants to be handled.
-type Directive struct {
+// Options is how an object wants to be handled.
+type Options struct {
 	// Release has the object neither applied nor kept in the inventory.
 	Release bool
 	// CreateOnly has the object created if it does not exist, and left alone then.
@@ -56,8 +56,8 @@ func Reads(key string) bool {
 }
 
 // Of reads an object's annotations. Values that are not known count as if they were not there.
-func Of(annotations map[string]string) Directive {
-	var d Directive
+func Of(annotations map[string]string) Options {
+	var d Options
 	if len(annotations) == 0 {
 		return d
 	}
@@ -72,7 +72,7 @@ func Of(annotations map[string]string) Directive {
 	return d
 }
 
-func (d *Directive) readFlux(annotations map[string]string) {
+func (d *Options) readFlux(annotations map[string]string) {
 	switch strings.ToLower(annotations[fluxApply]) {
 	case "merge":
 		d.Merge = true
@@ -88,7 +88,7 @@ func (d *Directive) readFlux(annotations map[string]string) {
 	}
 }
 
-func (d *Directive) readArgo(annotations map[string]string) {
+func (d *Options) readArgo(annotations map[string]string) {
 	for option := range strings.SplitSeq(annotations[argoOptions], ",") {
 		switch strings.TrimSpace(option) {
 		case "Prune=false":

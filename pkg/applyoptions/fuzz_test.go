@@ -1,4 +1,4 @@
-package directive
+package applyoptions
 
 import (
 	"strings"
@@ -23,7 +23,7 @@ func FuzzOf(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, firstKey, first, secondKey, second string) {
 		d := Of(map[string]string{firstKey: first, secondKey: second})
-		if !Reads(firstKey) && !Reads(secondKey) && d != (Directive{}) {
+		if !Reads(firstKey) && !Reads(secondKey) && d != (Options{}) {
 			t.Errorf("%s or %s is read: %+v", firstKey, secondKey, d)
 		}
 		if d.Suspend && (!d.KeepOnPrune || !d.KeepOnDelete) || d.Bare && !d.CreateOnly {
