@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/trellis-k8s/trellis/pkg/directive"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/health"
 )
@@ -45,7 +45,7 @@ type common struct {
 	managedBy, formerApplier, writer string
 	labels, annotations              Keys
 	owned                            fieldowner.Footprint
-	directive                        directive.Directive
+	directive                        applyoptions.Options
 	finalizeAfter                    string
 	finalizers, unlabelled           bool
 	exempt, garbageCollectable       bool
