@@ -1,0 +1,175 @@
+package registry
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// strategy creates, updates and deletes objects of a kind.
+type strategy[T Object] struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+
+	kind *Kind[T]
+}
+
+var (
+	_ rest.RESTCreateStrategy  = strategy[Object]{}
+	_ rest.RESTUpdateStrategy  = strategy[Object]{}
+	_ rest.RESTDeleteStrategy  = strategy[Object]{}
+	_ rest.ResetFieldsStrategy = strategy[Object]{}
+)
+
+// NamespaceScoped implements rest.RESTCreateStrategy.
+func (s strategy[T]) NamespaceScoped() bool { return s.kind.Namespaced }
+
+// AllowCreateOnUpdate implements rest.RESTUpdateStrategy: an update never creates.
+func (strategy[T]) AllowCreateOnUpdate(context.Context) bool { return false }
+
+// AllowUnconditionalUpdate implements rest.RESTUpdateStrategy.
+func (s strategy[T]) AllowUnconditionalUpdate(context.Context) bool {
+	return s.kind.AllowUnconditionalUpdate
+}
+
+// PrepareForCreate implements rest.RESTCreateStrategy: a new object has generation 1, if generations are managed, and no status.
+func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+	created := obj.(T)
+	if s.kind.GenerationChanges != nil {
+		created.SetGeneration(1)
+	} else {
+		created.SetGeneration(0)
+	}
+	if s.kind.CopyStatus != nil {
+		s.kind.CopyStatus(created, s.kind.New())
+	}
+	if s.kind.PrepareForCreate != nil {
+		s.kind.PrepareForCreate(ctx, created)
+	}
+}
+
+// PrepareForUpdate implements rest.RESTUpdateStrategy: the stored status stays, and the generation increases if the kind says so.
+func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	updated, stored := obj.(T), old.(T)
+	if s.kind.CopyStatus != nil {
+		s.kind.CopyStatus(updated, stored)
+	}
+	updated.SetGeneration(stored.GetGeneration())
+	if s.kind.PrepareForUpdate != nil {
+		s.kind.PrepareForUpdate(ctx, updated, stored)
+	}
+	if s.kind.GenerationChanges != nil && (s.kind.GenerationChanges(updated, stored) || deletionBegins(updated, stored)) {
+		updated.SetGeneration(stored.GetGeneration() + 1)
+	}
+}
+
+func deletionBegins(updated, stored metav1.Object) bool {
+	return updated.GetDeletionTimestamp() != nil && stored.GetDeletionTimestamp() == nil
+}
+
+// Validate implements rest.RESTCreateStrategy.
+func (s strategy[T]) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	created := obj.(T)
+	errs := validation.ValidateObjectMetaAccessor(created, s.kind.Namespaced, s.kind.validateName(), field.NewPath("metadata"))
+	if s.kind.Validate != nil {
+		errs = append(errs, s.kind.Validate(created)...)
+	}
+	return errs
+}
+
+// ValidateUpdate implements rest.RESTUpdateStrategy.
+func (s strategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	if s.kind.ValidateUpdate == nil {
+		return nil // the generic store has checked the metadata
+	}
+	return s.kind.ValidateUpdate(obj.(T), old.(T))
+}
+
+// Canonicalize implements rest.RESTCreateStrategy.
+func (s strategy[T]) Canonicalize(obj runtime.Object) {
+	if s.kind.Canonicalize != nil {
+		s.kind.Canonicalize(obj.(T))
+	}
+}
+
+// WarningsOnCreate implements rest.RESTCreateStrategy.
+func (s strategy[T]) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
+	var none T
+	return s.warnings(ctx, obj.(T), none)
+}
+
+// WarningsOnUpdate implements rest.RESTUpdateStrategy.
+func (s strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
+	return s.warnings(ctx, obj.(T), old.(T))
+}
+
+func (s strategy[T]) warnings(ctx context.Context, updated, old T) []string {
+	if s.kind.Warnings == nil {
+		return nil
+	}
+	return s.kind.Warnings(ctx, updated, old)
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy: server-side apply does not make a client own the status it sent to the main resource.
+func (s strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	if s.kind.CopyStatus == nil {
+		return nil
+	}
+	return s.kind.reset("status")
+}
+
+// statusStrategy updates the status of objects of a kind.
+type statusStrategy[T Object] struct{ strategy[T] }
+
+// PrepareForUpdate implements rest.RESTUpdateStrategy: everything but the status stays as stored.
+func (s statusStrategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	updated, stored := obj.(T), old.(T)
+	wanted := updated.DeepCopyObject().(T)
+	overwrite(updated, stored.DeepCopyObject())
+	s.kind.CopyStatus(updated, wanted)
+	updated.SetManagedFields(wanted.GetManagedFields())
+	updated.SetResourceVersion(wanted.GetResourceVersion())
+	if s.kind.PrepareForStatusUpdate != nil {
+		s.kind.PrepareForStatusUpdate(ctx, updated, stored)
+	}
+	if s.kind.StatusGenerationChanges != nil && s.kind.StatusGenerationChanges(updated, stored) {
+		updated.SetGeneration(stored.GetGeneration() + 1)
+	}
+}
+
+// overwrite makes the struct that one pointer refers to equal to the other.
+func overwrite(to, from runtime.Object) {
+	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem())
+}
+
+// ValidateUpdate implements rest.RESTUpdateStrategy.
+func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	if s.kind.ValidateStatusUpdate == nil {
+		return nil
+	}
+	return s.kind.ValidateStatusUpdate(obj.(T), old.(T))
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy: server-side apply of a status makes a client own nothing else.
+func (s statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return s.kind.reset("spec")
+}
+
+func (k *Kind[T]) reset(name string) map[fieldpath.APIVersion]*fieldpath.Set {
+	version := fieldpath.APIVersion(k.GroupVersionResource.GroupVersion().String())
+	return map[fieldpath.APIVersion]*fieldpath.Set{version: fieldpath.NewSet(fieldpath.MakePathOrDie(name))}
+}
+
+func (k *Kind[T]) validateName() validation.ValidateNameFunc {
+	if k.ValidateName != nil {
+		return k.ValidateName
+	}
+	return validation.NameIsDNSSubdomain
+}

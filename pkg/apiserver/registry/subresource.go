@@ -1,0 +1,65 @@
+package registry
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Subresource reads and updates a part of the objects of a kind.
+type Subresource struct {
+	store *genericregistry.Store
+}
+
+var (
+	_ rest.Getter              = &Subresource{}
+	_ rest.Patcher             = &Subresource{}
+	_ rest.ResetFieldsStrategy = &Subresource{}
+	_ rest.TableConvertor      = &Subresource{}
+)
+
+// UpdateStrategy decides what an update of a subresource changes.
+type UpdateStrategy interface {
+	rest.RESTUpdateStrategy
+	rest.ResetFieldsStrategy
+}
+
+// Subresource returns a subresource of the kind whose updates the strategy decides about.
+func (s *Storage[T]) Subresource(strategy UpdateStrategy) *Subresource {
+	store := *s.Store
+	store.CreateStrategy, store.DeleteStrategy = nil, nil
+	store.UpdateStrategy, store.ResetFieldsStrategy = strategy, strategy
+	return &Subresource{store: &store}
+}
+
+// New implements rest.Storage.
+func (s *Subresource) New() runtime.Object { return s.store.New() }
+
+// Destroy implements rest.Storage. The main resource closes the storage that it shares with its subresources.
+func (*Subresource) Destroy() {}
+
+// Get implements rest.Getter.
+func (s *Subresource) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return s.store.Get(ctx, name, options)
+}
+
+// Update implements rest.Updater. A subresource never creates the object.
+func (s *Subresource) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, validateCreate rest.ValidateObjectFunc,
+	validateUpdate rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	return s.store.Update(ctx, name, info, validateCreate, validateUpdate, false, options)
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (s *Subresource) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return s.store.GetResetFields()
+}
+
+// ConvertToTable implements rest.TableConvertor.
+func (s *Subresource) ConvertToTable(ctx context.Context, object, options runtime.Object) (*metav1.Table, error) {
+	return s.store.ConvertToTable(ctx, object, options)
+}

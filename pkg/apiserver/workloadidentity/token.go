@@ -1,0 +1,133 @@
+// Package workloadidentity issues JSON Web Tokens for workload identities.
+package workloadidentity
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// Reference names an object in the claims of a token.
+type Reference struct {
+	Name      string    `json:"name"`
+	Namespace string    `json:"namespace,omitempty"`
+	UID       types.UID `json:"uid"`
+}
+
+// Context is the claim gardener.cloud: the workload identity, and the objects that a token is issued for.
+type Context struct {
+	WorkloadIdentity Reference  `json:"workloadIdentity"`
+	Shoot            *Reference `json:"shoot,omitempty"`
+	Project          *Reference `json:"project,omitempty"`
+	Seed             *Reference `json:"seed,omitempty"`
+	BackupBucket     *Reference `json:"backupBucket,omitempty"`
+	BackupEntry      *Reference `json:"backupEntry,omitempty"`
+}
+
+// Claims are what a token says.
+type Claims struct {
+	// ID is unique for each token.
+	ID string
+	// Subject is the status.sub of the workload identity, Audience its spec.audiences.
+	Subject  string
+	Audience []string
+	Context  Context
+	// IssuedAt and Expires bound the validity, in whole seconds.
+	IssuedAt, Expires time.Time
+}
+
+// Signer signs tokens of one issuer.
+type Signer struct {
+	issuer string
+	signer jose.Signer
+}
+
+// NewSigner returns a signer for an RSA or ECDSA private key in PEM. The algorithm follows from the key: RS256, ES256,
+// ES384 or ES512. It fails for other keys.
+func NewSigner(issuer string, keyPEM []byte) (*Signer, error) {
+	key, err := keyutil.ParsePrivateKeyPEM(keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("read the signing key of workload identity tokens: %w", err)
+	}
+	algorithm, public, err := algorithmOf(key)
+	if err != nil {
+		return nil, err
+	}
+	id, err := keyID(public)
+	if err != nil {
+		return nil, err
+	}
+	signingKey := jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: key, KeyID: id}}
+	signer, err := jose.NewSigner(signingKey, (&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		return nil, fmt.Errorf("use the signing key of workload identity tokens: %w", err)
+	}
+	return &Signer{issuer: issuer, signer: signer}, nil
+}
+
+func algorithmOf(key any) (jose.SignatureAlgorithm, crypto.PublicKey, error) {
+	switch key := key.(type) {
+	case *rsa.PrivateKey:
+		return jose.RS256, key.Public(), nil
+	case *ecdsa.PrivateKey:
+		switch size := key.Curve.Params().BitSize; size {
+		case 256:
+			return jose.ES256, key.Public(), nil
+		case 384:
+			return jose.ES384, key.Public(), nil
+		case 521:
+			return jose.ES512, key.Public(), nil
+		default:
+			return "", nil, fmt.Errorf("the signing key of workload identity tokens has a curve of %d bits: use P-256, P-384 or P-521", size)
+		}
+	default:
+		return "", nil, fmt.Errorf("the signing key of workload identity tokens is a %T: use an RSA or ECDSA key", key)
+	}
+}
+
+// keyID is the SHA-256 of the public key in PKIX form, in base64 for URLs.
+func keyID(public crypto.PublicKey) (string, error) {
+	encoded, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return "", fmt.Errorf("encode the public key of workload identity tokens: %w", err)
+	}
+	sum := sha256.Sum256(encoded)
+	return base64.RawURLEncoding.EncodeToString(sum[:]), nil
+}
+
+// Sign returns the token that makes the claims.
+func (s *Signer) Sign(claims Claims) (string, error) {
+	standard := jwt.Claims{
+		Issuer:    s.issuer,
+		Subject:   claims.Subject,
+		Audience:  claims.Audience,
+		ID:        claims.ID,
+		IssuedAt:  jwt.NewNumericDate(claims.IssuedAt),
+		NotBefore: jwt.NewNumericDate(claims.IssuedAt),
+		Expiry:    jwt.NewNumericDate(claims.Expires),
+	}
+	context := struct {
+		Context Context `json:"gardener.cloud"`
+	}{claims.Context}
+	token, err := jwt.Signed(s.signer).Claims(standard).Claims(context).Serialize()
+	if err != nil {
+		return "", fmt.Errorf("sign a workload identity token: %w", err)
+	}
+	return token, nil
+}
+
+// Validity returns how long a token is valid for which a client asks for some seconds, within bounds.
+func Validity(seconds int64, least, most time.Duration) time.Duration {
+	asked := time.Duration(seconds) * time.Second
+	return min(max(asked, least), most)
+}
