@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 )
 
@@ -52,10 +53,10 @@ type WorkloadIdentityOptions struct {
 	SigningKeyFile string
 }
 
-// NewOptions returns the defaults.
-func NewOptions() *Options {
+// NewOptions returns the defaults. The codecs are those of Codecs.
+func NewOptions(codecs serializer.CodecFactory) *Options {
 	return &Options{
-		Recommended:                   newRecommendedOptions(),
+		Recommended:                   newRecommendedOptions(codecs),
 		ServerRun:                     genericoptions.NewServerRunOptions(),
 		AdminKubeconfigMaxExpiration:  defaultKubeconfigExpires,
 		ViewerKubeconfigMaxExpiration: defaultKubeconfigExpires,

@@ -1,0 +1,41 @@
+package apiserver
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+
+	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+)
+
+// storageVersions are the versions that objects are stored in: each in the one whose Go type is the internal type, too.
+var storageVersions = schema.GroupVersions{
+	gardencorev1.SchemeGroupVersion, gardencorev1beta1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion,
+	securityv1alpha1.SchemeGroupVersion, seedmanagementv1alpha1.SchemeGroupVersion,
+}
+
+// newRecommendedOptions returns the options that API servers share, with objects stored as JSON.
+func newRecommendedOptions(codecs serializer.CodecFactory) *genericoptions.RecommendedOptions {
+	options := genericoptions.NewRecommendedOptions(etcdPrefix, codecs.LegacyCodec(storageVersions...))
+	options.Etcd.StorageConfig.EncodeVersioner = storageVersions
+	options.Etcd.DefaultStorageMediaType = runtime.ContentTypeJSON
+	return options
+}
+
+// jsonSerializer negotiates JSON and YAML. The API types have no protobuf encoding: a client that prefers it, but also
+// accepts JSON, would get 406 Not Acceptable otherwise.
+type jsonSerializer struct{ runtime.NegotiatedSerializer }
+
+// SupportedMediaTypes implements runtime.NegotiatedSerializer.
+func (s jsonSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
+	return slices.DeleteFunc(slices.Clone(s.NegotiatedSerializer.SupportedMediaTypes()), func(info runtime.SerializerInfo) bool {
+		return info.MediaType == runtime.ContentTypeProtobuf
+	})
+}
