@@ -41,6 +41,16 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return builder.AddToScheme(scheme)
 }
 
+// Of returns the resource of a kind, with no name if the API server has none.
+func Of(kind schema.GroupVersionKind) Resource {
+	for _, resource := range Resources() {
+		if resource.GroupVersionKind == kind {
+			return resource
+		}
+	}
+	return Resource{}
+}
+
 // Resources returns all resources of the API server.
 func Resources() []Resource {
 	status, shootRef := []string{"status"}, []string{"spec.shootRef.name", "spec.shootRef.namespace"}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
 )
 
@@ -16,7 +18,7 @@ import (
 func (k *Kind[T]) attributes(object runtime.Object) (labels.Set, fields.Set, error) {
 	typed, ok := object.(T)
 	if !ok {
-		return nil, nil, fmt.Errorf("select %s: got a %T", k.GroupVersionResource.Resource, object)
+		return nil, nil, fmt.Errorf("select %s: got a %T", k.Name, object)
 	}
 	selectable := fields.Set{metav1.ObjectNameField: typed.GetName()}
 	if k.Namespaced {
@@ -43,22 +45,44 @@ func (k *Kind[T]) indexedValue(object runtime.Object) string {
 func (k *Kind[T]) index(object any) ([]string, error) {
 	typed, ok := object.(T)
 	if !ok {
-		return nil, fmt.Errorf("index %s: got a %T", k.GroupVersionResource.Resource, object)
+		return nil, fmt.Errorf("index %s: got a %T", k.Name, object)
 	}
 	return []string{k.SelectableFields(typed)[k.IndexedField]}, nil
 }
 
-// RegisterFieldLabels makes the API server accept the field selectors of the kind, and refuse all others.
-func (k *Kind[T]) RegisterFieldLabels(scheme *runtime.Scheme, kind string) error {
-	_, supported, err := k.attributes(k.New())
+// registerFieldLabels makes the API server accept the field selectors of the kind, and refuse all others. It fails if
+// the fields that the resource lists are not those that the kind has values of.
+func (k *Kind[T]) registerFieldLabels(scheme *runtime.Scheme) error {
+	_, selectable, err := k.attributes(k.New())
 	if err != nil {
 		return err
 	}
+	supported := append([]string{metav1.ObjectNameField}, k.Fields...)
+	if k.Namespaced {
+		supported = append(supported, "metadata.namespace")
+	}
+	slices.Sort(supported)
+	if found := slices.Sorted(maps.Keys(selectable)); !slices.Equal(found, supported) {
+		return fmt.Errorf("field selectors of %s: it has values of %v, but lists %v", k.GroupResource(), found, supported)
+	}
 	convert := func(label, value string) (string, string, error) {
-		if _, ok := supported[label]; !ok {
-			return "", "", fmt.Errorf("field label not supported: %s (supported: %v)", label, slices.Sorted(maps.Keys(supported)))
+		if !slices.Contains(supported, label) {
+			return "", "", fmt.Errorf("field label not supported: %s (supported: %v)", label, supported)
 		}
 		return label, value, nil
 	}
-	return scheme.AddFieldLabelConversionFunc(k.GroupVersionResource.GroupVersion().WithKind(kind), convert)
+	var errs []error
+	for _, version := range k.versions(scheme) {
+		errs = append(errs, scheme.AddFieldLabelConversionFunc(version, convert))
+	}
+	return errors.Join(errs...)
+}
+
+// versions are the kind in each of its versions.
+func (k *Kind[T]) versions(scheme *runtime.Scheme) []schema.GroupVersionKind {
+	var versions []schema.GroupVersionKind
+	for _, version := range scheme.VersionsForGroupKind(k.GroupKind()) {
+		versions = append(versions, version.WithKind(k.Kind))
+	}
+	return versions
 }

@@ -5,12 +5,14 @@ package registry
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/served"
 )
 
 // Object is what a kind's Go type offers: a pointer to an API type.
@@ -21,21 +23,13 @@ type Object interface {
 
 // Kind describes how a kind is served. Functions that are nil do nothing, unless their comment says otherwise.
 type Kind[T Object] struct {
-	// GroupVersionResource names the resource, such as core.gardener.cloud/v1beta1 shoots.
-	GroupVersionResource schema.GroupVersionResource
-	// Singular is the name of one object in kubectl, such as shoot.
-	Singular string
-	// ShortNames and Categories are what kubectl accepts beside the name of the resource.
-	ShortNames, Categories []string
-	// Namespaced kinds live in namespaces, the others in the cluster.
-	Namespaced bool
+	// Resource is the resource as clients see it: its names, scope, subresources and selectable fields.
+	served.Resource
 	// New and NewList return empty objects. Both are required.
 	New     func() T
 	NewList func() runtime.Object
 
-	// ValidateName checks metadata.name; nil for DNS subdomains.
-	ValidateName validation.ValidateNameFunc
-	// SelectableFields are the field selectors that the kind supports beside metadata.name and metadata.namespace.
+	// SelectableFields returns the values of the fields that the Resource lists.
 	SelectableFields func(T) fields.Set
 	// IndexedField is the one of the SelectableFields that the watch cache has an index for; empty for none.
 	IndexedField string
@@ -44,13 +38,17 @@ type Kind[T Object] struct {
 	// AllowUnconditionalUpdate accepts updates without a resourceVersion.
 	AllowUnconditionalUpdate bool
 
-	// CopyStatus copies the status from one object to another. It is nil for kinds without the subresource status.
+	// CopyStatus copies the status from one object to another. It is nil for kinds without a status.
 	CopyStatus func(to, from T)
 	// GenerationChanges reports whether an update increases metadata.generation. It may change the new object, such as
-	// remove the annotation that asked for it. If it is nil, the generation is not managed and stays 0.
+	// remove the annotation that asked for it. If it is nil, the generation is not managed and stays 0. The start of a
+	// deletion increases a generation that is managed.
 	GenerationChanges func(updated, old T) bool
 	// StatusGenerationChanges is the same for updates of the status.
 	StatusGenerationChanges func(updated, old T) bool
+
+	// Further returns further subresources by their names, such as binding.
+	Further func(*Storage[T]) map[string]rest.Storage
 
 	// Canonicalize brings an object into the form that is stored.
 	Canonicalize func(T)
@@ -58,10 +56,15 @@ type Kind[T Object] struct {
 	PrepareForCreate       func(context.Context, T)
 	PrepareForUpdate       func(ctx context.Context, updated, old T)
 	PrepareForStatusUpdate func(ctx context.Context, updated, old T)
-	// Validate checks an object that is created. ValidateUpdate and ValidateStatusUpdate check a new state against the old one.
+	// Validate checks an object that is created, with its name. ValidateUpdate and ValidateStatusUpdate check a new state against the old one.
 	Validate             func(T) field.ErrorList
 	ValidateUpdate       func(updated, old T) field.ErrorList
 	ValidateStatusUpdate func(updated, old T) field.ErrorList
 	// Warnings are returned to the client with every accepted create and update; old is the zero value for a create.
 	Warnings func(ctx context.Context, updated, old T) []string
+}
+
+// GroupResource names the resource in errors and storage.
+func (k *Kind[T]) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: k.Group, Resource: k.Name}
 }

@@ -2,6 +2,9 @@ package registry
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,10 +20,12 @@ import (
 type Storage[T Object] struct {
 	*genericregistry.Store
 
-	kind *Kind[T]
+	kind     *Kind[T]
+	strategy strategy[T]
 }
 
 var (
+	_ Served                  = &Kind[Object]{}
 	_ rest.StandardStorage    = &Storage[Object]{}
 	_ rest.ShortNamesProvider = &Storage[Object]{}
 	_ rest.CategoriesProvider = &Storage[Object]{}
@@ -30,18 +35,55 @@ var (
 func (s *Storage[T]) ShortNames() []string { return s.kind.ShortNames }
 
 // Categories implements rest.CategoriesProvider.
-func (s *Storage[T]) Categories() []string { return s.kind.Categories }
+func (s *Storage[T]) Categories() []string {
+	if s.kind.InAll {
+		return []string{"all"}
+	}
+	return nil
+}
 
-// NewStorage returns what serves the kind by resource name: the resource itself and, if the kind has a status, its
-// subresource status. It fails if etcd's storage cannot be set up.
-func (k *Kind[T]) NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter) (*Storage[T], map[string]rest.Storage, error) {
+// Served is a kind that an API server can serve, with any Go type.
+type Served interface {
+	// Storages returns what serves the kind by resource name: the resource itself and its subresources, such as
+	// shoots/status. It registers the field selectors of the kind with the scheme. It fails if the storage cannot be set
+	// up, or if the subresources are not those that the resource lists.
+	Storages(*runtime.Scheme, generic.RESTOptionsGetter) (map[string]rest.Storage, error)
+}
+
+// Storages implements Served.
+func (k *Kind[T]) Storages(scheme *runtime.Scheme, getter generic.RESTOptionsGetter) (map[string]rest.Storage, error) {
+	if err := k.registerFieldLabels(scheme); err != nil {
+		return nil, err
+	}
+	main, err := k.newStorage(scheme, getter)
+	if err != nil {
+		return nil, err
+	}
+	further := map[string]rest.Storage{}
+	if k.Further != nil {
+		further = k.Further(main)
+	}
+	if slices.Contains(k.Subresources, "status") {
+		status := statusStrategy[T]{main.strategy}
+		further["status"] = &statusResource{Subresource: main.Subresource(status), ResetFieldsStrategy: status}
+	}
+	if found := slices.Sorted(maps.Keys(further)); !slices.Equal(found, slices.Sorted(slices.Values(k.Subresources))) {
+		return nil, fmt.Errorf("subresources of %s: it has %v, but lists %v", k.GroupResource(), found, k.Subresources)
+	}
+	all := map[string]rest.Storage{k.Name: main}
+	for name, storage := range further {
+		all[k.Name+"/"+name] = storage
+	}
+	return all, nil
+}
+
+func (k *Kind[T]) newStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter) (*Storage[T], error) {
 	main := strategy[T]{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, kind: k}
-	resource := k.GroupVersionResource.GroupResource()
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return k.New() },
 		NewListFunc:               k.NewList,
-		DefaultQualifiedResource:  resource,
-		SingularQualifiedResource: schema.GroupResource{Group: resource.Group, Resource: k.Singular},
+		DefaultQualifiedResource:  k.GroupResource(),
+		SingularQualifiedResource: schema.GroupResource{Group: k.Group, Resource: strings.ToLower(k.Kind)},
 		PredicateFunc:             k.predicate,
 		CreateStrategy:            main,
 		UpdateStrategy:            main,
@@ -55,12 +97,7 @@ func (k *Kind[T]) NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsG
 		options.Indexers = &cache.Indexers{storage.FieldIndex(k.IndexedField): k.index}
 	}
 	if err := store.CompleteWithOptions(options); err != nil {
-		return nil, nil, fmt.Errorf("set up the storage of %s: %w", resource, err)
+		return nil, fmt.Errorf("set up the storage of %s: %w", k.GroupResource(), err)
 	}
-	served := &Storage[T]{Store: store, kind: k}
-	all := map[string]rest.Storage{k.GroupVersionResource.Resource: served}
-	if k.CopyStatus != nil {
-		all[k.GroupVersionResource.Resource+"/status"] = served.Subresource(statusStrategy[T]{main})
-	}
-	return served, all, nil
+	return &Storage[T]{Store: store, kind: k, strategy: main}, nil
 }

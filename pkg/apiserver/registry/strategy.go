@@ -5,7 +5,6 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -65,23 +64,18 @@ func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Obje
 	if s.kind.PrepareForUpdate != nil {
 		s.kind.PrepareForUpdate(ctx, updated, stored)
 	}
-	if s.kind.GenerationChanges != nil && (s.kind.GenerationChanges(updated, stored) || deletionBegins(updated, stored)) {
+	if s.kind.GenerationChanges != nil && s.kind.GenerationChanges(updated, stored) {
 		updated.SetGeneration(stored.GetGeneration() + 1)
 	}
-}
-
-func deletionBegins(updated, stored metav1.Object) bool {
-	return updated.GetDeletionTimestamp() != nil && stored.GetDeletionTimestamp() == nil
 }
 
 // Validate implements rest.RESTCreateStrategy.
 func (s strategy[T]) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	created := obj.(T)
-	errs := validation.ValidateObjectMetaAccessor(created, s.kind.Namespaced, s.kind.validateName(), field.NewPath("metadata"))
 	if s.kind.Validate != nil {
-		errs = append(errs, s.kind.Validate(created)...)
+		return s.kind.Validate(created)
 	}
-	return errs
+	return validation.ValidateObjectMetaAccessor(created, s.kind.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
 }
 
 // ValidateUpdate implements rest.RESTUpdateStrategy.
@@ -163,13 +157,6 @@ func (s statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.
 }
 
 func (k *Kind[T]) reset(name string) map[fieldpath.APIVersion]*fieldpath.Set {
-	version := fieldpath.APIVersion(k.GroupVersionResource.GroupVersion().String())
+	version := fieldpath.APIVersion(k.GroupVersion().String())
 	return map[fieldpath.APIVersion]*fieldpath.Set{version: fieldpath.NewSet(fieldpath.MakePathOrDie(name))}
-}
-
-func (k *Kind[T]) validateName() validation.ValidateNameFunc {
-	if k.ValidateName != nil {
-		return k.ValidateName
-	}
-	return validation.NameIsDNSSubdomain
 }

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // Subresource reads and updates a part of the objects of a kind.
@@ -18,23 +17,26 @@ type Subresource struct {
 var (
 	_ rest.Getter              = &Subresource{}
 	_ rest.Patcher             = &Subresource{}
-	_ rest.ResetFieldsStrategy = &Subresource{}
 	_ rest.TableConvertor      = &Subresource{}
+	_ rest.ResetFieldsStrategy = &statusResource{}
 )
 
-// UpdateStrategy decides what an update of a subresource changes.
-type UpdateStrategy interface {
-	rest.RESTUpdateStrategy
+// Subresource returns a subresource of the kind whose updates the strategy decides about.
+func (s *Storage[T]) Subresource(strategy rest.RESTUpdateStrategy) *Subresource {
+	store := *s.Store
+	store.CreateStrategy, store.DeleteStrategy = nil, nil
+	store.UpdateStrategy, store.ResetFieldsStrategy = strategy, nil
+	return &Subresource{store: &store}
+}
+
+// statusResource is the subresource status. Clients that apply it own its fields only.
+type statusResource struct {
+	*Subresource
 	rest.ResetFieldsStrategy
 }
 
-// Subresource returns a subresource of the kind whose updates the strategy decides about.
-func (s *Storage[T]) Subresource(strategy UpdateStrategy) *Subresource {
-	store := *s.Store
-	store.CreateStrategy, store.DeleteStrategy = nil, nil
-	store.UpdateStrategy, store.ResetFieldsStrategy = strategy, strategy
-	return &Subresource{store: &store}
-}
+// Strategy returns how the main resource is created, updated and deleted, to build strategies of subresources with.
+func (s *Storage[T]) Strategy() rest.RESTUpdateStrategy { return s.strategy }
 
 // New implements rest.Storage.
 func (s *Subresource) New() runtime.Object { return s.store.New() }
@@ -52,11 +54,6 @@ func (s *Subresource) Update(ctx context.Context, name string, info rest.Updated
 	validateUpdate rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
 	return s.store.Update(ctx, name, info, validateCreate, validateUpdate, false, options)
-}
-
-// GetResetFields implements rest.ResetFieldsStrategy.
-func (s *Subresource) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return s.store.GetResetFields()
 }
 
 // ConvertToTable implements rest.TableConvertor.

@@ -87,9 +87,9 @@ func (t table[T]) cells(object T) []any {
 
 func (t table[T]) definitions() []metav1.TableColumnDefinition {
 	definitions := make([]metav1.TableColumnDefinition, 0, len(t.columns))
-	for _, column := range t.columns {
+	for index, column := range t.columns {
 		definition := metav1.TableColumnDefinition{Name: column.Name, Type: "string", Description: column.Description}
-		if column.Name == "Name" {
+		if index == 0 { // CredentialsBindings have another column Name
 			definition.Format = "name"
 		}
 		if column.Wide {

@@ -1,0 +1,66 @@
+// Package cell formats values of the garden's kinds for the tables that kubectl shows.
+package cell
+
+import (
+	"fmt"
+	"strconv"
+
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+)
+
+// What cells show without a value.
+const (
+	None    = "<none>"
+	Pending = "<pending>"
+	Unknown = "<unknown>"
+)
+
+// Text returns an optional text.
+func Text(text *string) string {
+	if text == nil || *text == "" {
+		return None
+	}
+	return *text
+}
+
+// OrPending returns a text that is set later.
+func OrPending(text string) string {
+	if text == "" {
+		return Pending
+	}
+	return text
+}
+
+// Operation returns the type, state and progress of an operation.
+func Operation(operation *gardencorev1beta1.LastOperation) string {
+	if operation == nil {
+		return Pending
+	}
+	return fmt.Sprintf("%s %s (%d%%)", operation.Type, operation.State, operation.Progress)
+}
+
+// State returns the state of an operation.
+func State(operation *gardencorev1beta1.LastOperation) string {
+	if operation == nil {
+		return Pending
+	}
+	return string(operation.State)
+}
+
+// Progress returns the progress of an operation.
+func Progress(operation *gardencorev1beta1.LastOperation) string {
+	if operation == nil {
+		return "0%"
+	}
+	return strconv.Itoa(int(operation.Progress)) + "%"
+}
+
+// Condition returns the status of a condition.
+func Condition(conditions []gardencorev1beta1.Condition, of gardencorev1beta1.ConditionType) string {
+	for _, condition := range conditions {
+		if condition.Type == of {
+			return string(condition.Status)
+		}
+	}
+	return Unknown
+}

@@ -1,0 +1,114 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
+)
+
+type (
+	cloudProfile           = *gardencorev1beta1.CloudProfile
+	namespacedCloudProfile = *gardencorev1beta1.NamespacedCloudProfile
+)
+
+func cloudProfiles(now func() time.Time) *registry.Kind[cloudProfile] {
+	return &registry.Kind[cloudProfile]{
+		Resource:                 resource("CloudProfile"),
+		New:                      func() cloudProfile { return &gardencorev1beta1.CloudProfile{} },
+		NewList:                  func() runtime.Object { return &gardencorev1beta1.CloudProfileList{} },
+		AllowUnconditionalUpdate: true,
+		Columns: []registry.Column[cloudProfile]{
+			{Name: "Provider", Description: "Type of the infrastructure.", Value: func(p cloudProfile) any { return p.Spec.Type }},
+		},
+		CopyStatus: func(to, from cloudProfile) { to.Status = from.Status },
+		PrepareForCreate: func(_ context.Context, p cloudProfile) {
+			dropVersions(&p.Spec.Kubernetes, now(), nil)
+			dropImageVersions(p.Spec.MachineImages, nil, func(v gardencorev1beta1.ExpirableVersion) bool { return expired(v, now()) })
+		},
+	}
+}
+
+func namespacedCloudProfiles(now func() time.Time) *registry.Kind[namespacedCloudProfile] {
+	prepare := func(updated, old namespacedCloudProfile) {
+		if updated.Spec.Kubernetes != nil {
+			dropVersions(updated.Spec.Kubernetes, now(), old.Spec.Kubernetes)
+		}
+		dropImageVersions(updated.Spec.MachineImages, old.Spec.MachineImages,
+			func(v gardencorev1beta1.ExpirableVersion) bool { return inactive(v, now()) })
+	}
+	return &registry.Kind[namespacedCloudProfile]{
+		Resource:                 resource("NamespacedCloudProfile"),
+		New:                      func() namespacedCloudProfile { return &gardencorev1beta1.NamespacedCloudProfile{} },
+		NewList:                  func() runtime.Object { return &gardencorev1beta1.NamespacedCloudProfileList{} },
+		AllowUnconditionalUpdate: true,
+		Columns: []registry.Column[namespacedCloudProfile]{
+			{Name: "Parent Name", Description: "Name of the parent.", Value: func(p namespacedCloudProfile) any { return p.Spec.Parent.Name }},
+			{Name: "Parent Kind", Description: "Kind of the parent.", Value: func(p namespacedCloudProfile) any { return p.Spec.Parent.Kind }},
+		},
+		CopyStatus:        func(to, from namespacedCloudProfile) { to.Status = from.Status },
+		GenerationChanges: func(updated, old namespacedCloudProfile) bool { return differ(updated.Spec, old.Spec) },
+		PrepareForCreate: func(_ context.Context, created namespacedCloudProfile) {
+			prepare(created, &gardencorev1beta1.NamespacedCloudProfile{})
+		},
+		PrepareForUpdate: func(_ context.Context, updated, old namespacedCloudProfile) { prepare(updated, old) },
+	}
+}
+
+// dropVersions removes the versions of Kubernetes that cannot be used, unless the old settings have them already.
+func dropVersions(settings *gardencorev1beta1.KubernetesSettings, now time.Time, old *gardencorev1beta1.KubernetesSettings) {
+	settings.Versions = slices.DeleteFunc(settings.Versions, func(v gardencorev1beta1.ExpirableVersion) bool {
+		had := old != nil && slices.ContainsFunc(old.Versions, func(o gardencorev1beta1.ExpirableVersion) bool { return o.Version == v.Version })
+		return !had && inactive(v, now)
+	})
+}
+
+// dropImageVersions removes versions of machine images, unless the old images have them already.
+func dropImageVersions(images, old []gardencorev1beta1.MachineImage, unusable func(gardencorev1beta1.ExpirableVersion) bool) {
+	had := map[[2]string]bool{}
+	for _, image := range old {
+		for _, version := range image.Versions {
+			had[[2]string{image.Name, version.Version}] = true
+		}
+	}
+	for i := range images {
+		image := &images[i]
+		image.Versions = slices.DeleteFunc(image.Versions, func(v gardencorev1beta1.MachineImageVersion) bool {
+			return !had[[2]string{image.Name, v.Version}] && unusable(v.ExpirableVersion)
+		})
+	}
+}
+
+// inactive reports whether a version cannot be used any more, or not yet.
+func inactive(version gardencorev1beta1.ExpirableVersion, now time.Time) bool {
+	return expired(version, now) || stage(version, now) == gardencorev1beta1.ClassificationUnavailable
+}
+
+func expired(version gardencorev1beta1.ExpirableVersion, now time.Time) bool {
+	if version.ExpirationDate != nil && !version.ExpirationDate.After(now) {
+		return true
+	}
+	return stage(version, now) == gardencorev1beta1.ClassificationExpired
+}
+
+// stage returns the classification of a version that has a lifecycle: that of the stage which began last.
+func stage(version gardencorev1beta1.ExpirableVersion, now time.Time) gardencorev1beta1.VersionClassification {
+	if len(version.Lifecycle) == 0 {
+		return ""
+	}
+	current, since := gardencorev1beta1.ClassificationUnavailable, time.Time{}
+	for _, stage := range version.Lifecycle {
+		var start time.Time
+		if stage.StartTime != nil {
+			start = stage.StartTime.Time
+		}
+		if !start.After(now) && !start.Before(since) {
+			current, since = stage.Classification, start
+		}
+	}
+	return current
+}

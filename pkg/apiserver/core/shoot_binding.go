@@ -1,0 +1,49 @@
+package core
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
+)
+
+// binding is the subresource that assigns a Shoot to a Seed.
+type binding struct{ *registry.Subresource }
+
+var _ rest.ResetFieldsFilterStrategy = binding{}
+
+func newBinding(main *registry.Storage[shoot]) binding {
+	return binding{main.Subresource(bindingStrategy{main.Strategy()})}
+}
+
+// GetResetFieldsFilter implements rest.ResetFieldsFilterStrategy: whoever applies a binding owns the name of the Seed only.
+func (binding) GetResetFieldsFilter() map[fieldpath.APIVersion]fieldpath.Filter {
+	seedName := fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("spec", "seedName"))
+	return map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(gardencorev1beta1.SchemeGroupVersion.String()): seedName}
+}
+
+type bindingStrategy struct{ rest.RESTUpdateStrategy }
+
+// PrepareForUpdate implements rest.RESTUpdateStrategy: only the name of the Seed changes.
+func (bindingStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	bind(obj.(shoot), old.(shoot)) //nolint:errcheck // types as registered
+}
+
+// bind turns a Shoot into the stored one with another Seed. The first assignment removes the last operation with which the
+// scheduler reported that it found no Seed.
+func bind(updated, stored shoot) {
+	seedName, managedFields, resourceVersion := updated.Spec.SeedName, updated.ManagedFields, updated.ResourceVersion
+	*updated = *stored.DeepCopy()
+	updated.Spec.SeedName, updated.ManagedFields, updated.ResourceVersion = seedName, managedFields, resourceVersion
+	if operation := updated.Status.LastOperation; stored.Spec.SeedName == nil && seedName != nil && operation != nil &&
+		operation.Type == gardencorev1beta1.LastOperationTypeCreate && operation.State == gardencorev1beta1.LastOperationStatePending {
+		updated.Status.LastOperation = nil
+	}
+	if text(seedName) != text(stored.Spec.SeedName) {
+		updated.Generation++
+	}
+}

@@ -1,0 +1,36 @@
+package core
+
+import (
+	"slices"
+
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+)
+
+// canonicalizeShoot sets the labels that follow from a Shoot, and removes deprecated fields that say nothing.
+func canonicalizeShoot(s shoot) {
+	s.Labels = withSeedNames(s.Labels, s.Spec.SeedName, s.Status.SeedName)
+	if slices.ContainsFunc(s.Spec.Provider.Workers, func(w gardencorev1beta1.Worker) bool { return w.ControlPlane != nil }) {
+		s.Labels = withLabel(s.Labels, constants.LabelShootSelfHosted, "true")
+	} else {
+		delete(s.Labels, constants.LabelShootSelfHosted)
+	}
+	if autoscaler := s.Spec.Kubernetes.ClusterAutoscaler; autoscaler != nil {
+		autoscaler.MaxEmptyBulkDelete = nil // the defaults have moved its value to maxScaleDownParallelism
+	}
+	if server := s.Spec.Kubernetes.KubeAPIServer; server != nil {
+		if anonymous := server.EnableAnonymousAuthentication; anonymous != nil && !*anonymous {
+			server.EnableAnonymousAuthentication = nil
+		}
+	}
+	if !anyAddon(s.Spec.Addons) {
+		s.Spec.Addons = nil
+	}
+}
+
+func anyAddon(addons *gardencorev1beta1.Addons) bool {
+	if addons == nil {
+		return false
+	}
+	return addons.KubernetesDashboard != nil && addons.KubernetesDashboard.Enabled || addons.NginxIngress != nil && addons.NginxIngress.Enabled
+}

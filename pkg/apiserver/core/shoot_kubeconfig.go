@@ -1,0 +1,225 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	authenticationv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/authentication/v1alpha1"
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/apiserver/kubeconfig"
+	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
+)
+
+// Bounds of spec.expirationSeconds.
+const (
+	leastExpirationSeconds = 600
+	mostExpirationSeconds  = 1<<32 - 1
+)
+
+// addressWildcard is served with a certificate that clients trust by themselves.
+const addressWildcard = "wildcard-tls-seed-bound"
+
+// Kubeconfigs issues kubeconfigs for Shoots.
+type Kubeconfigs struct {
+	// Garden reads the InternalSecrets with the client CAs of Shoots.
+	Garden client.Reader
+	// Kubernetes reads the ConfigMaps and Secrets with their cluster CAs.
+	Kubernetes kubernetes.Interface
+	// Authorizer says whether a user has the rights of the landscape's operators.
+	Authorizer authorizer.Authorizer
+	// AdminMaxExpiration and ViewerMaxExpiration bound the validity.
+	AdminMaxExpiration, ViewerMaxExpiration time.Duration
+	// Now is the current time.
+	Now func() time.Time
+}
+
+// role is what a kubeconfig allows in a Shoot.
+type role struct {
+	kind                       string
+	userPrefix                 string
+	systemGroup, projectGroup  string
+	systemVersion, systemKinds string
+	most                       time.Duration
+	newRequest                 func() runtime.Object
+	of                         func(runtime.Object) (*authenticationv1alpha1.KubeconfigRequestSpec, *authenticationv1alpha1.KubeconfigRequestStatus)
+}
+
+// kubeconfigs is a subresource that answers a request with a kubeconfig.
+type kubeconfigs struct {
+	Kubeconfigs
+
+	role   role
+	shoots rest.Getter
+}
+
+var (
+	_ rest.NamedCreater             = &kubeconfigs{}
+	_ rest.GroupVersionKindProvider = &kubeconfigs{}
+)
+
+func newAdminKubeconfigs(main *registry.Storage[shoot], issuer Kubeconfigs) *kubeconfigs {
+	type request = *authenticationv1alpha1.AdminKubeconfigRequest
+	return &kubeconfigs{Kubeconfigs: issuer, shoots: main, role: role{
+		kind: "AdminKubeconfigRequest", userPrefix: constants.PrefixAdminKubeconfigUser,
+		systemGroup: constants.ShootSystemAdminsGroup, projectGroup: constants.ShootProjectAdminsGroup,
+		systemVersion: "v1", systemKinds: "Secret", // the group and the resource that Gardener asks for
+		most:       issuer.AdminMaxExpiration,
+		newRequest: func() runtime.Object { return &authenticationv1alpha1.AdminKubeconfigRequest{} },
+		of: func(o runtime.Object) (*authenticationv1alpha1.KubeconfigRequestSpec, *authenticationv1alpha1.KubeconfigRequestStatus) {
+			return &o.(request).Spec, &o.(request).Status
+		},
+	}}
+}
+
+func newViewerKubeconfigs(main *registry.Storage[shoot], issuer Kubeconfigs) *kubeconfigs {
+	type request = *authenticationv1alpha1.ViewerKubeconfigRequest
+	return &kubeconfigs{Kubeconfigs: issuer, shoots: main, role: role{
+		kind: "ViewerKubeconfigRequest", userPrefix: constants.PrefixViewerKubeconfigUser,
+		systemGroup: constants.ShootSystemViewersGroup, projectGroup: constants.ShootProjectViewersGroup,
+		systemVersion: gardencorev1beta1.SchemeGroupVersion.String(), systemKinds: "Project", // as above
+		most:       issuer.ViewerMaxExpiration,
+		newRequest: func() runtime.Object { return &authenticationv1alpha1.ViewerKubeconfigRequest{} },
+		of: func(o runtime.Object) (*authenticationv1alpha1.KubeconfigRequestSpec, *authenticationv1alpha1.KubeconfigRequestStatus) {
+			return &o.(request).Spec, &o.(request).Status
+		},
+	}}
+}
+
+// New implements rest.Storage.
+func (k *kubeconfigs) New() runtime.Object { return k.role.newRequest() }
+
+// Destroy implements rest.Storage.
+func (*kubeconfigs) Destroy() {}
+
+// GroupVersionKind implements rest.GroupVersionKindProvider.
+func (k *kubeconfigs) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
+	return authenticationv1alpha1.SchemeGroupVersion.WithKind(k.role.kind)
+}
+
+// Create implements rest.NamedCreater. It fails with Invalid if the request's validity is out of bounds, or the Shoot has no
+// address yet.
+func (k *kubeconfigs) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+	if validate != nil {
+		if err := validate(ctx, obj.DeepCopyObject()); err != nil {
+			return nil, err
+		}
+	}
+	spec, status := k.role.of(obj)
+	requester, known := request.UserFrom(ctx)
+	if !known {
+		return nil, apierrors.NewForbidden(gardencorev1beta1.Resource("shoots"), name, errors.New("the request has no user"))
+	}
+	validity, invalid := validityOf(spec.ExpirationSeconds, k.role.most)
+	if invalid != nil {
+		return nil, apierrors.NewInvalid(authenticationv1alpha1.SchemeGroupVersion.WithKind(k.role.kind).GroupKind(), name, field.ErrorList{invalid})
+	}
+	found, err := k.shoots.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	content, expires, err := k.issue(ctx, found.(shoot), requester, validity)
+	if err != nil {
+		return nil, err
+	}
+	status.Kubeconfig, status.ExpirationTimestamp = content, metav1.NewTime(expires)
+	return obj, nil
+}
+
+// validityOf returns how long a kubeconfig is valid: as long as asked for, but not longer than allowed.
+func validityOf(seconds *int64, most time.Duration) (time.Duration, *field.Error) {
+	path := field.NewPath("spec", "expirationSeconds")
+	if seconds == nil {
+		return 0, field.Required(path, "the validity of the kubeconfig")
+	}
+	if *seconds < leastExpirationSeconds || *seconds > mostExpirationSeconds {
+		return 0, field.Invalid(path, *seconds, fmt.Sprintf("must be between %d and %d", leastExpirationSeconds, int64(mostExpirationSeconds)))
+	}
+	return min(time.Duration(*seconds)*time.Second, most), nil
+}
+
+func (k *kubeconfigs) issue(ctx context.Context, of shoot, requester user.Info, validity time.Duration) ([]byte, time.Time, error) {
+	ca, err := k.clusterCA(ctx, of)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	addresses := addressesOf(of, ca)
+	if len(addresses) == 0 {
+		return nil, time.Time{}, apierrors.NewInvalid(gardencorev1beta1.Kind("Shoot"), of.Name, field.ErrorList{field.Invalid(
+			field.NewPath("status", "advertisedAddresses"), of.Status.AdvertisedAddresses, "the Shoot has no address of its API server yet")})
+	}
+	authority := &gardencorev1beta1.InternalSecret{}
+	if err := k.Garden.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name + constants.SuffixCAClient}, authority); err != nil {
+		return nil, time.Time{}, fmt.Errorf("read the client CA of Shoot %s/%s: %w", of.Namespace, of.Name, err)
+	}
+	group, err := k.group(ctx, requester)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	credentials, err := kubeconfig.Sign(
+		kubeconfig.Authority{Certificate: authority.Data[constants.KeyCACert], Key: authority.Data[constants.KeyCAKey]},
+		kubeconfig.Subject{User: k.role.userPrefix + requester.GetName(), Group: group}, validity, k.Now())
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("issue a kubeconfig for Shoot %s/%s: %w", of.Namespace, of.Name, err)
+	}
+	content, err := kubeconfig.Build(of.Namespace+"--"+of.Name, addresses, credentials)
+	return content, credentials.NotAfter, err
+}
+
+// group is that of operators if the user is one, or else that of project members.
+func (k *kubeconfigs) group(ctx context.Context, requester user.Info) (string, error) {
+	decision, _, err := k.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: requester, Verb: "list", APIGroup: k.role.systemVersion, Resource: k.role.systemKinds, ResourceRequest: true,
+	})
+	if err != nil {
+		return "", fmt.Errorf("check the rights of user %s: %w", requester.GetName(), err)
+	}
+	if decision == authorizer.DecisionAllow {
+		return k.role.systemGroup, nil
+	}
+	return k.role.projectGroup, nil
+}
+
+// clusterCA reads the certificates that verify a Shoot's API server: of a ConfigMap or, where there is none, of a Secret.
+func (k *kubeconfigs) clusterCA(ctx context.Context, of shoot) ([]byte, error) {
+	name := of.Name + constants.SuffixCACluster
+	public, err := k.Kubernetes.CoreV1().ConfigMaps(of.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		return []byte(public.Data[constants.KeyCACert]), nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read the cluster CA of Shoot %s/%s: %w", of.Namespace, of.Name, err)
+	}
+	secret, err := k.Kubernetes.CoreV1().Secrets(of.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the cluster CA of Shoot %s/%s: %w", of.Namespace, of.Name, err)
+	}
+	return secret.Data[constants.KeyCACert], nil
+}
+
+func addressesOf(of shoot, ca []byte) []kubeconfig.Address {
+	var addresses []kubeconfig.Address
+	for _, advertised := range of.Status.AdvertisedAddresses {
+		switch advertised.Name {
+		case "external", "internal", "unmanaged":
+			addresses = append(addresses, kubeconfig.Address{Name: advertised.Name, URL: advertised.URL, CA: ca})
+		case addressWildcard:
+			addresses = append(addresses, kubeconfig.Address{Name: advertised.Name, URL: advertised.URL})
+		}
+	}
+	return addresses
+}

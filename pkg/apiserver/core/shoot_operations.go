@@ -1,0 +1,147 @@
+package core
+
+import (
+	"slices"
+	"strings"
+
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
+)
+
+const operationSeparator = ";"
+
+// covered are the single rotations that a rotation of all credentials includes.
+var covered = map[string][]string{
+	constants.OperationRotateCredentialsStart:                      startedRotations,
+	constants.OperationRotateCredentialsStartWithoutWorkersRollout: startedRotations,
+	constants.OperationRotateCredentialsComplete: {
+		constants.OperationRotateCAComplete, constants.OperationRotateServiceAccountKeyComplete, constants.OperationRotateETCDEncryptionKeyComplete,
+	},
+}
+
+var startedRotations = []string{
+	constants.OperationRotateCAStart, constants.OperationRotateCAStartWithoutWorkersRollout,
+	constants.OperationRotateServiceAccountKeyStart, constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout,
+	constants.OperationRotateETCDEncryptionKey, constants.OperationRotateETCDEncryptionKeyStart,
+	constants.OperationRotateObservabilityCredentials, constants.OperationRotateSSHKeypair,
+}
+
+// tidyOperations removes blanks and duplicates from the annotations that ask for operations.
+func tidyOperations(s shoot) {
+	for _, annotation := range []string{constants.AnnotationGardenerOperation, constants.AnnotationMaintenanceOperation} {
+		if value, found := s.Annotations[annotation]; found {
+			setOperations(s, annotation, splitOperations(value))
+		}
+	}
+}
+
+func splitOperations(value string) []string {
+	var operations []string
+	for operation := range strings.SplitSeq(value, operationSeparator) {
+		if operation = strings.TrimSpace(operation); operation != "" && !slices.Contains(operations, operation) {
+			operations = append(operations, operation)
+		}
+	}
+	return operations
+}
+
+func setOperations(s shoot, annotation string, operations []string) {
+	if len(operations) == 0 {
+		delete(s.Annotations, annotation)
+		return
+	}
+	s.Annotations[annotation] = strings.Join(operations, operationSeparator)
+}
+
+// shootGenerationChanges reports whether an update of a Shoot increases its generation, and removes the operations that
+// are done with that.
+func shootGenerationChanges(updated, old shoot) bool {
+	asked := operationsRequested(updated)
+	return asked || specRolledOut(updated, old) || registry.TurnsTrue(updated, old, constants.AnnotationConfirmationForceDeletion)
+}
+
+// specRolledOut reports whether a change of the specification takes effect at once. If changes are confined to the
+// maintenance window, only hibernation and waking up do.
+func specRolledOut(updated, old shoot) bool {
+	maintenance := updated.Spec.Maintenance
+	if maintenance != nil && maintenance.ConfineSpecUpdateRollout != nil && *maintenance.ConfineSpecUpdateRollout {
+		return hibernationWanted(updated) != hibernationWanted(old)
+	}
+	return differ(updated.Spec, old.Spec)
+}
+
+// operationsRequested reports whether the annotation gardener.cloud/operation asks for something that the gardenlet has to
+// do, and removes what it need not see. A Shoot without a last operation is about to be created anyway.
+func operationsRequested(s shoot) bool {
+	value, found := s.Annotations[constants.AnnotationGardenerOperation]
+	if !found || s.Status.LastOperation == nil {
+		return false
+	}
+	if s.Status.LastOperation.State == gardencorev1beta1.LastOperationStateFailed {
+		if value != constants.OperationRetry {
+			return false
+		}
+		delete(s.Annotations, constants.AnnotationGardenerOperation)
+		return true
+	}
+	kept, asked := evaluateOperations(splitOperations(value), sshAccess(s))
+	setOperations(s, constants.AnnotationGardenerOperation, kept)
+	return asked
+}
+
+// evaluateOperations returns which operations stay for the gardenlet, and whether any of all increases the generation.
+func evaluateOperations(operations []string, sshAccess bool) (kept []string, asked bool) {
+	swallowed := map[string]bool{}
+	for _, operation := range operations {
+		for _, single := range covered[operation] {
+			swallowed[single] = true
+		}
+	}
+	for _, operation := range operations {
+		switch {
+		case swallowed[operation], operation == constants.OperationRotateSSHKeypair && !sshAccess:
+			continue
+		case operation == constants.OperationReconcile:
+			asked = true
+			continue
+		case strings.HasPrefix(operation, "rotate-"), strings.HasPrefix(operation, constants.OperationRolloutWorkers):
+			asked = true
+		}
+		kept = append(kept, operation)
+	}
+	return kept, asked
+}
+
+// sshAccess reports whether the nodes of a Shoot accept SSH connections, as they do by default.
+func sshAccess(s shoot) bool {
+	if len(s.Spec.Provider.Workers) == 0 {
+		return false
+	}
+	settings := s.Spec.Provider.WorkersSettings
+	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
+}
+
+// shootStatusGenerationChanges makes the gardenlet look at a Shoot again whose migration has ended on the old Seed, or
+// whose rotation of the encryption key goes on by itself.
+func shootStatusGenerationChanges(updated, old shoot) bool {
+	if migrated(updated) && !migrated(old) {
+		return true
+	}
+	return prepared(updated) && !prepared(old)
+}
+
+func migrated(s shoot) bool {
+	operation := s.Status.LastOperation
+	return operation != nil && operation.Type == gardencorev1beta1.LastOperationTypeMigrate &&
+		(operation.State == gardencorev1beta1.LastOperationStateSucceeded || operation.State == gardencorev1beta1.LastOperationStateAborted)
+}
+
+func prepared(s shoot) bool {
+	if s.Status.Credentials == nil || s.Status.Credentials.Rotation == nil {
+		return false
+	}
+	rotation := s.Status.Credentials.Rotation.ETCDEncryptionKey
+	return rotation != nil && rotation.Phase == gardencorev1beta1.RotationPrepared &&
+		rotation.AutoCompleteAfterPrepared != nil && *rotation.AutoCompleteAfterPrepared
+}
