@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 )
@@ -41,6 +42,9 @@ type Options struct {
 	CredentialsRotationInterval time.Duration
 	// WorkloadIdentity are the settings of workloadidentities/token.
 	WorkloadIdentity WorkloadIdentityOptions
+
+	scheme *runtime.Scheme
+	codecs serializer.CodecFactory
 }
 
 // WorkloadIdentityOptions are the settings of workloadidentities/token.
@@ -53,9 +57,15 @@ type WorkloadIdentityOptions struct {
 	SigningKeyFile string
 }
 
-// NewOptions returns the defaults. The codecs are those of Codecs.
-func NewOptions(codecs serializer.CodecFactory) *Options {
-	return &Options{
+// NewOptions returns the defaults. It fails if the API types contradict each other.
+func NewOptions() (*Options, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, fmt.Errorf("set up the API types: %w", err)
+	}
+	codecs := serializer.NewCodecFactory(scheme)
+	options := &Options{
+		scheme: scheme, codecs: codecs,
 		Recommended:                   newRecommendedOptions(codecs),
 		ServerRun:                     genericoptions.NewServerRunOptions(),
 		AdminKubeconfigMaxExpiration:  defaultKubeconfigExpires,
@@ -63,6 +73,8 @@ func NewOptions(codecs serializer.CodecFactory) *Options {
 		CredentialsRotationInterval:   defaultRotationInterval,
 		WorkloadIdentity:              WorkloadIdentityOptions{MinExpiration: defaultTokenMinExpires, MaxExpiration: defaultTokenMaxExpires},
 	}
+	registerAdmission(options.Recommended)
+	return options, nil
 }
 
 // AddFlags adds all flags of the API server.

@@ -31,10 +31,19 @@ var addExternal = runtime.NewSchemeBuilder(
 	securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme, autoscalingv1.AddToScheme,
 )
 
+// addBehaviour adds the defaults of all versions and the conversions between them to a scheme.
+var addBehaviour = runtime.NewSchemeBuilder(
+	authenticationv1alpha1.RegisterDefaults, gardencorev1.RegisterConversions, gardencorev1beta1.RegisterDefaults,
+	securityv1alpha1.RegisterDefaults, seedmanagementv1alpha1.RegisterDefaults,
+)
+
 // newScheme returns the scheme of the API server: all versions, defaults and conversions, and the internal versions.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := addExternal.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if err := addBehaviour.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})

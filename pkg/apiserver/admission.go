@@ -1,0 +1,55 @@
+package apiserver
+
+import (
+	"slices"
+
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
+	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	quotageneric "k8s.io/apiserver/pkg/quota/v1/generic"
+	"k8s.io/apiserver/pkg/server"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+)
+
+// plugin is an admission plugin of the garden's API.
+type plugin struct {
+	name     string
+	register func(*admission.Plugins)
+	// off plugins run only if --enable-admission-plugins names them.
+	off bool
+}
+
+// plugins are the admission plugins of the garden's API, in the order in which they run.
+var plugins []plugin
+
+// registerAdmission makes the options run the garden's admission plugins after the one that checks namespaces, before
+// policies and webhooks, and the one for quotas last, as it must count only what is admitted.
+func registerAdmission(options *genericoptions.RecommendedOptions) {
+	order := []string{}
+	for _, plugin := range plugins {
+		plugin.register(options.Admission.Plugins)
+		order = append(order, plugin.name)
+		if plugin.off {
+			options.Admission.DefaultOffPlugins.Insert(plugin.name)
+		}
+	}
+	resourcequota.Register(options.Admission.Plugins)
+	options.Admission.DefaultOffPlugins.Insert(mutatingpolicy.PluginName) // as in Gardener
+	order = append(slices.Insert(options.Admission.RecommendedPluginOrder, 1, order...), resourcequota.PluginName)
+	options.Admission.RecommendedPluginOrder = order
+	options.ExtraAdmissionInitializers = func(*server.RecommendedConfig) ([]admission.PluginInitializer, error) {
+		return []admission.PluginInitializer{quotaInitializer{quotageneric.NewConfiguration(nil, nil)}}, nil
+	}
+}
+
+// quotaInitializer makes the plugin for quotas count objects of every resource.
+type quotaInitializer struct{ configuration quota.Configuration }
+
+// Initialize implements admission.PluginInitializer.
+func (i quotaInitializer) Initialize(plugin admission.Interface) {
+	if wants, ok := plugin.(initializer.WantsQuotaConfiguration); ok {
+		wants.SetQuotaConfiguration(i.configuration)
+	}
+}

@@ -1,0 +1,35 @@
+package apiserver
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/served"
+)
+
+// newLoopbackReader returns a client that reads the objects that this server itself serves. It knows the resources without
+// asking, as the server does not serve yet.
+func newLoopbackReader(config *rest.Config) (client.Reader, error) {
+	scheme := runtime.NewScheme()
+	if err := served.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("set up the API types: %w", err)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, resource := range served.Resources() {
+		var scope meta.RESTScope = meta.RESTScopeRoot
+		if resource.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		name := resource.GroupVersion().WithResource(resource.Name)
+		mapper.AddSpecific(resource.GroupVersionKind, name, name, scope)
+	}
+	reader, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server itself: %w", err)
+	}
+	return reader, nil
+}
