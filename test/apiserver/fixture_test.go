@@ -1,0 +1,59 @@
+// Package apiserver tests the garden's API server behind a real kube-apiserver.
+package apiserver
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/served"
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/garden"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+var shared = garden.Shared{Options: garden.Options{ControlPlane: controlplane.Options{ControllerManager: true}}}
+
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
+
+// newClient returns an administrator's client for the garden's kinds and those of Kubernetes.
+func newClient(t *testing.T) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	kit.Must(t, clientgoscheme.AddToScheme(scheme))
+	kit.Must(t, served.AddToScheme(scheme))
+	c, err := client.NewWithWatch(shared.Get(t).Config(), client.Options{Scheme: scheme})
+	kit.Must(t, err)
+	return c
+}
+
+// kubectl runs kubectl as an administrator and returns what it writes. Input is its standard input.
+func kubectl(t *testing.T, input string, args ...string) (string, error) {
+	t.Helper()
+	root, err := controlplane.RepositoryRoot()
+	kit.Must(t, err)
+	command := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "kubectl"),
+		append([]string{"--kubeconfig", filepath.Join(shared.Get(t).Dir(), "kubeconfig"), "--cache-dir", t.TempDir()}, args...)...)
+	command.Stdin = strings.NewReader(input)
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	err = command.Run()
+	return output.String(), err
+}
+
+// mustKubectl is kubectl for what must work.
+func mustKubectl(t *testing.T, input string, args ...string) string {
+	t.Helper()
+	output, err := kubectl(t, input, args...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+	return output
+}

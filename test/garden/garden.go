@@ -1,0 +1,170 @@
+// Package garden starts a garden on this machine: a control plane with the garden's API server behind its aggregator.
+package garden
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+)
+
+const (
+	serviceName      = "gardener-apiserver"
+	serviceNamespace = "kube-system"
+	// identity is that of every garden that is started here.
+	identity = "test-garden"
+
+	pollInterval = 50 * time.Millisecond
+	readyTimeout = time.Minute
+)
+
+// Options say what a garden consists of.
+type Options struct {
+	// ControlPlane is the control plane under the garden. Flags for the aggregator are added.
+	ControlPlane controlplane.Options
+	// APIServer is the path of the API server's program.
+	APIServer string
+	// APIServerArgs are further arguments of it, with dashes.
+	APIServerArgs []string
+}
+
+// Garden is a running garden.
+type Garden struct {
+	*controlplane.ControlPlane
+
+	options Options
+	dir     string
+	port    int
+	process *controlplane.Process
+}
+
+// Start starts a garden and waits until all its APIs are served. The context bounds the start only.
+func Start(ctx context.Context, options Options) (_ *Garden, err error) {
+	dir, err := os.MkdirTemp("", "trellis-garden-")
+	if err != nil {
+		return nil, fmt.Errorf("start a garden: %w", err)
+	}
+	g := &Garden{options: options, dir: dir}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("start a garden: %w", errors.Join(err, g.Stop()))
+		}
+	}()
+	authority, err := writeCertificates(dir)
+	if err != nil {
+		return nil, err
+	}
+	if g.ControlPlane, err = controlplane.Start(ctx, withAggregator(options.ControlPlane, dir)); err != nil {
+		return nil, err
+	}
+	if g.port, err = controlplane.FreePort(); err != nil {
+		return nil, err
+	}
+	if err := g.StartAPIServer(); err != nil {
+		return nil, err
+	}
+	if err := g.register(ctx, authority); err != nil {
+		return nil, err
+	}
+	return g, g.AwaitAPIServer(ctx)
+}
+
+// withAggregator adds the flags with which kube-apiserver identifies itself and its clients to other API servers.
+func withAggregator(options controlplane.Options, dir string) controlplane.Options {
+	args := map[string][]string{
+		"requestheader-client-ca-file":       {filepath.Join(dir, "proxy-ca.crt")},
+		"requestheader-allowed-names":        {proxyName},
+		"requestheader-username-headers":     {"X-Remote-User"},
+		"requestheader-group-headers":        {"X-Remote-Group"},
+		"requestheader-extra-headers-prefix": {"X-Remote-Extra-"},
+		"proxy-client-cert-file":             {filepath.Join(dir, "proxy.crt")},
+		"proxy-client-key-file":              {filepath.Join(dir, "proxy.key")},
+	}
+	for flag, values := range options.APIServerArgs {
+		args[flag] = values
+	}
+	options.APIServerArgs = args
+	return options
+}
+
+// StartAPIServer starts the API server, again if it was killed before, without waiting for it.
+func (g *Garden) StartAPIServer() error {
+	kubeconfig := filepath.Join(g.Dir(), "kubeconfig")
+	args := []string{
+		"--cluster-identity=" + identity,
+		"--etcd-servers=" + g.EtcdURL().String(),
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--authorization-always-allow-paths=/healthz,/livez,/readyz",
+		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(g.port),
+		"--tls-cert-file=" + filepath.Join(g.dir, "server.crt"), "--tls-private-key-file=" + filepath.Join(g.dir, "server.key"),
+		"--workload-identity-token-issuer=" + Issuer, "--workload-identity-signing-key-file=" + filepath.Join(g.dir, "issuer.key"),
+	}
+	process, err := g.StartProcess("gardener-apiserver", g.options.APIServer, append(args, g.options.APIServerArgs...)...)
+	if err != nil {
+		return err
+	}
+	g.process = process
+	return nil
+}
+
+// KillAPIServer ends the API server at once, as if its machine had failed.
+func (g *Garden) KillAPIServer() error { return g.process.Stop(0) }
+
+// PID is the process ID of the API server.
+func (g *Garden) PID() int { return g.process.PID() }
+
+// AwaitAPIServer waits until the API server is ready, and all its groups are served by the aggregator.
+func (g *Garden) AwaitAPIServer(ctx context.Context) error {
+	direct, err := discovery.NewDiscoveryClientForConfig(g.Direct())
+	if err != nil {
+		return err
+	}
+	aggregated, err := discovery.NewDiscoveryClientForConfig(g.Config())
+	if err != nil {
+		return err
+	}
+	var objection error
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := g.process.Err(); err != nil {
+			return false, err
+		}
+		objection = direct.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		for _, version := range versions() {
+			if objection == nil {
+				_, objection = aggregated.ServerResourcesForGroupVersion(version.String())
+			}
+		}
+		return objection == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the garden's API: %w", errors.Join(err, objection))
+	}
+	return nil
+}
+
+// Direct returns a client configuration like that of the control plane for the API server itself, without the aggregator.
+func (g *Garden) Direct() *rest.Config {
+	config := g.Config()
+	config.Host = "https://127.0.0.1:" + strconv.Itoa(g.port)
+	config.TLSClientConfig.CAData, config.TLSClientConfig.CAFile = nil, filepath.Join(g.dir, "server-ca.crt")
+	config.ServerName = serverName
+	return config
+}
+
+// Stop stops the garden.
+func (g *Garden) Stop() error {
+	var err error
+	if g.ControlPlane != nil {
+		err = g.ControlPlane.Stop()
+	}
+	return errors.Join(err, os.RemoveAll(g.dir))
+}
