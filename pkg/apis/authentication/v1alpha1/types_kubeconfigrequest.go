@@ -11,7 +11,7 @@ type AdminKubeconfigRequest struct {
 	metav1.TypeMeta `json:",inline"`
 	// ObjectMeta is the metadata of the request.
 	// +optional
-	ObjectMeta metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// Spec is what is asked for.
 	Spec KubeconfigRequestSpec `json:"spec"`
 	// Status is the answer.
@@ -26,7 +26,7 @@ type ViewerKubeconfigRequest struct {
 	metav1.TypeMeta `json:",inline"`
 	// ObjectMeta is the metadata of the request.
 	// +optional
-	ObjectMeta metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// Spec is what is asked for.
 	Spec KubeconfigRequestSpec `json:"spec"`
 	// Status is the answer.

@@ -11,7 +11,7 @@ type TokenRequest struct {
 	metav1.TypeMeta `json:",inline"`
 	// ObjectMeta is the metadata of the request.
 	// +optional
-	ObjectMeta metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// Spec is what is asked for.
 	Spec TokenRequestSpec `json:"spec"`
 	// Status is the answer.

@@ -1,0 +1,194 @@
+package apiserver
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// exampleOf returns the example of a kind as its Go type, with another name and namespace, and without a status.
+func exampleOf[T client.Object](t *testing.T, kind, namespace, name string, into T) T {
+	t.Helper()
+	for _, example := range examples(t) {
+		if example.GetKind() != kind {
+			continue
+		}
+		delete(example.Object, "status")
+		kit.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(example.Object, into))
+		into.SetName(name)
+		into.SetNamespace(namespace)
+		into.SetFinalizers(nil)
+		return into
+	}
+	t.Fatalf("there is no example of a %s", kind)
+	return into
+}
+
+func newShoot(t *testing.T, c client.Client, namespace, name string) *gardencorev1beta1.Shoot {
+	t.Helper()
+	ensureNamespace(t, c, namespace)
+	shoot := exampleOf(t, "Shoot", namespace, name, &gardencorev1beta1.Shoot{})
+	shoot.Annotations, shoot.Labels, shoot.Spec.SeedName = nil, nil, nil
+	kit.Must(t, c.Create(t.Context(), shoot))
+	return shoot
+}
+
+func TestStatusIsApart(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	shoot := newShoot(t, c, "garden-status", "apart")
+
+	shoot.Status.TechnicalID = "shoot--status--apart"
+	shoot.Labels = map[string]string{"changed": "with-the-status"}
+	region := shoot.Spec.Region
+	shoot.Spec.Region = "elsewhere"
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
+	if shoot.Status.TechnicalID == "" || shoot.Spec.Region != region || shoot.Labels["changed"] != "" || shoot.Generation != 1 {
+		t.Errorf("an update of the status: technical ID %q, region %q, labels %v, generation %d", shoot.Status.TechnicalID, shoot.Spec.Region, shoot.Labels, shoot.Generation)
+	}
+
+	shoot.Status.TechnicalID = "changed-with-the-specification"
+	shoot.Spec.Purpose = ptr(gardencorev1beta1.ShootPurposeTesting)
+	kit.Must(t, c.Update(t.Context(), shoot))
+	if shoot.Status.TechnicalID != "shoot--status--apart" || shoot.Generation != 2 {
+		t.Errorf("an update of the specification: technical ID %q, generation %d", shoot.Status.TechnicalID, shoot.Generation)
+	}
+}
+
+func TestFieldSelectors(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	shoot := newShoot(t, c, "garden-selectors", "selected")
+	newShoot(t, c, "garden-selectors", "other")
+	shoot.Spec.SeedName = ptr("chosen")
+	kit.Must(t, c.SubResource("binding").Update(t.Context(), shoot))
+	for selector, want := range map[string][]string{
+		"spec.seedName=chosen":            {"selected"},
+		"spec.seedName=":                  {"other"},
+		"metadata.name=other":             {"other"},
+		"spec.cloudProfile.Name=missing":  nil,
+		"spec.cloudProfile.Kind!=missing": {"other", "selected"},
+	} {
+		shoots := &gardencorev1beta1.ShootList{}
+		kit.Must(t, c.List(t.Context(), shoots, client.InNamespace("garden-selectors"), &client.ListOptions{Raw: &metav1.ListOptions{FieldSelector: selector}}))
+		var found []string
+		for _, shoot := range shoots.Items {
+			found = append(found, shoot.Name)
+		}
+		if slices.Sort(found); !slices.Equal(found, want) {
+			t.Errorf("%s selects %v, want %v", selector, found, want)
+		}
+	}
+	err := c.List(t.Context(), &gardencorev1beta1.ShootList{}, &client.ListOptions{Raw: &metav1.ListOptions{FieldSelector: "spec.region=here"}})
+	if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "field label not supported: spec.region") {
+		t.Errorf("an unknown field selector: %v", err)
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	ensureNamespace(t, c, "garden-bad")
+	manifest := func(kind, version, extra string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": "bad", "namespace": "garden-bad"},
+			"spec": map[string]any{"region": "here", extra: "value"},
+		}}
+	}
+	err := c.Create(t.Context(), manifest("Shoot", "core.gardener.cloud/v1beta1", "unheardOf"), client.FieldValidation("Strict"))
+	if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), `unknown field "spec.unheardOf"`) {
+		t.Errorf("an unknown field: %v", err)
+	}
+	output, err := kubectl(t, "apiVersion: core.gardener.cloud/v9\nkind: Shoot\nmetadata: {name: bad, namespace: garden-bad}\n", "create", "-f", "-")
+	if err == nil || !strings.Contains(output, "no matches for kind") {
+		t.Errorf("an unknown version: %v, %s", err, output)
+	}
+	large := exampleOf(t, "Shoot", "garden-bad", "large", &gardencorev1beta1.Shoot{})
+	large.Annotations = map[string]string{"large": strings.Repeat("x", 1<<20)}
+	if err := c.Create(t.Context(), large); !apierrors.IsInvalid(err) {
+		t.Errorf("a Shoot with an annotation of 1 MiB: %v, want Invalid", err)
+	}
+	large.Annotations, large.Spec.Provider.Workers[0].CABundle = nil, ptr(strings.Repeat("x", 4<<20))
+	if err := c.Create(t.Context(), large); !apierrors.IsRequestEntityTooLargeError(err) {
+		t.Errorf("a Shoot of 4 MiB: %v, want RequestEntityTooLarge", err)
+	}
+}
+
+func TestServerSideApply(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	newShoot(t, c, "garden-apply", "applied")
+	apply := func(owner, field string, value any) error {
+		return c.Patch(t.Context(), &unstructured.Unstructured{Object: map[string]any{ //nolint:staticcheck // apply of an unstructured object
+			"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": map[string]any{"name": "applied", "namespace": "garden-apply"},
+			"spec": map[string]any{field: value},
+		}}, client.Apply, client.FieldOwner(owner))
+	}
+	kit.Must(t, apply("first", "exposureClassName", "internet"))
+	kit.Must(t, apply("second", "extensions", []any{map[string]any{"type": "mine"}}))
+	if err := apply("second", "exposureClassName", "intranet"); !apierrors.IsConflict(err) {
+		t.Errorf("applying another manager's field: %v, want Conflict", err)
+	}
+	kit.Must(t, apply("second", "schedulerName", "default-scheduler"))
+	shoot := &gardencorev1beta1.Shoot{}
+	kit.Must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "garden-apply", Name: "applied"}, shoot))
+	if shoot.Spec.ExposureClassName == nil || slices.ContainsFunc(shoot.Spec.Extensions, func(e gardencorev1beta1.Extension) bool { return e.Type == "mine" }) {
+		t.Errorf("after the second manager stopped applying its extension: %v %v", shoot.Spec.ExposureClassName, shoot.Spec.Extensions)
+	}
+}
+
+func TestSeedOperations(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	seed := exampleOf(t, "Seed", "", "operated", &gardencorev1beta1.Seed{})
+	seed.Annotations = nil
+	kit.Must(t, c.Create(t.Context(), seed))
+	if seed.Labels[constants.LabelSeedProvider] != seed.Spec.Provider.Type || seed.Labels[constants.LabelSeedRegion] != seed.Spec.Provider.Region {
+		t.Errorf("labels %v", seed.Labels)
+	}
+	for _, step := range []struct {
+		operation  string
+		generation int64
+		left       string
+	}{
+		{"reconcile", 2, ""}, {"reconcile", 3, ""}, {"renew-kubeconfig", 4, "renew-kubeconfig"}, {"renew-kubeconfig", 4, "renew-kubeconfig"}, {"unknown", 4, "unknown"},
+	} {
+		seed.Annotations = map[string]string{constants.AnnotationGardenerOperation: step.operation, "test": step.operation}
+		kit.Must(t, c.Update(t.Context(), seed))
+		if left := seed.Annotations[constants.AnnotationGardenerOperation]; seed.Generation != step.generation || left != step.left {
+			t.Errorf("%s: generation %d and operation %q, want %d and %q", step.operation, seed.Generation, left, step.generation, step.left)
+		}
+	}
+}
+
+func TestGarbageAndNamespacesAreDeleted(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	owner := newShoot(t, c, "garden-garbage", "owner")
+	secret := exampleOf(t, "InternalSecret", "garden-garbage", "owned", &gardencorev1beta1.InternalSecret{})
+	secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, gardencorev1beta1.SchemeGroupVersion.WithKind("Shoot"))}
+	kit.Must(t, c.Create(t.Context(), secret))
+	kit.Must(t, c.Delete(t.Context(), owner))
+	kit.EventuallyTrue(t, "the owned InternalSecret is collected", func() bool {
+		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
+	})
+
+	newShoot(t, c, "garden-garbage", "inside")
+	kit.Must(t, c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-garbage"}}))
+	kit.EventuallyTrue(t, "the namespace is deleted with the Shoot in it", func() bool {
+		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKey{Name: "garden-garbage"}, &corev1.Namespace{}))
+	})
+}
+
+func ptr[T any](value T) *T { return &value }

@@ -1,0 +1,187 @@
+package apiserver
+
+import (
+	"testing"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	operationsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operations/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+func TestBinding(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	shoot := newShoot(t, c, "garden-binding", "bound")
+	shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{
+		Type: gardencorev1beta1.LastOperationTypeCreate, State: gardencorev1beta1.LastOperationStatePending, LastUpdateTime: metav1.Now(),
+	}
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
+
+	region := shoot.Spec.Region
+	shoot.Spec.Region, shoot.Spec.SeedName = "elsewhere", ptr("first")
+	kit.Must(t, c.SubResource("binding").Update(t.Context(), shoot))
+	if shoot.Spec.Region != region || *shoot.Spec.SeedName != "first" || shoot.Generation != 2 || shoot.Status.LastOperation != nil {
+		t.Errorf("bound: region %q, Seed %q, generation %d, last operation %v", shoot.Spec.Region, *shoot.Spec.SeedName, shoot.Generation, shoot.Status.LastOperation)
+	}
+	shoot.Status.SeedName = ptr("first")
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"seedName":"second"}}`))
+	kit.Must(t, c.SubResource("binding").Patch(t.Context(), shoot, patch))
+	if shoot.Labels[constants.LabelPrefixSeedName+"first"] != "true" || shoot.Labels[constants.LabelPrefixSeedName+"second"] != "true" {
+		t.Errorf("labels while the Shoot moves: %v", shoot.Labels)
+	}
+	shoot.Status.SeedName = ptr("second")
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
+	if _, left := shoot.Labels[constants.LabelPrefixSeedName+"first"]; left {
+		t.Errorf("labels after the Shoot moved: %v", shoot.Labels)
+	}
+}
+
+func TestShootOperations(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	shoot := newShoot(t, c, "garden-operations", "operated")
+	annotate := func(operation string) {
+		t.Helper()
+		shoot.Annotations = map[string]string{constants.AnnotationGardenerOperation: operation}
+		kit.Must(t, c.Update(t.Context(), shoot))
+	}
+	expect := func(what string, generation int64, operation string) {
+		t.Helper()
+		if left := shoot.Annotations[constants.AnnotationGardenerOperation]; shoot.Generation != generation || left != operation {
+			t.Errorf("%s: generation %d and operation %q, want %d and %q", what, shoot.Generation, left, generation, operation)
+		}
+	}
+	annotate(" reconcile ;reconcile; maintain")
+	expect("before the first operation", 1, "reconcile;maintain")
+
+	operate := func(state gardencorev1beta1.LastOperationState) {
+		t.Helper()
+		shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{
+			Type: gardencorev1beta1.LastOperationTypeReconcile, State: state, LastUpdateTime: metav1.Now(),
+		}
+		kit.Must(t, c.Status().Update(t.Context(), shoot))
+	}
+	operate(gardencorev1beta1.LastOperationStateSucceeded)
+	annotate("reconcile;maintain")
+	expect("reconcile", 2, "maintain")
+	annotate("rotate-credentials-start;rotate-ca-start")
+	expect("all credentials", 3, "rotate-credentials-start")
+	operate(gardencorev1beta1.LastOperationStateFailed)
+	annotate("reconcile")
+	expect("reconcile a failed one", 3, "reconcile")
+	annotate("retry")
+	expect("retry a failed one", 4, "")
+	shoot.Annotations = map[string]string{constants.AnnotationConfirmationForceDeletion: "true"}
+	kit.Must(t, c.Update(t.Context(), shoot))
+	expect("forced deletion", 5, "")
+
+	operate(gardencorev1beta1.LastOperationStateSucceeded)
+	shoot.Status.LastOperation.Type = gardencorev1beta1.LastOperationTypeMigrate
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
+	expect("migrated", 6, "")
+
+	shoot.Finalizers = []string{"test.gardener.cloud/wait"}
+	kit.Must(t, c.Update(t.Context(), shoot))
+	kit.Must(t, c.Delete(t.Context(), shoot))
+	kit.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot))
+	expect("deleted", 7, "")
+	shoot.Finalizers = nil
+	kit.Must(t, c.Update(t.Context(), shoot))
+}
+
+func TestBackupEntryOperations(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	ensureNamespace(t, c, "garden-entries")
+	entry := exampleOf(t, "BackupEntry", "garden-entries", "entry", &gardencorev1beta1.BackupEntry{})
+	entry.Annotations = nil
+	kit.Must(t, c.Create(t.Context(), entry))
+	for _, step := range []struct {
+		key, value string
+		generation int64
+		left       string
+	}{
+		{constants.AnnotationGardenerOperation, "migrate", 2, ""},
+		{constants.AnnotationGardenerOperation, "restore", 3, "restore"},
+		{constants.AnnotationGardenerOperation, "restore", 3, "restore"},
+		{constants.AnnotationBackupEntryForceDeletion, "true", 4, "true"},
+	} {
+		entry.Annotations = map[string]string{step.key: step.value}
+		kit.Must(t, c.Update(t.Context(), entry))
+		if entry.Generation != step.generation || entry.Annotations[step.key] != step.left {
+			t.Errorf("%s=%s: generation %d, annotations %v", step.key, step.value, entry.Generation, entry.Annotations)
+		}
+	}
+}
+
+func TestBastionHeartbeat(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	ensureNamespace(t, c, "garden-bastions")
+	bastion := exampleOf(t, "Bastion", "garden-bastions", "bastion", &operationsv1alpha1.Bastion{})
+	bastion.Annotations = nil
+	kit.Must(t, c.Create(t.Context(), bastion))
+	first := bastion.Status.LastHeartbeatTimestamp
+	if first == nil || bastion.Status.ExpirationTimestamp.Sub(first.Time).Hours() != 1 {
+		t.Fatalf("status of a new bastion: %+v", bastion.Status)
+	}
+	past := metav1.NewTime(first.Add(-1e12).Truncate(1e9))
+	bastion.Status.LastHeartbeatTimestamp = &past
+	kit.Must(t, c.Status().Update(t.Context(), bastion))
+	if bastion.Status.ExpirationTimestamp.Sub(past.Time).Hours() != 1 {
+		t.Errorf("expiration after an update of the status: %+v", bastion.Status)
+	}
+	bastion.Annotations = map[string]string{constants.AnnotationGardenerOperation: constants.OperationKeepalive}
+	kit.Must(t, c.Update(t.Context(), bastion))
+	if !bastion.Status.LastHeartbeatTimestamp.After(past.Time) || len(bastion.Annotations) > 0 || bastion.Generation != 1 {
+		t.Errorf("after keepalive: %+v, annotations %v, generation %d", bastion.Status, bastion.Annotations, bastion.Generation)
+	}
+}
+
+func TestScale(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	ensureNamespace(t, c, "garden")
+	set := exampleOf(t, "ManagedSeedSet", "garden", "scaled", &seedmanagementv1alpha1.ManagedSeedSet{})
+	kit.Must(t, c.Create(t.Context(), set))
+	scale := &autoscalingv1.Scale{}
+	kit.Must(t, c.SubResource("scale").Get(t.Context(), set, scale))
+	if scale.Spec.Replicas != *set.Spec.Replicas || scale.Status.Selector == "" {
+		t.Errorf("scale %+v", scale)
+	}
+	mustKubectl(t, "", "scale", "managedseedset", "-n", "garden", "scaled", "--replicas=5")
+	kit.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+	if *set.Spec.Replicas != 5 || set.Generation != 2 {
+		t.Errorf("after kubectl scale: %d replicas, generation %d", *set.Spec.Replicas, set.Generation)
+	}
+	scale.ResourceVersion, scale.Spec.Replicas = "", -1
+	if err := c.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale)); err == nil {
+		t.Error("a negative number of replicas was accepted")
+	}
+}
+
+// TestGardenIsPrepared looks for what the API server creates in the garden.
+func TestGardenIsPrepared(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	identity := &corev1.ConfigMap{}
+	kit.EventuallyTrue(t, "the garden is prepared", func() bool {
+		for _, name := range []string{constants.SystemSeedLeaseNamespace, constants.SystemShootIssuerNamespace} {
+			if c.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{}) != nil {
+				return false
+			}
+		}
+		return c.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "cluster-identity"}, identity) == nil
+	})
+	if identity.Data["cluster-identity"] != "test-garden" || identity.Data["origin"] != "gardener-apiserver" || !*identity.Immutable {
+		t.Errorf("cluster-identity: %v, immutable %v", identity.Data, *identity.Immutable)
+	}
+}
