@@ -120,6 +120,12 @@ func login(t *testing.T, kubeconfig []byte) kubernetes.Interface {
 	return c
 }
 
+type tokenClaims struct {
+	jwt.Claims
+
+	Named map[string]any `json:"gardener.cloud"`
+}
+
 func TestWorkloadIdentityTokens(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
@@ -136,23 +142,23 @@ func TestWorkloadIdentityTokens(t *testing.T) {
 	reference := &securityv1alpha1.ContextObject{
 		APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Namespace: &shoot.Namespace, Name: shoot.Name, UID: shoot.UID,
 	}
-	request := func(c client.Client, object *securityv1alpha1.ContextObject) (map[string]any, error) {
+	request := func(c client.Client, object *securityv1alpha1.ContextObject) (*tokenClaims, error) {
 		asked := &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{ContextObject: object, ExpirationSeconds: ptr(int64(7200))}}
 		if err := c.SubResource("token").Create(t.Context(), identity, asked); err != nil {
 			return nil, err
 		}
 		token, err := jwt.ParseSigned(asked.Status.Token, []jose.SignatureAlgorithm{jose.ES256})
 		kit.Must(t, err)
-		claims := map[string]any{}
-		kit.Must(t, token.UnsafeClaimsWithoutVerification(&claims)) // the signature is tested beside the signer
+		claims := &tokenClaims{}
+		kit.Must(t, token.UnsafeClaimsWithoutVerification(claims)) // the signature is tested beside the signer
 		return claims, nil
 	}
 	claims, err := request(c, reference)
 	kit.Must(t, err)
-	if claims["iss"] != garden.Issuer || claims["sub"] != identity.Status.Sub || claims["exp"].(float64)-claims["iat"].(float64) != 7200 {
+	if claims.Issuer != garden.Issuer || claims.Subject != identity.Status.Sub || *claims.Expiry-*claims.IssuedAt != 7200 {
 		t.Errorf("claims %v", claims)
 	}
-	if named := claims["gardener.cloud"].(map[string]any); len(named) != 1 {
+	if named := claims.Named; len(named) != 1 {
 		t.Errorf("only gardenlets may name an object, but the token names %v", named)
 	}
 
@@ -162,7 +168,7 @@ func TestWorkloadIdentityTokens(t *testing.T) {
 	kit.Must(t, err)
 	claims, err = request(gardenlet, reference)
 	kit.Must(t, err)
-	named := claims["gardener.cloud"].(map[string]any)
+	named := claims.Named
 	if named["shoot"] == nil || named["project"] == nil || named["seed"] != nil {
 		t.Errorf("the token of a gardenlet names %v", named)
 	}

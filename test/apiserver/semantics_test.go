@@ -130,10 +130,11 @@ func TestServerSideApply(t *testing.T) {
 	c := newClient(t)
 	newShoot(t, c, "garden-apply", "applied")
 	apply := func(owner, field string, value any) error {
-		return c.Patch(t.Context(), &unstructured.Unstructured{Object: map[string]any{ //nolint:staticcheck // apply of an unstructured object
+		configuration := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": map[string]any{"name": "applied", "namespace": "garden-apply"},
 			"spec": map[string]any{field: value},
-		}}, client.Apply, client.FieldOwner(owner))
+		}})
+		return c.Apply(t.Context(), configuration, client.FieldOwner(owner))
 	}
 	kit.Must(t, apply("first", "exposureClassName", "internet"))
 	kit.Must(t, apply("second", "extensions", []any{map[string]any{"type": "mine"}}))

@@ -75,7 +75,10 @@ func Start(ctx context.Context, options Options) (_ *Garden, err error) {
 	if err := g.register(ctx, authority); err != nil {
 		return nil, err
 	}
-	return g, g.AwaitAPIServer(ctx)
+	if err := g.AwaitAPIServer(ctx); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // withAggregator adds the flags with which kube-apiserver identifies itself and its clients to other API servers.
@@ -155,7 +158,7 @@ func (g *Garden) AwaitAPIServer(ctx context.Context) error {
 func (g *Garden) Direct() *rest.Config {
 	config := g.Config()
 	config.Host = "https://127.0.0.1:" + strconv.Itoa(g.port)
-	config.TLSClientConfig.CAData, config.TLSClientConfig.CAFile = nil, filepath.Join(g.dir, "server-ca.crt")
+	config.CAData, config.CAFile = nil, filepath.Join(g.dir, "server-ca.crt")
 	config.ServerName = serverName
 	return config
 }

@@ -22,7 +22,7 @@ var Binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(root, "bin", "test", "apiserver")
 	own := fmt.Sprintf("%s-%d", path, os.Getpid())
 	arguments := []string{"build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", own, "./cmd/apiserver"}
-	if output, err := exec.Command("go", arguments...).CombinedOutput(); err != nil { //nolint:gosec // of a test
+	if output, err := exec.Command("go", arguments...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the API server: %w\n%s", err, output)
 	}
 	return path, os.Rename(own, path)

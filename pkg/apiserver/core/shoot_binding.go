@@ -30,7 +30,7 @@ type bindingStrategy struct{ rest.RESTUpdateStrategy }
 
 // PrepareForUpdate implements rest.RESTUpdateStrategy: only the name of the Seed changes.
 func (bindingStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
-	bind(obj.(shoot), old.(shoot)) //nolint:errcheck // types as registered
+	bind(obj.(shoot), old.(shoot))
 }
 
 // bind turns a Shoot into the stored one with another Seed. The first assignment removes the last operation with which the

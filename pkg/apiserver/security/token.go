@@ -103,11 +103,11 @@ func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object,
 func validateRequest(asked *securityv1alpha1.TokenRequest, name, namespace string) field.ErrorList {
 	var errs field.ErrorList
 	metadata, seconds := field.NewPath("metadata"), field.NewPath("spec", "expirationSeconds")
-	if asked.ObjectMeta.Name != "" && asked.ObjectMeta.Name != name {
-		errs = append(errs, field.Invalid(metadata.Child("name"), asked.ObjectMeta.Name, "must be the name of the WorkloadIdentity, or empty"))
+	if asked.Name != "" && asked.Name != name {
+		errs = append(errs, field.Invalid(metadata.Child("name"), asked.Name, "must be the name of the WorkloadIdentity, or empty"))
 	}
-	if asked.ObjectMeta.Namespace != "" && asked.ObjectMeta.Namespace != namespace {
-		errs = append(errs, field.Invalid(metadata.Child("namespace"), asked.ObjectMeta.Namespace, "must be the namespace of the WorkloadIdentity, or empty"))
+	if asked.Namespace != "" && asked.Namespace != namespace {
+		errs = append(errs, field.Invalid(metadata.Child("namespace"), asked.Namespace, "must be the namespace of the WorkloadIdentity, or empty"))
 	}
 	switch value := asked.Spec.ExpirationSeconds; {
 	case value == nil:
@@ -125,7 +125,8 @@ func (t *tokenREST) contextOf(ctx context.Context, identity workloadIdentity, of
 	if of == nil || !known || !slices.Contains(requester.GetGroups(), constants.SeedsGroup) {
 		return claimed, nil
 	}
-	return claimed, (&resolver{reader: t.Garden, to: &claimed}).resolve(ctx, of)
+	err := (&resolver{reader: t.Garden, to: &claimed}).resolve(ctx, of)
+	return claimed, err
 }
 
 func referenceTo(o client.Object) *workloadidentity.Reference {
