@@ -41,10 +41,11 @@ type Options struct {
 type Garden struct {
 	*controlplane.ControlPlane
 
-	options Options
-	dir     string
-	port    int
-	process *controlplane.Process
+	options    Options
+	dir        string
+	kubeconfig string
+	port       int
+	process    *controlplane.Process
 }
 
 // Start starts a garden and waits until all its APIs are served. The context bounds the start only.
@@ -69,10 +70,13 @@ func Start(ctx context.Context, options Options) (_ *Garden, err error) {
 	if g.port, err = controlplane.FreePort(); err != nil {
 		return nil, err
 	}
-	if err := g.StartAPIServer(); err != nil {
+	if err := g.register(ctx, authority); err != nil {
 		return nil, err
 	}
-	if err := g.register(ctx, authority); err != nil {
+	if g.kubeconfig, err = g.writeKubeconfig(); err != nil {
+		return nil, err
+	}
+	if err := g.StartAPIServer(); err != nil {
 		return nil, err
 	}
 	if err := g.AwaitAPIServer(ctx); err != nil {
@@ -101,11 +105,10 @@ func withAggregator(options controlplane.Options, dir string) controlplane.Optio
 
 // StartAPIServer starts the API server, again if it was killed before, without waiting for it.
 func (g *Garden) StartAPIServer() error {
-	kubeconfig := filepath.Join(g.Dir(), "kubeconfig")
 	args := []string{
 		"--cluster-identity=" + identity,
 		"--etcd-servers=" + g.EtcdURL().String(),
-		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--kubeconfig=" + g.kubeconfig, "--authentication-kubeconfig=" + g.kubeconfig, "--authorization-kubeconfig=" + g.kubeconfig,
 		"--authorization-always-allow-paths=/healthz,/livez,/readyz",
 		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(g.port),
 		"--tls-cert-file=" + filepath.Join(g.dir, "server.crt"), "--tls-private-key-file=" + filepath.Join(g.dir, "server.key"),

@@ -18,11 +18,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Load reads the chart.
-func Load(root string) (*chart.Chart, error) {
-	loaded, err := loader.Load(filepath.Join(root, Chart))
+// Load reads the chart of the resource-manager.
+func Load(root string) (*chart.Chart, error) { return LoadFrom(filepath.Join(root, Chart)) }
+
+// LoadFrom reads the chart in a directory.
+func LoadFrom(directory string) (*chart.Chart, error) {
+	loaded, err := loader.Load(directory)
 	if err != nil {
-		return nil, fmt.Errorf("read the chart: %w", err)
+		return nil, fmt.Errorf("read the chart %s: %w", directory, err)
 	}
 	return loaded, nil
 }
