@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -19,9 +21,16 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-var shared = garden.Shared{Options: garden.Options{ControlPlane: controlplane.Options{ControllerManager: true}}}
+var shared = garden.Shared{Options: garden.Options{ControlPlane: controlplane.Options{
+	ControllerManager: true,
+	// It counts quotas of the garden's kinds only after it has discovered them.
+	ControllerManagerArgs: []string{"--resource-quota-sync-period=5s"},
+}}}
 
-func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(shared.Run(m))
+}
 
 // newClient returns an administrator's client for the garden's kinds and those of Kubernetes.
 func newClient(t *testing.T) client.WithWatch {

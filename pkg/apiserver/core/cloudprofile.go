@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 )
 
@@ -25,7 +26,9 @@ func cloudProfiles(now func() time.Time) *registry.Kind[cloudProfile] {
 		Columns: []registry.Column[cloudProfile]{
 			{Name: "Provider", Description: "Type of the infrastructure.", Value: func(p cloudProfile) any { return p.Spec.Type }},
 		},
-		CopyStatus: func(to, from cloudProfile) { to.Status = from.Status },
+		CopyStatus:     func(to, from cloudProfile) { to.Status = from.Status },
+		Validate:       validation.ValidateCloudProfile,
+		ValidateUpdate: validation.ValidateCloudProfileUpdate,
 		PrepareForCreate: func(_ context.Context, p cloudProfile) {
 			dropVersions(&p.Spec.Kubernetes, now(), nil)
 			dropImageVersions(p.Spec.MachineImages, nil, func(v gardencorev1beta1.ExpirableVersion) bool { return expired(v, now()) })

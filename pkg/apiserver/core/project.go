@@ -8,6 +8,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/cell"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 )
@@ -38,9 +39,12 @@ func projects() *registry.Kind[project] {
 				return p.Spec.CreatedBy.Name
 			}},
 		},
-		CopyStatus:        func(to, from project) { to.Status = from.Status },
-		GenerationChanges: func(updated, old project) bool { return differ(updated.Spec, old.Spec) },
-		Canonicalize:      canonicalizeOwner,
+		CopyStatus:           func(to, from project) { to.Status = from.Status },
+		GenerationChanges:    func(updated, old project) bool { return differ(updated.Spec, old.Spec) },
+		Canonicalize:         canonicalizeOwner,
+		Validate:             validation.ValidateProject,
+		ValidateUpdate:       validation.ValidateProjectUpdate,
+		ValidateStatusUpdate: validation.ValidateProjectStatusUpdate,
 	}
 }
 

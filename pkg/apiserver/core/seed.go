@@ -5,6 +5,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/cell"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 )
@@ -46,6 +47,9 @@ func seeds() *registry.Kind[seed] {
 			asked := operations.Requested(updated, old)
 			return asked || differ(updated.Spec, old.Spec)
 		},
+		Validate:             validation.ValidateSeed,
+		ValidateUpdate:       validation.ValidateSeedUpdate,
+		ValidateStatusUpdate: validation.ValidateSeedStatusUpdate,
 		Canonicalize: func(s seed) {
 			s.Labels = withLabel(s.Labels, constants.LabelSeedProvider, s.Spec.Provider.Type)
 			s.Labels = withLabel(s.Labels, constants.LabelSeedRegion, s.Spec.Provider.Region)

@@ -9,6 +9,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/cell"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 )
@@ -27,6 +28,8 @@ func shoots(kubeconfigs Kubeconfigs) *registry.Kind[shoot] {
 		GenerationChanges:       shootGenerationChanges,
 		StatusGenerationChanges: shootStatusGenerationChanges,
 		Canonicalize:            canonicalizeShoot,
+		Validate:                validation.ValidateShoot,
+		ValidateUpdate:          validation.ValidateShootUpdate,
 		PrepareForCreate:        func(_ context.Context, created shoot) { tidyOperations(created) },
 		PrepareForUpdate:        func(_ context.Context, updated, _ shoot) { tidyOperations(updated) },
 		Further: func(main *registry.Storage[shoot]) map[string]rest.Storage {
