@@ -15,12 +15,17 @@ const (
 	// quietGCPercent has the heap grow by half of what lives in it otherwise, which is half as much as by Go's default: nearly all of it is
 	// what watches show, which lives long, and little is thrown away.
 	quietGCPercent = 50
+	// restGCPercent has the heap grow by a fifth while there is nothing to do: so little is allocated then that the garbage collector hardly ever
+	// runs.
+	restGCPercent = 20
 	// mostGCPercent bounds the room of a heap that is all but empty.
 	mostGCPercent = 100
 	// heapInterval is how often the heap is looked at.
 	heapInterval = time.Second
-	// quietBytes is how much is allocated in this time, at most, when there is nothing to do.
+	// quietBytes is how much may be allocated in this time when there is nothing to do, and quietShare is that as a part of what lives: a
+	// scrape of metrics tells of every ManagedResource, and is not work.
 	quietBytes = 1 << 20
+	quietShare = 4
 	// quietIntervals is the number of idle intervals before memory is returned to the operating system.
 	quietIntervals = 5
 )
@@ -43,6 +48,11 @@ func (h heap) busyGCPercent() int {
 	return int(min(max(heapRoom*100/h.live, quietGCPercent), mostGCPercent))
 }
 
+// quiet tells whether there is nothing to do, from the heap as it was one heapInterval ago.
+func (h heap) quiet(before heap) bool {
+	return h.allocated-before.allocated <= max(quietBytes, h.live/quietShare)
+}
+
 // tendHeap trades memory for CPU time while there is much to do, and gives it back afterwards, until the context ends. With the environment
 // variable GOGC, the garbage collector runs as that says.
 func tendHeap(ctx context.Context) {
@@ -59,13 +69,13 @@ func tendHeap(ctx context.Context) {
 			return
 		}
 		now := readHeap()
-		switch busy := now.allocated-before.allocated > quietBytes; {
-		case busy:
+		switch {
+		case !now.quiet(before):
 			quiet = 0
 			debug.SetGCPercent(now.busyGCPercent())
 		case quiet <= quietIntervals:
 			if quiet++; quiet == quietIntervals {
-				debug.SetGCPercent(quietGCPercent)
+				debug.SetGCPercent(restGCPercent)
 				debug.FreeOSMemory()
 			}
 		}
