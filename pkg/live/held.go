@@ -128,13 +128,12 @@ func parseUUID(text types.UID) (uuid [16]byte, ok bool) {
 }
 
 func formatUUID(uuid [16]byte) types.UID {
-	var text [36]byte
-	start := 0
+	text := make([]byte, 0, 36)
 	for i, part := range [][]byte{uuid[:4], uuid[4:6], uuid[6:8], uuid[8:10], uuid[10:]} {
 		if i > 0 {
-			text[start-1] = '-'
+			text = append(text, '-')
 		}
-		start += hex.Encode(text[start:], part) + 1
+		text = hex.AppendEncode(text, part)
 	}
-	return types.UID(text[:])
+	return types.UID(text)
 }
