@@ -348,5 +348,5 @@ func heapInUse() int64 {
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc) //nolint:gosec // it is less
+	return int64(stats.HeapAlloc)
 }
