@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/cli/feed"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
+	"github.com/trellis-k8s/trellis/pkg/cli/watch"
 )
 
 // Row is what the list shows of a ManagedResource.
@@ -39,7 +39,7 @@ func rowOf(mr *resourcesv1alpha1.ManagedResource) Row {
 // record is what is kept of a ManagedResource: the row, and what tells what a later version changes. Of many, what they are made of
 // would take too much memory. It is never changed.
 type record struct {
-	feed.Meta
+	watch.Meta
 	row        Row
 	generation int64
 	conditions []Condition
@@ -62,7 +62,7 @@ type Condition struct {
 
 func recordOf(mr *resourcesv1alpha1.ManagedResource) *record {
 	return &record{
-		Meta: feed.MetaOf(mr), row: rowOf(mr), generation: mr.Generation, conditions: conditionsOf(mr), entries: entriesOf(mr), writes: writesOf(mr),
+		Meta: watch.MetaOf(mr), row: rowOf(mr), generation: mr.Generation, conditions: conditionsOf(mr), entries: entriesOf(mr), writes: writesOf(mr),
 	}
 }
 

@@ -22,9 +22,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
-	"github.com/trellis-k8s/trellis/pkg/cli/feed"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
+	"github.com/trellis-k8s/trellis/pkg/cli/watch"
 )
 
 const (
@@ -105,7 +105,7 @@ func New(options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	follow := feed.Feed[*record]{
+	follow := watch.Watcher[*record]{
 		Name: "ui", Source: source, Choice: options.Choice, Options: selected, Summarize: recordOf, Sink: server.store,
 	}
 	server.follow = follow.Run

@@ -133,18 +133,18 @@ func (s *store) change(note func()) {
 	s.changed = make(chan struct{})
 }
 
-// Began takes in that the cluster answers.
-func (s *store) Began() {
+// OnSynced records that the cluster answers.
+func (s *store) OnSynced() {
 	s.change(func() { s.lost, s.read = nil, 0 })
 }
 
-// Read takes in that so many more were read.
-func (s *store) Read(count int) {
+// OnProgress records how many more were read.
+func (s *store) OnProgress(count int) {
 	s.change(func() { s.read += count })
 }
 
-// Failed takes in that the cluster did not answer as it should.
-func (s *store) Failed(err error) {
+// OnError records that a request failed.
+func (s *store) OnError(err error) {
 	s.change(func() {
 		if s.lost == nil {
 			s.lostSince = s.clock.Now()
@@ -153,7 +153,7 @@ func (s *store) Failed(err error) {
 	})
 }
 
-// Add takes in a record; it is one of the methods by which client-go tells what there is.
+// Add stores a record. It implements cache.ReflectorStore, as do the methods below.
 func (s *store) Add(object any) error { return s.take(object) }
 
 // Update takes in a record that has changed.

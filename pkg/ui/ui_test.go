@@ -21,8 +21,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/cli/feed"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
+	"github.com/trellis-k8s/trellis/pkg/cli/watch"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -45,7 +45,7 @@ func entriesFor(texts ...string) []entry {
 
 func newRecord(name, version string, change ...func(*record)) *record {
 	r := &record{
-		Meta: feed.Meta{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, UID: types.UID(name), ResourceVersion: version}},
+		Meta: watch.Meta{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, UID: types.UID(name), ResourceVersion: version}},
 		row:  Row{Namespace: "garden", Name: name, State: state.Ready, Version: version}, generation: 1,
 		conditions: []Condition{{Type: "ResourcesApplied", Status: "True", Reason: "ApplySucceeded"}},
 		entries:    entriesFor("a", "1.1", "b", "2.2"),
@@ -179,7 +179,7 @@ func TestFeedTellsWhatChanged(t *testing.T) {
 	}
 	take(f.Replace([]any{newRecord("a", "9")}, "")) // after a watch that broke off: b is gone, a as it was
 	ask(5, "6 -b")
-	f.Failed(errors.New("refused"))
+	f.OnError(errors.New("refused"))
 	ask(6, "7 refused")
 	if changes := f.historyOf(types.NamespacedName{Namespace: "garden", Name: "b"}); len(changes) != 2 || changes[0].What != changedDeleted || changes[1].What != changedCreated {
 		t.Errorf("history of b: %+v", changes)

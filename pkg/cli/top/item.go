@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/cli/feed"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
+	"github.com/trellis-k8s/trellis/pkg/cli/watch"
 )
 
 // item is what is kept of a ManagedResource.
 type item struct {
-	feed.Meta
+	watch.Meta
 	is    state.State
 	class string
 	// message is the first line of what is wrong.
@@ -31,7 +31,7 @@ func newItem(mr *resourcesv1alpha1.ManagedResource) *item {
 	class, message := state.ClassOf(mr), is.Headline()
 	is.Message = ""
 	return &item{
-		Meta: feed.MetaOf(mr), is: is, class: class, message: message, objects: len(mr.Status.Resources),
+		Meta: watch.MetaOf(mr), is: is, class: class, message: message, objects: len(mr.Status.Resources),
 		text: strings.ToLower(strings.Join([]string{mr.Namespace + "/" + mr.Name, string(is.Word), class, message}, " ")),
 	}
 }

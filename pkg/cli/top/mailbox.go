@@ -58,18 +58,18 @@ func (m *mailbox) change(note func(*changes)) {
 	}
 }
 
-// Began takes in that the cluster answers.
-func (m *mailbox) Began() {
+// OnSynced records that the cluster answers.
+func (m *mailbox) OnSynced() {
 	m.change(func(c *changes) { c.lost, c.read, m.works = nil, 0, true })
 }
 
-// Read takes in that so many more were read.
-func (m *mailbox) Read(count int) {
+// OnProgress records how many more were read.
+func (m *mailbox) OnProgress(count int) {
 	m.change(func(c *changes) { c.read += count })
 }
 
-// Failed takes in that the cluster did not answer as it should.
-func (m *mailbox) Failed(err error) {
+// OnError records that a request failed.
+func (m *mailbox) OnError(err error) {
 	refused := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || console.HasNoKind(err)
 	m.change(func(c *changes) {
 		c.lost = err
@@ -79,7 +79,7 @@ func (m *mailbox) Failed(err error) {
 	})
 }
 
-// Add takes in an item; it is one of the methods by which client-go tells what there is.
+// Add stores an item. It implements cache.ReflectorStore, as do the methods below.
 func (m *mailbox) Add(object any) error { return m.note(object, false) }
 
 // Update takes in an item that has changed.

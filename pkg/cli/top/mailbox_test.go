@@ -46,7 +46,7 @@ func TestErrors(t *testing.T) {
 	} {
 		f := newMailbox()
 		f.works = test.works
-		f.Failed(test.err)
+		f.OnError(test.err)
 		if got, err := f.take(); (got.lost != nil) != test.lost || (err != nil) != test.fails {
 			t.Errorf("%s: %+v %v", name, got, err)
 		}

@@ -12,7 +12,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
-	"github.com/trellis-k8s/trellis/pkg/cli/feed"
+	"github.com/trellis-k8s/trellis/pkg/cli/watch"
 )
 
 // Options say what is shown at first.
@@ -74,7 +74,7 @@ func Run(ctx context.Context, c *console.Console, o Options, terminal tcell.Scre
 		return err
 	}
 	box := newMailbox()
-	follow := feed.Feed[*item]{Name: "top", Source: source, Choice: o.Choice, Options: options, Summarize: newItem, Sink: box}
+	follow := watch.Watcher[*item]{Name: "top", Source: source, Choice: o.Choice, Options: options, Summarize: newItem, Sink: box}
 	p := newProgram(c, terminal, follow.Run, box)
 	p.model.scope, p.model.host, p.model.everywhere = scope(o.Choice, namespace), hostOf(source), o.AllNamespaces
 	p.model.filter.unwell = o.Unhealthy

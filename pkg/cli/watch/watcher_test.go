@@ -1,4 +1,4 @@
-package feed
+package watch
 
 import (
 	"context"
@@ -23,38 +23,38 @@ type summary struct {
 
 func (s *summary) DeepCopyObject() runtime.Object { return s }
 
-// sink remembers what it was told.
+// sink records the calls.
 type sink struct {
 	cache.ReflectorStore
 	read   int
 	failed error
 }
 
-func (s *sink) Began()           {}
-func (s *sink) Read(count int)   { s.read += count }
-func (s *sink) Failed(err error) { s.failed = err }
+func (s *sink) OnSynced()            {}
+func (s *sink) OnProgress(count int) { s.read += count }
+func (s *sink) OnError(err error)    { s.failed = err }
 
-func newTestFeed(choice console.Choice) (*Feed[*summary], *sink) {
+func newTestWatcher(choice console.Choice) (*Watcher[*summary], *sink) {
 	s := &sink{}
-	return &Feed[*summary]{Choice: choice, Sink: s, Summarize: func(mr *resourcesv1alpha1.ManagedResource) *summary {
+	return &Watcher[*summary]{Choice: choice, Sink: s, Summarize: func(mr *resourcesv1alpha1.ManagedResource) *summary {
 		return &summary{MetaOf(mr), state.ClassOf(mr)}
 	}}, s
 }
 
-// TestOtherClass takes one whose class has changed for one that is gone.
+// TestOtherClass checks that a ManagedResource whose class changed counts as deleted.
 func TestOtherClass(t *testing.T) {
-	f, s := newTestFeed(console.Choice{Class: "seed"})
+	w, s := newTestWatcher(console.Choice{Class: "seed"})
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	if event, _ := f.reduce(watch.Event{Type: watch.Modified, Object: mr}); event.Type != watch.Deleted {
+	if event, _ := w.reduce(watch.Event{Type: watch.Modified, Object: mr}); event.Type != watch.Deleted {
 		t.Errorf("%+v", event)
 	}
 	class := "seed"
 	mr.Spec.Class = &class
-	event, _ := f.reduce(watch.Event{Type: watch.Modified, Object: mr})
+	event, _ := w.reduce(watch.Event{Type: watch.Modified, Object: mr})
 	if is, isSummary := event.Object.(*summary); event.Type != watch.Modified || !isSummary || is.class != "seed" || is.FullName().Name != "a" {
 		t.Errorf("%+v", event)
 	}
-	if event, _ := f.reduce(watch.Event{Type: watch.Bookmark, Object: mr}); event.Object != mr {
+	if event, _ := w.reduce(watch.Event{Type: watch.Bookmark, Object: mr}); event.Object != mr {
 		t.Errorf("%+v", event)
 	}
 	if s.read != 2 {
@@ -62,8 +62,8 @@ func TestOtherClass(t *testing.T) {
 	}
 }
 
-// TestWhatPasses: that a version is too old, or that the end has come, is no failure.
-func TestWhatPasses(t *testing.T) {
+// TestIgnoredErrors checks that an expired resourceVersion and the end of the context are not reported as errors.
+func TestIgnoredErrors(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	for name, test := range map[string]struct {
@@ -75,8 +75,8 @@ func TestWhatPasses(t *testing.T) {
 		"too old":       {t.Context(), apierrors.NewResourceExpired("too old"), false},
 		"ended":         {ended, errors.New("context canceled"), false},
 	} {
-		f, s := newTestFeed(console.Choice{})
-		if f.fail(test.ctx, test.err); (s.failed != nil) != test.fails {
+		w, s := newTestWatcher(console.Choice{})
+		if w.fail(test.ctx, test.err); (s.failed != nil) != test.fails {
 			t.Errorf("%s: %v", name, s.failed)
 		}
 	}
