@@ -9,7 +9,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/events"
-	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
+	"github.com/trellis-k8s/trellis/pkg/cli/preview"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/cli/why"
@@ -142,7 +142,7 @@ func partWhy(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.Mana
 
 // partDiff is what applying would change.
 func partDiff(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
-	return forecast.JSON(ctx, c, mr)
+	return preview.JSON(ctx, c, mr)
 }
 
 // partEvents are the latest Events, the latest first.

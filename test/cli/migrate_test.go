@@ -17,9 +17,9 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli"
-	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
 	"github.com/trellis-k8s/trellis/pkg/cli/kubectl"
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
+	"github.com/trellis-k8s/trellis/pkg/cli/preview"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
@@ -226,9 +226,9 @@ func (w *world) foresee(t *testing.T, parcel *pack.Parcel) map[string]*unstructu
 	t.Helper()
 	c := kubectl.NewConsole(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
 	kit.Must(t, cli.NewCommand(c, "kubectl mr").PersistentFlags().Set("kubeconfig", w.kubeconfig))
-	forecaster, err := forecast.NewForecaster(c, forecast.Settings{}, parcel.ManagedResource, parcel.Secrets)
+	previewer, err := preview.NewPreviewer(c, preview.Settings{}, parcel.ManagedResource, parcel.Secrets)
 	kit.Must(t, err)
-	prospect, cluster, err := forecaster.Forecast(t.Context(), parcel.ManagedResource)
+	prospect, cluster, err := previewer.Preview(t.Context(), parcel.ManagedResource)
 	kit.Must(t, err)
 	foreseen := map[string]*unstructured.Unstructured{}
 	for _, forecast := range prospect.Forecasts {

@@ -23,8 +23,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
-	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
 	"github.com/trellis-k8s/trellis/pkg/cli/kubectl"
+	"github.com/trellis-k8s/trellis/pkg/cli/preview"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -115,9 +115,9 @@ func predict(t *testing.T, w *world, mr *resourcesv1alpha1.ManagedResource) map[
 	t.Helper()
 	c := kubectl.NewConsole(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
 	kit.Must(t, cli.NewCommand(c, "kubectl mr").PersistentFlags().Set("kubeconfig", w.kubeconfig))
-	forecaster, err := forecast.NewForecaster(c, forecast.Settings{}, nil, nil)
+	previewer, err := preview.NewPreviewer(c, preview.Settings{}, nil, nil)
 	kit.Must(t, err)
-	prospect, cluster, err := forecaster.Forecast(t.Context(), mr)
+	prospect, cluster, err := previewer.Preview(t.Context(), mr)
 	kit.Must(t, err)
 	predicted := map[string]*unstructured.Unstructured{}
 	for _, one := range prospect.Forecasts {
@@ -126,7 +126,7 @@ func predict(t *testing.T, w *world, mr *resourcesv1alpha1.ManagedResource) map[
 		if copied == nil || copied.After == nil {
 			continue
 		}
-		if changed, err := forecast.Compare(copied.Before, copied.After); err != nil || len(changed) > 0 {
+		if changed, err := preview.Compare(copied.Before, copied.After); err != nil || len(changed) > 0 {
 			kit.Must(t, err)
 			predicted[strings.ToLower(one.Key().String())] = copied.After
 		}

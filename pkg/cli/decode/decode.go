@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
-	"github.com/trellis-k8s/trellis/pkg/cli/mask"
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
+	"github.com/trellis-k8s/trellis/pkg/cli/redact"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 )
 
@@ -83,7 +83,7 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 	}
 	if o.masked {
 		for _, document := range documents {
-			mask.One(document.Object)
+			redact.One(document.Object)
 		}
 	}
 	if err := o.print(c, documents); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
-	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
+	"github.com/trellis-k8s/trellis/pkg/cli/preview"
 )
 
 type options struct {
@@ -68,7 +68,7 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 	if err := o.print(c, results); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(results, forecast.Result.Differs) {
+	if slices.ContainsFunc(results, preview.Result.Differs) {
 		return &console.NoError{}
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/create"
-	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
+	"github.com/trellis-k8s/trellis/pkg/cli/preview"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
@@ -21,7 +21,7 @@ import (
 type Subjects struct {
 	console.Choice
 	create.Manifests
-	forecast.Settings
+	preview.Settings
 	set []string
 }
 
@@ -36,7 +36,7 @@ func (s *Subjects) AddFlags(flags *pflag.FlagSet) {
 }
 
 // Foresee finds out what would become of the objects of ManagedResources. What is not taken into account is told on standard error.
-func (s *Subjects) Foresee(ctx context.Context, c *console.Console, names []string) ([]forecast.Result, *forecast.Forecaster, error) {
+func (s *Subjects) Foresee(ctx context.Context, c *console.Console, names []string) ([]preview.Result, *preview.Previewer, error) {
 	items, secrets, err := s.find(ctx, c, names)
 	if err != nil {
 		return nil, nil, err
@@ -49,22 +49,22 @@ func (s *Subjects) Foresee(ctx context.Context, c *console.Console, names []stri
 	if s.proposes() {
 		proposed = &items[0]
 	}
-	forecaster, err := forecast.NewForecaster(c, s.Settings, proposed, secrets)
+	previewer, err := preview.NewPreviewer(c, s.Settings, proposed, secrets)
 	if err != nil {
 		return nil, nil, err
 	}
-	results := make([]forecast.Result, 0, len(items))
+	results := make([]preview.Result, 0, len(items))
 	for i := range items {
 		progress := c.Begin(fmt.Sprintf("Comparing ManagedResource %s", state.NameOf(&items[i])))
-		found, err := forecaster.Result(ctx, &items[i])
+		found, err := previewer.Result(ctx, &items[i])
 		progress.End()
 		if err != nil {
 			return nil, nil, fmt.Errorf("compare ManagedResource %s: %w", state.NameOf(&items[i]), err)
 		}
 		results = append(results, found)
 	}
-	forecaster.WarnOfUnasked()
-	return results, forecaster, nil
+	previewer.WarnOfUnasked()
+	return results, previewer, nil
 }
 
 // find returns the ManagedResources, and the Secrets that are proposed.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
-	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
+	"github.com/trellis-k8s/trellis/pkg/cli/preview"
 )
 
-func (o *options) print(c *console.Console, results []forecast.Result) error {
+func (o *options) print(c *console.Console, results []preview.Result) error {
 	switch o.output.Format {
 	case console.FormatJSON, console.FormatYAML:
 		return c.PrintValue(o.output.Format, results)
@@ -30,10 +30,10 @@ func (o *options) print(c *console.Console, results []forecast.Result) error {
 	return nil
 }
 
-func (o *options) printOne(c *console.Console, r *forecast.Result) error {
+func (o *options) printOne(c *console.Console, r *preview.Result) error {
 	if o.output.Format == console.FormatName {
 		for i := range r.Changes {
-			if r.Changes[i].Verb != forecast.Nothing {
+			if r.Changes[i].Verb != preview.Nothing {
 				fmt.Fprintln(c.Screen, r.Changes[i].Title())
 			}
 		}
@@ -50,15 +50,15 @@ func (o *options) printOne(c *console.Console, r *forecast.Result) error {
 	return nil
 }
 
-func (o *options) printEntry(c *console.Console, e *forecast.Entry) error {
-	if e.Verb == forecast.Nothing {
+func (o *options) printEntry(c *console.Console, e *preview.Entry) error {
+	if e.Verb == preview.Nothing {
 		return nil
 	}
 	title := fmt.Sprintf("%s %s", e.Sign(), e.Title())
 	switch {
 	case e.Error != "":
 		title += ": " + e.Error
-	case e.Reason != "" && e.Verb != forecast.Create:
+	case e.Reason != "" && e.Verb != preview.Create:
 		title += ": " + e.Reason
 	}
 	if err := c.Screen.Paragraph("", e.Style(), title); err != nil || o.brief {

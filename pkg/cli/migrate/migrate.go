@@ -13,7 +13,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/diff"
-	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
+	"github.com/trellis-k8s/trellis/pkg/cli/preview"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
@@ -27,14 +27,14 @@ type options struct {
 
 // report is what becomes of the objects of a ManagedResource.
 type report struct {
-	forecast.Result
+	preview.Result
 	// Changes take the place of those of the result.
 	Changes []object `json:"changes"`
 }
 
 // object is what becomes of one object.
 type object struct {
-	forecast.Entry
+	preview.Entry
 	// Owners are the tools that apply it now.
 	Owners []Owner `json:"owners,omitempty"`
 	Handover
@@ -99,14 +99,14 @@ The exit code is 0 if no object changes but in who owns its fields, 1 if one doe
 }
 
 func (o *options) run(ctx context.Context, c *console.Console, names []string) error {
-	results, forecaster, err := o.Foresee(ctx, c, names)
+	results, previewer, err := o.Foresee(ctx, c, names)
 	if err != nil || len(results) == 0 {
 		return err
 	}
 	progress := c.Begin("Reading who owns the objects")
 	reports := make([]report, 0, len(results))
 	for _, result := range results {
-		report, err := o.reportOf(ctx, c, forecaster, result)
+		report, err := o.reportOf(ctx, c, previewer, result)
 		if err != nil {
 			progress.End()
 			return err
@@ -131,14 +131,14 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 
 // differs tells whether any of the objects changes or would fail.
 func (r report) differs() bool {
-	return len(r.Problems) > 0 || slices.ContainsFunc(r.Changes, func(o object) bool { return o.Verb != forecast.Nothing })
+	return len(r.Problems) > 0 || slices.ContainsFunc(r.Changes, func(o object) bool { return o.Verb != preview.Nothing })
 }
 
-func (o *options) reportOf(ctx context.Context, c *console.Console, forecaster *forecast.Forecaster, result forecast.Result) (report, error) {
+func (o *options) reportOf(ctx context.Context, c *console.Console, previewer *preview.Previewer, result preview.Result) (report, error) {
 	found := report{Result: result}
 	for _, entry := range result.Changes {
 		object := object{Entry: entry}
-		copied, err := forecaster.Look(ctx, entry.Ref)
+		copied, err := previewer.Look(ctx, entry.Ref)
 		switch {
 		case apierrors.IsForbidden(err):
 			c.Warn("Who owns it is not shown, as you may not read it: %s.", entry.Title())

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
+	"github.com/trellis-k8s/trellis/pkg/cli/preview"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
@@ -99,7 +99,7 @@ func TestPredecessorsOf(t *testing.T) {
 	}
 	var changes []object
 	for _, owner := range owners {
-		changes = append(changes, object{Entry: forecast.Entry{}, Owners: []Owner{owner}})
+		changes = append(changes, object{Entry: preview.Entry{}, Owners: []Owner{owner}})
 	}
 	var commands []string
 	for _, predecessor := range predecessorsOf([]report{{Changes: changes}}) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
-	"github.com/trellis-k8s/trellis/pkg/cli/forecast"
+	"github.com/trellis-k8s/trellis/pkg/cli/preview"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 )
 
@@ -58,7 +58,7 @@ func (o *options) printReport(c *console.Console, r *report) error {
 	}
 	for i := range r.Changes {
 		object := &r.Changes[i]
-		if object.Verb == forecast.Nothing && len(object.Owners) == 0 {
+		if object.Verb == preview.Nothing && len(object.Owners) == 0 {
 			continue // the resource-manager's already
 		}
 		if err := o.printObject(c, object); err != nil {

@@ -1,4 +1,4 @@
-package shadow
+package dryrun
 
 import (
 	"context"
@@ -85,7 +85,7 @@ func TestEdits(t *testing.T) {
 		"JSON":           {configMap("blue"), types.JSONPatchType, `[{"op":"replace","path":"/data/colour","value":"red"}]`, "red", nil},
 		"test fails":     {configMap("blue"), types.JSONPatchType, `[{"op":"test","path":"/data/colour","value":"red"}]`, "blue", apierrors.IsInvalid},
 		"not there":      {nil, types.MergePatchType, `{}`, "gone", apierrors.IsNotFound},
-		"strategic":      {configMap("blue"), types.StrategicMergePatchType, `{}`, "blue", func(err error) bool { return errors.Is(err, errNotShown) }},
+		"strategic":      {configMap("blue"), types.StrategicMergePatchType, `{}`, "blue", func(err error) bool { return errors.Is(err, errNotSupported) }},
 		"apply, new":     {nil, types.ApplyPatchType, red, "red", nil},
 		"apply, asked":   {configMap("blue"), types.ApplyPatchType, red, "red", nil},
 		"not an object":  {configMap("blue"), types.MergePatchType, `{"kind":null}`, "blue", func(err error) bool { return err != nil }},

@@ -1,4 +1,4 @@
-package forecast
+package preview
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 // JSON finds out what applying a ManagedResource as it is would change, and returns what "-o json" writes of one. What is not taken
 // into account is told on the console's standard error.
 func JSON(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (json.RawMessage, error) {
-	forecaster, err := NewForecaster(c, Settings{}, nil, nil)
+	previewer, err := NewPreviewer(c, Settings{}, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	found, err := forecaster.Result(ctx, mr)
+	found, err := previewer.Result(ctx, mr)
 	if err != nil {
 		return nil, fmt.Errorf("compare ManagedResource %s: %w", state.NameOf(mr), err)
 	}
-	forecaster.WarnOfUnasked()
+	previewer.WarnOfUnasked()
 	return json.Marshal(found)
 }

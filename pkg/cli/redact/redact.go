@@ -1,5 +1,5 @@
-// Package mask hides the values of Secrets.
-package mask
+// Package redact hides the values of Secrets.
+package redact
 
 import (
 	"reflect"
@@ -32,16 +32,18 @@ func Both(old, updated map[string]any) {
 		return
 	}
 	for _, field := range []string{"data", "stringData"} {
-		maskMaps(mapOf(old, field), mapOf(updated, field))
+		redactMaps(mapOf(old, field), mapOf(updated, field))
 	}
-	maskKeys(mapOf(old, "metadata", "annotations"), mapOf(updated, "metadata", "annotations"), func(key string) bool {
+	redactKeys(mapOf(old, "metadata", "annotations"), mapOf(updated, "metadata", "annotations"), func(key string) bool {
 		return key == lastApplied || strings.HasPrefix(key, "last-applied")
 	})
 }
 
-func maskMaps(old, updated map[string]any) { maskKeys(old, updated, func(string) bool { return true }) }
+func redactMaps(old, updated map[string]any) {
+	redactKeys(old, updated, func(string) bool { return true })
+}
 
-func maskKeys(old, updated map[string]any, secret func(key string) bool) {
+func redactKeys(old, updated map[string]any, secret func(key string) bool) {
 	for key, value := range old {
 		if !secret(key) {
 			continue

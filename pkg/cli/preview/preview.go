@@ -1,4 +1,4 @@
-package forecast
+package preview
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
-	"github.com/trellis-k8s/trellis/pkg/cli/shadow"
+	"github.com/trellis-k8s/trellis/pkg/cli/dryrun"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
@@ -37,8 +37,8 @@ type Settings struct {
 	CollectsGarbage bool
 }
 
-// Forecaster finds out what a resource-manager would do about ManagedResources. What it reads of all of them it reads once.
-type Forecaster struct {
+// Previewer finds out what a resource-manager would do about ManagedResources. What it reads of all of them it reads once.
+type Previewer struct {
 	console  *console.Console
 	settings Settings
 	// secrets and proposed are not in the cluster; proposed may be nil.
@@ -47,16 +47,16 @@ type Forecaster struct {
 	scalers  *tolerant
 	// reconcilers are those of resource-managers of different settings.
 	reconcilers map[identity]*managedresource.Reconciler
-	cluster     *shadow.Cluster
+	cluster     *dryrun.Cluster
 	view        *live.View
 }
 
 // identity is what tells resource-managers apart.
 type identity struct{ class, clusterID, managedBy string }
 
-// NewForecaster returns a forecaster. The Secrets and the ManagedResource take the place of those in the cluster; the latter may be nil.
-func NewForecaster(c *console.Console, settings Settings, proposed *resourcesv1alpha1.ManagedResource, secrets []*corev1.Secret,
-) (*Forecaster, error) {
+// NewPreviewer returns a previewer. The Secrets and the ManagedResource take the place of those in the cluster; the latter may be nil.
+func NewPreviewer(c *console.Console, settings Settings, proposed *resourcesv1alpha1.ManagedResource, secrets []*corev1.Secret,
+) (*Previewer, error) {
 	target, err := c.Target()
 	if err != nil {
 		return nil, err
@@ -65,35 +65,35 @@ func NewForecaster(c *console.Console, settings Settings, proposed *resourcesv1a
 	if err != nil {
 		return nil, err
 	}
-	return &Forecaster{
+	return &Previewer{
 		console: c, settings: settings, secrets: secrets, proposed: proposed, scalers: &tolerant{Reader: scalers, console: c},
 		reconcilers: map[identity]*managedresource.Reconciler{},
-		cluster: shadow.New(target.Objects, target.Dynamic, target.Schemas, func(user string, groups []string) (dynamic.Interface, error) {
+		cluster: dryrun.New(target.Objects, target.Dynamic, target.Schemas, func(user string, groups []string) (dynamic.Interface, error) {
 			return c.TargetAs(user, groups)
 		}),
 		view: live.NewView(live.Options{Objects: target.Objects, Policy: fieldowner.DefaultPolicy(), Clock: c.Clock}),
 	}, nil
 }
 
-// Forecast returns what would be done about a ManagedResource, and the target cluster as it would be.
-func (f *Forecaster) Forecast(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*managedresource.Prospect, *shadow.Cluster, error) {
-	settings := f.settings
-	settings.complete(ctx, mr, f.view)
-	reconciler, err := f.reconciler(mr.Namespace, identity{state.ClassOf(mr), settings.ClusterID, settings.ManagedBy})
+// Preview returns what would be done about a ManagedResource, and the target cluster as it would be.
+func (p *Previewer) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*managedresource.Prospect, *dryrun.Cluster, error) {
+	settings := p.settings
+	settings.complete(ctx, mr, p.view)
+	reconciler, err := p.reconciler(mr.Namespace, identity{state.ClassOf(mr), settings.ClusterID, settings.ManagedBy})
 	if err != nil {
 		return nil, nil, err
 	}
 	prospect, err := reconciler.Preview(ctx, mr.DeepCopy())
-	return prospect, f.cluster, err
+	return prospect, p.cluster, err
 }
 
 // Result finds out what would become of the objects of a ManagedResource.
-func (f *Forecaster) Result(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (Result, error) {
+func (p *Previewer) Result(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (Result, error) {
 	found := Result{Namespace: mr.Namespace, Name: mr.Name, State: state.Of(mr).Word}
 	if mr.UID == "" {
 		found.State = ""
 	}
-	prospect, cluster, err := f.Forecast(ctx, mr)
+	prospect, cluster, err := p.Preview(ctx, mr)
 	if err != nil {
 		return found, err
 	}
@@ -118,22 +118,22 @@ func (f *Forecaster) Result(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 }
 
 // WarnOfUnasked tells on standard error of what the API server could not be asked what it would make of it.
-func (f *Forecaster) WarnOfUnasked() {
-	if unasked := f.cluster.Unasked(); len(unasked) > 0 {
+func (p *Previewer) WarnOfUnasked() {
+	if unasked := p.cluster.Unasked(); len(unasked) > 0 {
 		slices.Sort(unasked)
-		f.console.Warn("Shown without the API server's defaults and webhooks, as you may not patch them: %s.", strings.Join(unasked, ", "))
+		p.console.Warn("Shown without the API server's defaults and webhooks, as you may not patch them: %s.", strings.Join(unasked, ", "))
 	}
 }
 
 // Look returns an object before and after what would be done about it, also one about which nothing would be done. Both are nil if it
 // does not exist.
-func (f *Forecaster) Look(ctx context.Context, ref object.Ref) (*shadow.Copy, error) {
-	if copied := f.cluster.Copy(ref.Key()); copied != nil && copied.Before != nil {
+func (p *Previewer) Look(ctx context.Context, ref object.Ref) (*dryrun.Copy, error) {
+	if copied := p.cluster.Copy(ref.Key()); copied != nil && copied.Before != nil {
 		return copied, nil
 	}
-	resource, err := f.cluster.ResourceInAnyVersion(ref) //nolint:contextcheck // discovery has a time limit of its own
+	resource, err := p.cluster.ResourceInAnyVersion(ref) //nolint:contextcheck // discovery has a time limit of its own
 	if errors.Is(err, target.ErrKindNotServed) {
-		return &shadow.Copy{Ref: ref}, nil
+		return &dryrun.Copy{Ref: ref}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -141,31 +141,31 @@ func (f *Forecaster) Look(ctx context.Context, ref object.Ref) (*shadow.Copy, er
 	if _, err := resource.Get(ctx, ref.Name, metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
-	return f.cluster.Copy(ref.Key()), nil
+	return p.cluster.Copy(ref.Key()), nil
 }
 
-func (f *Forecaster) reconciler(namespace string, of identity) (*managedresource.Reconciler, error) {
-	if reconciler, known := f.reconcilers[of]; known {
+func (p *Previewer) reconciler(namespace string, of identity) (*managedresource.Reconciler, error) {
+	if reconciler, known := p.reconcilers[of]; known {
 		return reconciler, nil
 	}
-	source, err := f.console.Source()
+	source, err := p.console.Source()
 	if err != nil {
 		return nil, err
 	}
-	target, err := f.console.Target()
+	target, err := p.console.Target()
 	if err != nil {
 		return nil, err
 	}
-	reader := &reader{Client: source, console: f.console, namespace: namespace, secrets: f.secrets, proposed: f.proposed}
-	f.reconcilers[of] = managedresource.NewReconciler(managedresource.Reconciler{
-		Source: reader, Direct: reader, Autoscalers: f.scalers, Objects: target.Objects, Live: f.view,
-		Engine: apply.NewEngineFor(f.cluster, apply.Settings{Policy: fieldowner.DefaultPolicy()}, f.console.Clock), Clock: f.console.Clock,
+	reader := &reader{Client: source, console: p.console, namespace: namespace, secrets: p.secrets, proposed: p.proposed}
+	p.reconcilers[of] = managedresource.NewReconciler(managedresource.Reconciler{
+		Source: reader, Direct: reader, Autoscalers: p.scalers, Objects: target.Objects, Live: p.view,
+		Engine: apply.NewEngineFor(p.cluster, apply.Settings{Policy: fieldowner.DefaultPolicy()}, p.console.Clock), Clock: p.console.Clock,
 		Options: managedresource.Options{
 			Class: of.class, ClusterID: of.clusterID, ManagedBy: of.managedBy,
-			CollectsGarbage: f.settings.CollectsGarbage, Limits: managedresource.DefaultLimits(),
+			CollectsGarbage: p.settings.CollectsGarbage, Limits: managedresource.DefaultLimits(),
 		},
 	})
-	return f.reconcilers[of], nil
+	return p.reconcilers[of], nil
 }
 
 // complete takes from the objects that are there what the resource-manager marks them with.

@@ -1,7 +1,7 @@
-// Package shadow stands between the apply engine and the target cluster, and shows what writing would lead to without writing
-// anything. What the API server can be asked without effect (dry run) it is asked; steps that build on earlier ones, such as
-// taking fields over before an apply, are done on a copy, by the code that the API server itself uses.
-package shadow
+// Package dryrun stands between the apply engine and the target cluster, and computes the results of writes without writing
+// anything. It uses the API server's dry run where possible. Steps that depend on earlier ones, such as taking over fields before an
+// apply, are simulated on a copy with the code that the API server itself uses.
+package dryrun
 
 import (
 	"context"
@@ -23,19 +23,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// Cluster is the target cluster as it would be. It is safe for concurrent use.
+// Cluster is the target cluster with the simulated writes. It is safe for concurrent use.
 type Cluster struct {
 	*target.Objects
 	dynamic dynamic.Interface
 	shared  *shared
-	// as is the user in whose name requests are sent; empty for the user of the command.
+	// as is the impersonated user; empty for the user of the command.
 	as string
 }
 
-// shared is what clusters in the name of different ServiceAccounts have in common.
+// shared is the state that clusters of different ServiceAccounts share.
 type shared struct {
 	schemas *schemas
-	// impersonate returns a client in the name of a user.
+	// impersonate returns a client that impersonates a user.
 	impersonate func(user string, groups []string) (dynamic.Interface, error)
 
 	mu     sync.Mutex
@@ -44,11 +44,11 @@ type shared struct {
 	namespaces map[string]bool
 	// promised are the kinds that would be defined.
 	promised map[schema.GroupKind]bool
-	// unasked is set if the API server could not be asked for what it would make of something.
+	// unasked are the kinds for which the user may not send dry-run requests.
 	unasked map[string]bool
 }
 
-// New returns the shadow of a cluster. Impersonate returns a client in the name of a user.
+// New returns a dry-run view of a cluster. Impersonate returns a client that impersonates a user.
 func New(objects *target.Objects, client dynamic.Interface, schemas openapi3.Root,
 	impersonate func(user string, groups []string) (dynamic.Interface, error),
 ) *Cluster {
@@ -58,29 +58,28 @@ func New(objects *target.Objects, client dynamic.Interface, schemas openapi3.Roo
 	}}
 }
 
-// Copy is an object before and after what would be done.
+// Copy is an object before and after the simulated writes.
 type Copy struct {
 	Ref object.Ref
 	// Before and After are nil if the object does not exist.
 	Before, After *unstructured.Unstructured
-	// Replaced says that the object would be deleted and created anew.
+	// Replaced is set if the object would be deleted and re-created.
 	Replaced bool
 
 	mu     sync.Mutex
 	loaded bool
-	// changed says that After is not what the API server has.
+	// changed is set if After differs from the object on the API server.
 	changed bool
 }
 
-// Copy returns what would become of an object; nil if nothing would be done.
+// Copy returns an object before and after the simulated writes; nil if it was neither read nor written.
 func (c *Cluster) Copy(key object.Key) *Copy {
 	c.shared.mu.Lock()
 	defer c.shared.mu.Unlock()
 	return c.shared.copies[key]
 }
 
-// Unasked names what the API server could not be asked about for lack of permission: what is shown of it was found without its
-// defaults and webhooks.
+// Unasked returns the kinds for which the user may not send dry-run requests: their results lack the API server's defaults and webhooks.
 func (c *Cluster) Unasked() []string {
 	c.shared.mu.Lock()
 	defer c.shared.mu.Unlock()
@@ -108,7 +107,7 @@ func (s *shared) copyOf(ref object.Ref) *Copy {
 	return held
 }
 
-// Discover returns the resource and scope of a kind. A kind that would be defined counts as served, so that no one waits for it.
+// Discover returns the resource and scope of a kind. A kind whose CRD would be created counts as served, so that callers do not wait.
 func (c *Cluster) Discover(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := c.Objects.Discover(gvk)
 	if errors.Is(err, target.ErrKindNotServed) && c.shared.defines(gvk.GroupKind()) {
@@ -117,7 +116,7 @@ func (c *Cluster) Discover(gvk schema.GroupVersionKind) (*meta.RESTMapping, erro
 	return mapping, err
 }
 
-// Resource returns the object that ref names, to be read and written in its shadow.
+// Resource returns a client for the object that ref names. It writes to the copy of the object only.
 func (c *Cluster) Resource(ref object.Ref) (metadata.ResourceInterface, error) {
 	if err := ref.Validate(); err != nil {
 		return nil, err
@@ -129,13 +128,13 @@ func (c *Cluster) Resource(ref object.Ref) (metadata.ResourceInterface, error) {
 	return c.resource(mapping, ref), nil
 }
 
-// ResourceInAnyVersion is Resource for an object that may be served in another version.
+// ResourceInAnyVersion is like Resource, for an object that may be served in another version.
 func (c *Cluster) ResourceInAnyVersion(ref object.Ref) (metadata.ResourceInterface, error) {
 	if _, err := c.Objects.ResourceInAnyVersion(ref); err != nil {
 		return nil, err
 	}
 	if _, err := c.Mapping(ref.GroupVersionKind); err != nil {
-		return nil, fmt.Errorf("%s is served in another version only, of which no preview is made: %w", ref, err)
+		return nil, fmt.Errorf("%s is served only in another version, which previews do not support: %w", ref, err)
 	}
 	return c.Resource(ref)
 }
@@ -149,7 +148,7 @@ func (c *Cluster) resource(mapping *meta.RESTMapping, ref object.Ref) *resource 
 	return r
 }
 
-// Delete has the object gone.
+// Delete simulates the deletion of the object.
 func (c *Cluster) Delete(ctx context.Context, ref object.Ref, _ metav1.DeleteOptions) (left *metav1.PartialObjectMetadata, err error) {
 	deleted, err := c.ResourceInAnyVersion(ref) //nolint:contextcheck // discovery has a time limit of its own
 	if err != nil {
@@ -158,13 +157,13 @@ func (c *Cluster) Delete(ctx context.Context, ref object.Ref, _ metav1.DeleteOpt
 	return nil, deleted.Delete(ctx, ref.Name, metav1.DeleteOptions{})
 }
 
-// DeleteClaims does nothing: what goes with a StatefulSet is not shown.
+// DeleteClaims does nothing: previews do not show the PersistentVolumeClaims that are deleted with a StatefulSet.
 func (c *Cluster) DeleteClaims(context.Context, string, string, types.UID) error { return nil }
 
-// FinalizeNamespace does nothing: the namespace goes sooner, that is all.
+// FinalizeNamespace does nothing: it would only speed up the deletion of the namespace.
 func (c *Cluster) FinalizeNamespace(context.Context, string) error { return nil }
 
-// As returns the cluster in the name of a ServiceAccount.
+// As returns the cluster with a client that impersonates a ServiceAccount.
 func (c *Cluster) As(serviceAccount types.NamespacedName) (apply.Cluster, error) {
 	user := "system:serviceaccount:" + serviceAccount.Namespace + ":" + serviceAccount.Name
 	client, err := c.shared.impersonate(user, []string{

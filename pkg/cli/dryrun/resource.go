@@ -1,4 +1,4 @@
-package shadow
+package dryrun
 
 import (
 	"context"
@@ -21,10 +21,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// errNotShown is returned by what the apply engine does not use.
-var errNotShown = errors.New("a preview does not show this")
+// errNotSupported is returned by methods that the apply engine does not use.
+var errNotSupported = errors.New("not supported in previews")
 
-// resource is one object in its shadow, as the apply engine sees it: by its metadata.
+// resource is one object with its simulated writes. The apply engine sees only its metadata.
 type resource struct {
 	shared *shared
 	copy   *Copy
@@ -50,7 +50,7 @@ func (r *resource) load(ctx context.Context) error {
 	return nil
 }
 
-// Get returns the metadata of the object as it would be.
+// Get returns the metadata of the object after the simulated writes.
 func (r *resource) Get(ctx context.Context, _ string, _ metav1.GetOptions, _ ...string) (*metav1.PartialObjectMetadata, error) {
 	r.copy.mu.Lock()
 	defer r.copy.mu.Unlock()
@@ -72,7 +72,7 @@ func metadataOf(obj *unstructured.Unstructured) (*metav1.PartialObjectMetadata, 
 	return meta, nil
 }
 
-// Patch changes the object in its shadow.
+// Patch changes the copy of the object.
 func (r *resource) Patch(ctx context.Context, _ string, kind types.PatchType, body []byte, options metav1.PatchOptions, _ ...string,
 ) (*metav1.PartialObjectMetadata, error) {
 	r.copy.mu.Lock()
@@ -96,7 +96,7 @@ func (r *resource) Patch(ctx context.Context, _ string, kind types.PatchType, bo
 	case types.MergePatchType:
 		after, err = r.edit(func(before []byte) ([]byte, error) { return jsonpatch.MergePatch(before, body) })
 	default:
-		return nil, errNotShown
+		return nil, errNotSupported
 	}
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (r *resource) Patch(ctx context.Context, _ string, kind types.PatchType, bo
 	return metadataOf(after)
 }
 
-// apply does a server-side apply. The API server is asked unless the object in its shadow is not what it has.
+// apply simulates a server-side apply, by a dry run of the API server unless the copy already differs from the object there.
 func (r *resource) apply(ctx context.Context, body []byte, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
 	if r.copy.changed {
 		return r.applyHere(ctx, body, options)
@@ -117,7 +117,7 @@ func (r *resource) apply(ctx context.Context, body []byte, options metav1.PatchO
 		r.shared.note(r.ref, after)
 		return after, nil
 	case apierrors.IsForbidden(err) && r.copy.Before == nil && r.shared.createsNamespace(r.ref.Namespace):
-		return r.applyHere(ctx, body, options) // some API servers hide that way that the namespace does not exist
+		return r.applyHere(ctx, body, options) // some API servers return Forbidden if the namespace does not exist
 	case apierrors.IsForbidden(err) && r.as == "":
 		r.shared.noteUnasked(r.ref.Kind)
 		return r.applyHere(ctx, body, options)
@@ -127,7 +127,7 @@ func (r *resource) apply(ctx context.Context, body []byte, options metav1.PatchO
 	return nil, err
 }
 
-// note remembers what others build on: namespaces and kinds.
+// note records the namespaces and kinds that later objects depend on.
 func (s *shared) note(ref object.Ref, obj *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func (s *shared) createsNamespace(name string) bool {
 	return s.namespaces[name]
 }
 
-// applyHere does a server-side apply on the copy, and asks the API server for the defaults of what came out.
+// applyHere simulates a server-side apply on the copy, and gets the defaults for the result from the API server.
 func (r *resource) applyHere(ctx context.Context, body []byte, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
 	applied := &unstructured.Unstructured{}
 	if err := json.Unmarshal(body, &applied.Object); err != nil {
@@ -166,12 +166,12 @@ func (r *resource) applyHere(ctx context.Context, body []byte, options metav1.Pa
 	}
 	after, err := r.shared.schemas.apply(r.copy.After, applied, options.FieldManager)
 	if err != nil {
-		return nil, fmt.Errorf("find out what an apply of %s changes: %w", r.ref, err)
+		return nil, fmt.Errorf("simulate the apply of %s: %w", r.ref, err)
 	}
 	return r.complete(ctx, after, options.FieldManager)
 }
 
-// complete asks the API server what it would make of a whole object. Who owns what stays as it was found.
+// complete sends a whole object through a dry run, which applies defaults and webhooks. The simulated field ownership is kept.
 func (r *resource) complete(ctx context.Context, found *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	if r.copy.Before == nil || r.copy.Replaced {
 		return found, nil
@@ -191,7 +191,7 @@ func (r *resource) complete(ctx context.Context, found *unstructured.Unstructure
 	return completed, nil
 }
 
-// edit changes the copy as a patch says.
+// edit applies a patch to the copy.
 func (r *resource) edit(change func([]byte) ([]byte, error)) (*unstructured.Unstructured, error) {
 	if r.copy.After == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: r.ref.Group, Resource: r.ref.Kind}, r.ref.Name)
@@ -213,7 +213,7 @@ func (r *resource) edit(change func([]byte) ([]byte, error)) (*unstructured.Unst
 	return after, nil
 }
 
-// Delete has the object gone. One that is applied afterwards is replaced.
+// Delete simulates the deletion of the object. An object that is applied afterwards counts as replaced.
 func (r *resource) Delete(ctx context.Context, _ string, _ metav1.DeleteOptions, _ ...string) error {
 	r.copy.mu.Lock()
 	defer r.copy.mu.Unlock()
@@ -224,19 +224,19 @@ func (r *resource) Delete(ctx context.Context, _ string, _ metav1.DeleteOptions,
 	return nil
 }
 
-// DeleteCollection is not shown.
+// DeleteCollection is not supported.
 func (r *resource) DeleteCollection(context.Context, metav1.DeleteOptions, metav1.ListOptions) error {
-	return errNotShown
+	return errNotSupported
 }
 
-// List is not shown.
+// List is not supported.
 func (r *resource) List(context.Context, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	return nil, errNotShown
+	return nil, errNotSupported
 }
 
-// Watch is not shown.
+// Watch is not supported.
 func (r *resource) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	return nil, errNotShown
+	return nil, errNotSupported
 }
 
 func mapAt(obj map[string]any, field string) map[string]any {

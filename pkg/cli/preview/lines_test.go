@@ -1,4 +1,4 @@
-package forecast
+package preview
 
 import (
 	"math/rand/v2"

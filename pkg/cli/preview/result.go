@@ -1,5 +1,5 @@
-// Package forecast finds out what applying a ManagedResource would change, by the resource-manager's own plan and engine.
-package forecast
+// Package preview computes what applying a ManagedResource would change, with the resource-manager's own plan and engine.
+package preview
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/dryrun"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
-	"github.com/trellis-k8s/trellis/pkg/cli/shadow"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -74,7 +74,7 @@ func (r Result) Differs() bool {
 }
 
 // entryOf returns what would become of an object, from what is decided about it and what it would be.
-func entryOf(forecast managedresource.Forecast, copied *shadow.Copy) (Entry, error) {
+func entryOf(forecast managedresource.Forecast, copied *dryrun.Copy) (Entry, error) {
 	e := Entry{
 		APIVersion: forecast.GroupVersion().String(), Kind: forecast.Kind, Namespace: forecast.Namespace, Name: forecast.Name,
 		Reason: forecast.Reason, Ref: forecast.Ref,

@@ -1,4 +1,4 @@
-package forecast
+package preview
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/trellis-k8s/trellis/pkg/cli/mask"
+	"github.com/trellis-k8s/trellis/pkg/cli/redact"
 )
 
 // context is how many unchanged lines are shown around changed ones.
@@ -53,7 +53,7 @@ func shown(obj *unstructured.Unstructured) map[string]any {
 // Compare returns how an object differs, with the values of Secrets hidden; none if it does not. Either may be nil.
 func Compare(before, after *unstructured.Unstructured) ([]Line, error) {
 	old, updated := shown(before), shown(after)
-	mask.Both(old, updated)
+	redact.Both(old, updated)
 	a, err := linesOf(old)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package shadow
+package dryrun
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/openapi3"
 )
 
-// schemas merges objects as the API server does, by the schemas that it publishes. It is safe for concurrent use.
+// schemas merges objects as the API server does, with the schemas that it publishes. It is safe for concurrent use.
 type schemas struct {
 	root openapi3.Root
 
@@ -24,7 +24,7 @@ func newSchemas(root openapi3.Root) *schemas {
 	return &schemas{root: root, converters: map[schema.GroupVersion]managedfields.TypeConverter{}}
 }
 
-// converter returns what knows the kinds of a version. Kinds without a schema are merged by their shape.
+// converter returns the type converter for the kinds of a version. Kinds without a schema are merged by their structure.
 func (s *schemas) converter(gv schema.GroupVersion) (managedfields.TypeConverter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *schemas) converter(gv schema.GroupVersion) (managedfields.TypeConverter
 	return converter, nil
 }
 
-// apply returns what a forced server-side apply makes of a live object.
+// apply returns the result of a forced server-side apply to a live object.
 func (s *schemas) apply(live, applied *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	gvk := applied.GroupVersionKind()
 	converter, err := s.converter(gvk.GroupVersion())
@@ -64,19 +64,19 @@ func (s *schemas) apply(live, applied *unstructured.Unstructured, manager string
 	}
 	merged, is := result.(*unstructured.Unstructured)
 	if !is {
-		return nil, fmt.Errorf("the apply made a %T", result)
+		return nil, fmt.Errorf("unexpected result of type %T", result)
 	}
 	return merged, nil
 }
 
-// sameVersion converts nothing. What managers own in other versions is left out, as the API server does with versions that it does
-// not know any more.
+// sameVersion does not convert. Field ownership recorded in other versions is dropped, as the API server drops that of versions
+// it no longer serves.
 type sameVersion struct{}
 
-// Convert refuses.
+// Convert returns an error.
 func (sameVersion) Convert(_, _, _ any) error { return errors.New("versions are not converted") }
 
-// ConvertToVersion returns objects that have the version already.
+// ConvertToVersion returns objects that already have the version.
 func (sameVersion) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	gvk := in.GetObjectKind().GroupVersionKind()
 	if to, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{gvk}); ok && to == gvk {
@@ -85,7 +85,7 @@ func (sameVersion) ConvertToVersion(in runtime.Object, target runtime.GroupVersi
 	return nil, runtime.NewNotRegisteredErrForKind("preview", gvk)
 }
 
-// ConvertFieldLabel returns the label as it is.
+// ConvertFieldLabel returns the label unchanged.
 func (sameVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
 }
@@ -96,7 +96,7 @@ type noDefaults struct{}
 // Default does nothing.
 func (noDefaults) Default(runtime.Object) {}
 
-// newObjects makes empty objects.
+// newObjects creates empty objects.
 type newObjects struct{}
 
 // New returns an empty object.
