@@ -27,22 +27,22 @@ const (
 	groupOther   = "other"
 )
 
-// NewCommand returns the command with all that are below it. Errors are returned, not printed. The name is how the user calls it.
+// NewCommand returns the root command with its subcommands. Errors are returned, not printed. Name is the name that the user calls.
 func NewCommand(c *console.Console, name string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-mr",
-		Short: "Look at ManagedResources, and find out what is wrong",
-		Long: `kubectl mr shows how ManagedResources and their objects are, tells why one is not ready, and what would change.
+		Short: "Inspect ManagedResources and find out what is wrong",
+		Long: `kubectl mr shows the state of ManagedResources and their objects, explains why one is not ready, and previews changes.
 
-ManagedResources and their Secrets are read from the cluster of the kubeconfig, as by kubectl. If their objects are in another
-cluster, name it with --target-kubeconfig (or TARGET_KUBECONFIG) or --target-context.
+ManagedResources and their Secrets are read from the cluster of the kubeconfig, as with kubectl. If their objects are in another
+cluster, specify it with --target-kubeconfig (or TARGET_KUBECONFIG) or --target-context.
 
-Exit codes: 0 for success; 1 if the answer is no, such as differences found by diff; 2 if there is no answer, such as without a
-cluster or a permission.`,
-		Example: `  # how is everything?
+Exit codes: 0 for success; 1 for a negative result, such as differences found by diff; 2 for an error, such as a missing permission
+or a cluster that cannot be reached.`,
+		Example: `  # show the state of all ManagedResources
   kubectl mr get -A
 
-  # something is red: why?
+  # explain why some of them are not ready
   kubectl mr why -A`,
 		Version:       c.Version,
 		SilenceErrors: true,
@@ -57,7 +57,7 @@ cluster or a permission.`,
 	if err := c.CompleteFlags(root); err != nil {
 		panic(err) // the flags were defined above
 	}
-	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupAct, Title: "Act:"},
+	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Inspect:"}, &cobra.Group{ID: groupAct, Title: "Control:"},
 		&cobra.Group{ID: groupDeliver, Title: "Deliver:"}, &cobra.Group{ID: groupOther, Title: "Other:"})
 	root.SetUsageTemplate(usage)
 	root.SetHelpCommandGroupID(groupOther)

@@ -8,7 +8,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// usage is how a command is used. Unlike cobra's own it leaves out the flags that all commands have, which are as many as kubectl's.
+// usage is the usage template. Unlike cobra's own, it omits the flags of all commands, which are as many as kubectl's.
 const usage = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} [command]{{end}}{{if .HasExample}}
@@ -22,17 +22,17 @@ Examples:
 Flags:
 {{.LocalNonPersistentFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
 
-Use "{{.CommandPath}} [command] --help" for more about a command, and "{{.Root.CommandPath}} options" for flags that all commands have.
+Use "{{.CommandPath}} [command] --help" for more information about a command, and "{{.Root.CommandPath}} options" for the flags of all commands.
 {{else}}
 
-Use "{{.Root.CommandPath}} options" for flags that all commands have, such as -n, --context and --target-kubeconfig.
+Use "{{.Root.CommandPath}} options" for the flags of all commands, such as -n, --context and --target-kubeconfig.
 {{end}}`
 
 // newOptionsCommand returns the command that shows the flags of all commands.
 func newOptionsCommand(c *console.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",
-		Short: "Show the flags that all commands have",
+		Short: "Show the flags of all commands",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(c.Screen, "These flags can be used with every command:\n\n%s", command.Root().PersistentFlags().FlagUsages())

@@ -22,7 +22,7 @@ func TestSuspendAndResume(t *testing.T) {
 	namespace := w.namespace(t)
 	w.deliver(t, namespace, "shop", state.Ready, configMap)
 	w.run("suspend", "shop", "-n", namespace).says(t, 0, "managedresource "+namespace+"/shop: suspended")
-	w.run("suspend", "shop", "-n", namespace).says(t, 0, "was suspended before")
+	w.run("suspend", "shop", "-n", namespace).says(t, 0, "is already suspended")
 	w.run("reconcile", "shop", "-n", namespace).says(t, 0, "is suspended and is not reconciled")
 	w.run("wait", "shop", "-n", namespace).says(t, 1, "!is suspended")
 	w.await(t, namespace, "shop", state.Suspended)
@@ -35,7 +35,7 @@ func TestSuspendAndResume(t *testing.T) {
 	if colour := w.colour(t, namespace, "settings"); colour != "blue" {
 		t.Errorf("it is said to be ready, and the colour is still %q", colour)
 	}
-	w.run("resume", "shop", "-n", namespace).says(t, 0, "was not suspended")
+	w.run("resume", "shop", "-n", namespace).says(t, 0, "is not suspended")
 	w.run("diff", "shop", "-n", namespace).says(t, 0, "1 unchanged")
 }
 
@@ -44,8 +44,8 @@ func TestReconcile(t *testing.T) {
 	w := newWorld(t)
 	namespace := w.namespace(t)
 	w.deliver(t, namespace, "shop", state.Ready, configMap)
-	w.run("reconcile", "-n", namespace).says(t, 2, "!say which ManagedResources are meant")
-	w.run("reconcile", "--all", "-n", namespace, "--wait").says(t, 0, "asked to be reconciled", "ready")
+	w.run("reconcile", "-n", namespace).says(t, 2, "!specify ManagedResources by name")
+	w.run("reconcile", "--all", "-n", namespace, "--wait").says(t, 0, "reconciliation requested", "ready")
 	mr := &resourcesv1alpha1.ManagedResource{}
 	kit.Must(t, w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "shop"}, mr))
 	if operation, asked := mr.Annotations[resourcesv1alpha1.AnnotationOperation]; asked {
@@ -60,9 +60,9 @@ func TestWait(t *testing.T) {
 	w.run("wait", "webshop-sale", "-n", "garden", "--for", "applied").says(t, 0, "applied")
 	w.await(t, "garden", "webshop-sale", state.Unhealthy)
 	w.run("wait", "webshop-sale", "-n", "garden", "--timeout", "1s").says(t, 1, "!not ready within 1s", "!garden/webshop-sale is Unhealthy", "!kubectl mr why")
-	w.run("wait", "webshop-sale", "-n", "garden", "--for", "beauty").says(t, 2, "!there is no such goal")
+	w.run("wait", "webshop-sale", "-n", "garden", "--for", "beauty").says(t, 2, "!invalid --for")
 	w.run("wait", "nothing", "-n", "garden", "--for", "deleted").says(t, 0, "managedresource garden/nothing: deleted")
-	w.run("wait", "-n", "kube-public").says(t, 2, "!no ManagedResource is chosen")
+	w.run("wait", "-n", "kube-public").says(t, 2, "!no ManagedResource matches")
 }
 
 // TestWaitForWhatIsGoing has the ManagedResource gone as soon as it was read.
@@ -236,5 +236,5 @@ func TestDiffTellsWhatFails(t *testing.T) {
 	diff("kind: ConfigMap\n").says(t, 2, "!it needs apiVersion, kind and metadata.name")
 	diff("a: [\n").says(t, 2, "!it is not valid YAML")
 	w.run("diff", "-n", "garden").says(t, 0, "!Nothing would change in any of the 3 ManagedResources")
-	w.run("diff", "-n", namespace, "-f", "-").says(t, 2, "!name the one ManagedResource")
+	w.run("diff", "-n", namespace, "-f", "-").says(t, 2, "!specify exactly one ManagedResource")
 }

@@ -29,26 +29,26 @@ func TestNoCluster(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "none")
 	execute(call{args: []string{"--kubeconfig", empty, "get"}}).says(t, 2, "!stat "+empty)
 	kit.Must(t, os.WriteFile(empty, nil, 0o600))
-	execute(call{args: []string{"--kubeconfig", empty, "get"}}).says(t, 2, "!no cluster is chosen")
+	execute(call{args: []string{"--kubeconfig", empty, "get"}}).says(t, 2, "!no cluster is configured")
 	port := kit.FreePort(t)
-	execute(call{args: []string{"--kubeconfig", empty, "--server", fmt.Sprintf("http://127.0.0.1:%d", port), "get"}}).says(t, 2, "!connection refused", "!Nothing answers there")
+	execute(call{args: []string{"--kubeconfig", empty, "--server", fmt.Sprintf("http://127.0.0.1:%d", port), "get"}}).says(t, 2, "!connection refused", "!cannot be reached")
 	execute(call{args: []string{"--kubeconfig", empty, "--server", "https://no-such-host.invalid", "get"}}).says(t, 2, "!error:")
 }
 
 func TestNoSuchKind(t *testing.T) {
 	t.Parallel()
-	newWorld(t).withoutKind.says(t, 2, "!has no ManagedResources", "!kubectl apply --server-side -f config/crd")
+	newWorld(t).withoutKind.says(t, 2, "!does not serve ManagedResources", "!kubectl apply --server-side -f config/crd")
 }
 
 func TestUnknownNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.run("get", "webshop-ap", "-n", "garden").says(t, 2, "!there is no ManagedResource garden/webshop-ap: did you mean webshop-app")
+	w.run("get", "webshop-ap", "-n", "garden").says(t, 2, "!ManagedResource garden/webshop-ap not found: did you mean webshop-app")
 	w.run("why", "sale", "-n", "garden").says(t, 2, "!did you mean webshop-sale?")
-	w.run("tree", "webshop-app", "-n", "default").says(t, 2, "!there is no ManagedResource default/webshop-app, but one in namespace garden: use -n")
-	w.run("tree", "x", "-n", "kube-public").says(t, 2, "!none at all in namespace kube-public")
+	w.run("tree", "webshop-app", "-n", "default").says(t, 2, "!ManagedResource default/webshop-app not found, but there is one in namespace garden: use -n")
+	w.run("tree", "x", "-n", "kube-public").says(t, 2, "!namespace kube-public has no ManagedResources")
 	w.run("gte").says(t, 2, `!unknown command "gte"`, "!Did you mean this?", "!get")
-	w.run("get", "-o", "nonsense").says(t, 2, `!there is no output format "nonsense"`, "!json")
+	w.run("get", "-o", "nonsense").says(t, 2, `!invalid --output "nonsense"`, "!json")
 	w.run("get", "--target-context", "nowhere").says(t, 0)
 	w.run("tree", "webshop-app", "-n", "garden", "--target-context", "nowhere").says(t, 2, `!context "nowhere" does not exist`)
 	w.run("get", "webshop-app", "-A").says(t, 2, "!names cannot be combined")
@@ -78,10 +78,10 @@ func TestReadOnly(t *testing.T) {
 	w.permit(t, "hardly", rbacv1.PolicyRule{APIGroups: []string{resourcesv1alpha1.GroupName}, Resources: []string{"managedresources"}, Verbs: look},
 		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: look})
 	w.run("tree", "webshop-app", "-n", "garden", "--as", "hardly").says(t, 0, "Deployment webshop/storefront Healthy", "Coupon webshop/welcome Unseen you may not read it",
-		"!Not shown, as you may not read them:", "!Pods in namespace webshop")
-	w.run("why", "-n", "garden", "--as", "hardly").says(t, 0, "Deployment webshop/sale is Unhealthy", "!Not shown, as you may not read them: Events")
+		"!Not shown, because you may not read them:", "!Pods in namespace webshop")
+	w.run("why", "-n", "garden", "--as", "hardly").says(t, 0, "Deployment webshop/sale is Unhealthy", "!Not shown, because you may not read them: Events")
 	w.run("get", "-A", "--as", "nobody").says(t, 2, "!forbidden", "!choose one with -n")
-	w.run("get", "-n", "garden", "--as", "nobody").says(t, 2, "!forbidden", "!Ask for the permission")
+	w.run("get", "-n", "garden", "--as", "nobody").says(t, 2, "!forbidden", "!Request the permission")
 	w.run("suspend", "webshop-app", "-n", "garden", "--as", "reader").says(t, 2, "!cannot patch resource")
 	w.run("decode", "webshop-app", "-n", "garden", "--as", "hardly").says(t, 2, "!read Secret garden/webshop-app-")
 }

@@ -69,7 +69,7 @@ func TestDecodeMasks(t *testing.T) {
 	if out := w.run("decode", "webshop-base", "-n", "garden", "--mask"); strings.Contains(out.out, "not-a-real-password") || !strings.Contains(out.out, "DATABASE_PASSWORD: '***'") {
 		t.Errorf("--mask shows:\n%s", out.out)
 	}
-	w.run("decode", "webshop-base", "-n", "garden", "--set", "nothing").says(t, 2, "!there is no Secret garden/nothing")
+	w.run("decode", "webshop-base", "-n", "garden", "--set", "nothing").says(t, 2, "!Secret garden/nothing does not exist")
 }
 
 func TestCreateRefusesBadInput(t *testing.T) {
@@ -79,12 +79,12 @@ func TestCreateRefusesBadInput(t *testing.T) {
 	create := func(in string, args ...string) outcome {
 		return w.runCall(call{args: append([]string{"create", "shop", "-n", namespace}, args...), in: in})
 	}
-	create("").says(t, 2, "!say with -f, -k or --chart where the manifests are")
-	create("", "-f", "-").says(t, 2, "!there is no object in the manifests")
+	create("").says(t, 2, "!specify the manifests with -f, -k or --chart")
+	create("", "-f", "-").says(t, 2, "!the manifests contain no objects")
 	create("a: b: c", "-f", "-").says(t, 2, "!could not decode resource at index 0 in '-'", "!it is not valid YAML")
-	create("", "-f", t.TempDir()).says(t, 2, "!there are no manifests in")
+	create("", "-f", t.TempDir()).says(t, 2, "!no manifests found in")
 	create("", "-f", "nowhere").says(t, 2, "!nowhere")
-	w.runCall(call{args: []string{"create", "Shop", "-n", namespace, "-f", "-"}, in: configMap}).says(t, 2, `!"Shop" is no name for a ManagedResource`)
+	w.runCall(call{args: []string{"create", "Shop", "-n", namespace, "-f", "-"}, in: configMap}).says(t, 2, `!"Shop" is not a valid name for a ManagedResource`)
 	w.runCall(call{args: []string{"create", "shop", "-n", "nowhere", "-f", "-"}, in: configMap}).says(t, 2, `!namespaces "nowhere" not found`)
 
 	w.deliver(t, namespace, "shop", state.Ready, configMap)
@@ -150,7 +150,7 @@ func TestCreateFromChart(t *testing.T) {
 	chart := []string{"shop", "-n", namespace, "--chart", folder, "--set-value", "colour=green", "--kube-version", "1.33"}
 	w.run(append([]string{"diff", "--brief"}, chart...)...).says(t, 1, "5 to create", "+ Gadget "+namespace+"/shop")
 	out := w.run(append([]string{"create", "--wait"}, chart...)...)
-	out.says(t, 0, "created (5 objects", "Secrets)", "ready", "!Left out, as nobody runs the hooks of a chart: Job prepare (pre-install).")
+	out.says(t, 0, "created (5 objects", "Secrets)", "ready", "!Omitted, because chart hooks are not run: Job prepare (pre-install).")
 	if strings.Contains(out.err, "probe") {
 		t.Errorf("the tests of a chart are told of: %s", out.err)
 	}
@@ -167,10 +167,10 @@ func TestCreateFromChart(t *testing.T) {
 	w.run(append([]string{"diff"}, chart...)...).says(t, 0, "5 unchanged")
 	w.run(append([]string{"diff", "--brief"}, append(chart, "--set-value", "colour=red")...)...).says(t, 1, "1 to change, 4 unchanged")
 	w.run(append([]string{"create"}, append(chart, "--set-value", "colour=7")...)...).says(t, 2, "!the values for the chart", "!/colour", "!want string")
-	w.run("create", "shop", "-n", namespace, "--chart", folder).says(t, 2, "!is for Kubernetes >=1.30.0-0", "!--kube-version")
-	w.run("create", "shop", "-n", namespace, "--chart", t.TempDir()).says(t, 2, "!is no chart that can be read: Chart.yaml file is missing")
-	w.run("create", "shop", "-n", namespace, "-f", folder).says(t, 2, "!is a Helm chart: name it with --chart")
-	w.run("create", "shop", "-n", namespace, "-f", folder, "--set-value", "a=b").says(t, 2, "!--set-value is for a chart: name it with --chart")
+	w.run("create", "shop", "-n", namespace, "--chart", folder).says(t, 2, "!requires Kubernetes >=1.30.0-0", "!--kube-version")
+	w.run("create", "shop", "-n", namespace, "--chart", t.TempDir()).says(t, 2, "!is not a valid chart: Chart.yaml file is missing")
+	w.run("create", "shop", "-n", namespace, "-f", folder).says(t, 2, "!is a Helm chart: use --chart")
+	w.run("create", "shop", "-n", namespace, "-f", folder, "--set-value", "a=b").says(t, 2, "!--set-value requires --chart")
 }
 
 // randomText returns a text that cannot be compressed to less than three quarters.

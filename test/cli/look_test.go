@@ -35,8 +35,8 @@ func TestGet(t *testing.T) {
 	w.run("get", "-n", "garden", "-o", "name").says(t, 0, "managedresource.resources.gardener.cloud/webshop-app\n")
 	w.run("get", "-A", "-o", "name").says(t, 0, "garden/webshop-app\n")
 	w.run("tree", "garden/webshop-app").says(t, 0, "ManagedResource garden/webshop-app")
-	w.run("get", "-n", "garden", "--class", "seed").says(t, 0, "!There are no such ManagedResources in namespace garden")
-	w.run("get", "-n", "kube-public").says(t, 0, "!-A looks in all")
+	w.run("get", "-n", "garden", "--class", "seed").says(t, 0, "!No ManagedResources found in namespace garden")
+	w.run("get", "-n", "kube-public").says(t, 0, "!Use -A to list all namespaces")
 	w.run("get", "webshop-app", "webshop-base", "-n", "garden", "--no-headers").says(t, 0, "webshop-app", "webshop-base")
 	w.run("get", "garden/webshop-app", "mr/webshop-app", "-n", "garden").says(t, 0, "webshop-app Ready")
 
@@ -128,7 +128,7 @@ func TestTreeShowsWhatIsMissing(t *testing.T) {
 	w.deliverSuspended(t, namespace, "shop", configMap)
 	kit.Must(t, w.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: named(namespace, "settings")}))
 	w.run("tree", "shop", "-n", namespace).says(t, 0, "ConfigMap "+namespace+"/settings Missing it does not exist",
-		"!No object of the inventories exists (1) in the cluster", "!--target-kubeconfig")
+		"!None of the 1 objects of the inventories exists in the cluster", "!--target-kubeconfig")
 }
 
 // TestWhy goes from "something is red" to the object, its reason and its Events in one command.
@@ -141,7 +141,7 @@ func TestWhy(t *testing.T) {
 		"Deployment webshop/sale is Unhealthy since",
 		`condition "Available" has invalid status False`,
 		"Available False",
-		"Below it", "Pod sale-", "Unschedulable: 0/3 nodes are available",
+		"Owned objects", "Pod sale-", "Unschedulable: 0/3 nodes are available",
 		"FailedScheduling",
 		"ResourcesHealthy is False since",
 	}, "why", "-n", "garden")
@@ -150,10 +150,10 @@ func TestWhy(t *testing.T) {
 	}
 	well := w.run("why", "webshop-base", "-n", "garden")
 	well.says(t, 0, "ManagedResource garden/webshop-base is Ready since", "ResourcesApplied is True")
-	if strings.Contains(well.out, "somebody else") {
+	if strings.Contains(well.out, "another field manager") {
 		t.Errorf("objects are said to be changed that are as they were applied:\n%s", well.out)
 	}
-	w.run("why", "-n", "kube-public").says(t, 0, "!There are no such ManagedResources")
+	w.run("why", "-n", "kube-public").says(t, 0, "!No ManagedResources found")
 	var findings []struct {
 		Name    string
 		Objects []struct {
@@ -184,7 +184,7 @@ func TestWhyTellsWhoChangedWhat(t *testing.T) {
 	namespace := w.namespace(t)
 	w.deliverSuspended(t, namespace, "shop", configMap)
 	w.edit(t, namespace, "settings", "red")
-	w.run("why", "shop", "-n", namespace).says(t, 0, "is Suspended", "ConfigMap "+namespace+"/settings was changed by somebody else",
+	w.run("why", "shop", "-n", namespace).says(t, 0, "is Suspended", "ConfigMap "+namespace+"/settings was changed by another field manager",
 		`The field manager "kubectl-edit" changed it`, "data.colour", "kubectl mr resume")
 }
 
@@ -193,7 +193,7 @@ func TestPendingWithoutResourceManager(t *testing.T) {
 	w := newWorld(t)
 	namespace := w.namespace(t)
 	w.runCall(call{args: []string{"create", "shop", "-n", namespace, "--class", "nobody", "-f", "-"}, in: configMap}).says(t, 0)
-	w.run("get", "-n", namespace).says(t, 0, "shop nobody Pending", "No resource-manager has looked at it yet.")
+	w.run("get", "-n", namespace).says(t, 0, "shop nobody Pending", "No resource-manager has processed it yet.")
 }
 
 func TestEvents(t *testing.T) {
@@ -216,9 +216,9 @@ func TestOwner(t *testing.T) {
 	w.run("owner", "coupon/welcome", "-n", "webshop").says(t, 0, "garden/webshop-app")
 	pods := &corev1.PodList{}
 	kit.Must(t, w.client.List(t.Context(), pods, client.InNamespace("webshop"), client.MatchingLabels{"app": "storefront"}))
-	w.run("owner", "pod/"+pods.Items[0].Name, "-n", "webshop").says(t, 0, "garden/webshop-app", "by way of ReplicaSet webshop/storefront-", "and Deployment webshop/storefront")
-	w.run("owner", "ns/kube-system").says(t, 1, "!Namespace kube-system belongs to no ManagedResource")
-	w.run("owner", "ns/nothing").says(t, 2, "!there is no Namespace nothing")
+	w.run("owner", "pod/"+pods.Items[0].Name, "-n", "webshop").says(t, 0, "garden/webshop-app", "through ReplicaSet webshop/storefront-", "and Deployment webshop/storefront")
+	w.run("owner", "ns/kube-system").says(t, 1, "!Namespace kube-system does not belong to a ManagedResource")
+	w.run("owner", "ns/nothing").says(t, 2, "!Namespace nothing does not exist")
 	w.run("owner", "thing/x").says(t, 2, `!has no kind "thing"`)
 	w.run("owner", "thing").says(t, 2, "!KIND/NAME")
 }

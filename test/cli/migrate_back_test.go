@@ -28,7 +28,7 @@ func TestMigrateBack(t *testing.T) {
 	mr.Status.ObservedGeneration = mr.Generation
 	kit.Must(t, w.client.Status().Update(t.Context(), mr))
 
-	w.run("migrate", "--back", "-n", namespace).says(t, 2, "!say which ManagedResources go back")
+	w.run("migrate", "--back", "-n", namespace).says(t, 2, "!specify the ManagedResources to hand back")
 	w.run("migrate", "--back", "shop", "-n", namespace, "--from", "flux").says(t, 2, "!cannot be combined")
 	w.run("migrate", "--back", "shop", "-n", namespace).says(t, 0, "managedresource "+namespace+"/shop: removed the condition Ready")
 	kit.Must(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(mr), mr))
@@ -40,5 +40,5 @@ func TestMigrateBack(t *testing.T) {
 	if !slices.Equal(left, want) || mr.Status.ObservedGeneration != mr.Generation {
 		t.Errorf("%v are left, want %v", left, want)
 	}
-	w.run("migrate", "--back", "shop", "-n", namespace).says(t, 0, "shop: has no condition Ready")
+	w.run("migrate", "--back", "shop", "-n", namespace).says(t, 0, "shop: does not have the condition Ready")
 }

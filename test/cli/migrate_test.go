@@ -58,14 +58,14 @@ var predecessors = map[string]predecessor{
 	"gardener-resource-manager": {
 		manager: "gardener-resource-manager", labels: map[string]string{"resources.gardener.cloud/managed-by": "gardener"},
 		annotations: map[string]string{"resources.gardener.cloud/origin": "$NS/shop", "resources.gardener.cloud/description": resourcesv1alpha1.Description},
-		says: []string{"1 to change, 2 unchanged; 3 of them applied by another tool now", "It is suspended", "of gardener-resource-manager (ManagedResource $NS/shop)",
+		says: []string{"1 to change, 2 unchanged; 3 of them currently applied by another tool", "It is suspended", "of gardener-resource-manager (ManagedResource $NS/shop)",
 			"kubectl scale deployment gardener-resource-manager -n $NS --replicas 0"},
 	},
 	"Flux": {
 		manager: "kustomize-controller", serverSide: true,
 		labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"},
-		says: []string{"3 to change; 3 of them applied by another tool now", "~ Deployment $NS/web, of Flux (Kustomization flux-system/shop)",
-			"Left to kustomize-controller: .spec.replicas", ".metadata.labels.kustomize.toolkit.fluxcd.io/name",
+		says: []string{"3 to change; 3 of them currently applied by another tool", "~ Deployment $NS/web, of Flux (Kustomization flux-system/shop)",
+			"Kept by kustomize-controller: .spec.replicas", ".metadata.labels.kustomize.toolkit.fluxcd.io/name",
 			"kubectl patch kustomizations.kustomize.toolkit.fluxcd.io shop -n flux-system --type merge -p '{\"spec\":{\"suspend\":true}}'"},
 	},
 	"Flux by Helm": {
@@ -107,7 +107,7 @@ func TestMigratePredictsTheTakeOver(t *testing.T) {
 				migrate, takeOver = []string{"migrate", "-n", namespace}, []string{"resume", "shop", "-n", namespace}
 			}
 			out := w.runCall(call{args: migrate, in: manifests})
-			for _, text := range append(before.says, "~ ConfigMap $NS/settings", "- colour: red", "+ colour: blue", "to the resource-manager go") {
+			for _, text := range append(before.says, "~ ConfigMap $NS/settings", "- colour: red", "+ colour: blue", "move to the resource-manager") {
 				out.says(t, 1, strings.ReplaceAll(text, "$NS", namespace))
 			}
 			w.checkJSON(t, call{args: append(migrate, "-o", "json"), in: manifests}, before.manager)
@@ -277,23 +277,23 @@ func fieldsOf(t *testing.T, obj *unstructured.Unstructured, manager string) stri
 func TestMigrateRefusesAndFilters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.run("migrate", "webshop-app", "-n", "garden", "--from", "nobody").says(t, 2, "!--from nobody: there is no such tool; use one of gardener-resource-manager, flux")
-	w.run("migrate", "-f", "../../examples/webshop/app").says(t, 2, "!name the one ManagedResource")
+	w.run("migrate", "webshop-app", "-n", "garden", "--from", "nobody").says(t, 2, "!invalid --from \"nobody\": must be one of gardener-resource-manager, flux")
+	w.run("migrate", "-f", "../../examples/webshop/app").says(t, 2, "!specify exactly one ManagedResource")
 	w.run("migrate", "webshop-ap", "-n", "garden").says(t, 2, "!did you mean webshop-app")
-	w.eventually(t, 0, []string{"4 unchanged", "No other tool is known to apply any of these objects."}, "migrate", "webshop-app", "-n", "garden")
+	w.eventually(t, 0, []string{"4 unchanged", "No other tool applies any of these objects."}, "migrate", "webshop-app", "-n", "garden")
 	namespace := w.namespace(t)
 	manifests := strings.ReplaceAll(configMap, "$NS", namespace)
 	w.leaveOne(t, namespace, manifests)
 	propose := func(args ...string) outcome {
 		return w.runCall(call{args: append([]string{"migrate", "shop", "-n", namespace, "-f", "-"}, args...), in: manifests})
 	}
-	propose().says(t, 1, "~ ConfigMap "+namespace+"/settings, of kubectl", "Apply the manifests with kubectl no more")
+	propose().says(t, 1, "~ ConfigMap "+namespace+"/settings, of kubectl", "Do not apply the manifests with kubectl again")
 	propose("--from", "flux").says(t, 0, "no objects")
 	propose("--from", "kubectl", "--brief").says(t, 1, "of kubectl")
 	propose("--as", "nobody").says(t, 2, "!forbidden")
 	look := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}
 	w.permit(t, "onlooker", look)
-	propose("--as", "onlooker").says(t, 1, "of kubectl", "to the resource-manager go", "!without the API server's defaults and webhooks")
+	propose("--as", "onlooker").says(t, 1, "of kubectl", "move to the resource-manager", "!without the API server's defaults and webhooks")
 	w.run("__complete", "migrate", "--from", "").says(t, 0, "argocd\n")
 }
 

@@ -54,5 +54,5 @@ func TestDiffOfACreation(t *testing.T) {
 	kit.Change(t, w.client, mr, func() { mr.Spec.DependsOn = []resourcesv1alpha1.Dependency{{Name: "database"}} })
 	w.runCall(call{
 		args: []string{"diff", "shop", "-n", namespace, "-f", "-"}, in: strings.ReplaceAll(configMap+"---\n"+preservingDeployment, "$NS", namespace),
-	}).says(t, 1, "It is suspended", "the changes wait for now", "database", "+ Deployment "+namespace+"/shop", "+ replicas: 3")
+	}).says(t, 1, "It is suspended", "the changes are waiting", "database", "+ Deployment "+namespace+"/shop", "+ replicas: 3")
 }

@@ -160,15 +160,15 @@ func TestTop(t *testing.T) {
 	w := newWorld(t)
 	namespace := w.namespace(t)
 	run := w.startTop(t.Context(), t, top.Options{}, nil, "-n", namespace)
-	run.shows("There are no such ManagedResources in namespace " + namespace)
+	run.shows("No ManagedResources found in namespace " + namespace)
 	w.deliver(t, namespace, "shop", state.Ready, configMap)
 	run.shows("1 Ready", "> shop Ready")
 	w.deliver(t, namespace, "broken", state.Failed, missingKind)
 	run.shows("1 Failed 1 Ready", "> broken Failed", "shop Ready", "1 of 2")
 	run.press("u")
-	run.shows("1 of 2 shown (not well)")
+	run.shows("1 of 2 shown (unhealthy)")
 	run.press(tcell.KeyEnter)
-	run.shows(namespace+"/broken as it was", "ManagedResource "+namespace+"/broken is Failed")
+	run.shows(namespace+"/broken, read", "ManagedResource "+namespace+"/broken is Failed")
 	run.press(tcell.KeyEnd)
 	run.shows("OBJECT HEALTH AGE DETAIL", "Missing")
 	run.press(tcell.KeyEscape, tcell.KeyEscape, "/shop", tcell.KeyEnter)
@@ -184,7 +184,7 @@ func TestTop(t *testing.T) {
 	run.press("r")
 	run.shows("y/n")
 	run.press("y")
-	run.shows("shop: asked to be reconciled")
+	run.shows("shop: reconciliation requested")
 	run.SetSize(60, 20)
 	kit.Must(t, run.PostEvent(tcell.NewEventResize(60, 20)))
 	run.press("?")
@@ -231,22 +231,22 @@ func TestTopPermissions(t *testing.T) {
 	run.press("/app", tcell.KeyEnter, "r")
 	run.shows("You may not reconcile garden/webshop-app")
 	run.press(tcell.KeyEnter)
-	run.shows("Not shown, as you may not read them", "Coupon webshop/welcome")
+	run.shows("Not shown, because you may not read them", "Coupon webshop/welcome")
 	run.press(tcell.KeyCtrlC)
 	kit.Must(t, run.ends())
 	for user, wanted := range map[string]string{"lister": "cannot watch resource", "nobody": "cannot list resource"} {
 		run := w.startTop(t.Context(), t, top.Options{}, nil, "-n", "garden", "--as", user)
-		if text := kit.TextOf(run.ends()); !strings.Contains(text, wanted) || !strings.Contains(text, "Ask for the permission") {
+		if text := kit.TextOf(run.ends()); !strings.Contains(text, wanted) || !strings.Contains(text, "Request the permission") {
 			t.Errorf("%s: %s", user, text)
 		}
 		if user == "nobody" && run.begun > 0 {
 			t.Error("the screen was cleared before an error")
 		}
 	}
-	if text := kit.TextOf(w.topWithoutKind); !strings.Contains(text, "has no ManagedResources") {
+	if text := kit.TextOf(w.topWithoutKind); !strings.Contains(text, "does not serve ManagedResources") {
 		t.Errorf("without the kind: %s", text)
 	}
-	w.run("top").says(t, 2, "!its output is none: use `kubectl mr get -w`")
+	w.run("top").says(t, 2, "!top needs a terminal: use `kubectl mr get -w`")
 	w.run("top", "webshop-app").says(t, 2, "!unknown command")
 }
 
@@ -257,9 +257,9 @@ func TestTopWithoutConnection(t *testing.T) {
 	namespace := w.namespace(t)
 	wire := newWire(t, w.host())
 	run := w.startTop(t.Context(), t, top.Options{}, nil, "-n", namespace, "--server", "https://"+wire.address)
-	run.shows("There are no such ManagedResources in namespace", wire.address)
+	run.shows("No ManagedResources found in namespace", wire.address)
 	wire.cut()
-	run.shows("NO CONNECTION to "+wire.address, "trying again", "There are no such")
+	run.shows("NO CONNECTION to "+wire.address, "retrying", "No ManagedResources found")
 	w.deliver(t, namespace, "shop", state.Ready, configMap)
 	wire.mend(t)
 	run.shows("ManagedResources in namespace", "> shop Ready")

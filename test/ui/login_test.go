@@ -86,7 +86,7 @@ func TestLoginInBrowser(t *testing.T) {
 	p.press(kb.Enter)
 	p.says("You may list and watch ManagedResources in no namespace that has any.")
 	p.goTo("#/fleet")
-	p.says("Not shown, as you may not read them: Events.")
+	p.says("Not shown, because you may not read them: Events.")
 	p.look("no-rights")
 
 	q := s.visit(t, "#/")

@@ -352,7 +352,7 @@ func TestPermissions(t *testing.T) {
 	if len(objects.Nodes) != 2 || objects.Nodes[0].Health != "Present" || objects.Nodes[1].Health != "Unseen" || objects.Nodes[1].Sync != "Unseen" {
 		t.Errorf("nodes: %+v", objects.Nodes)
 	}
-	if text := strings.Join(notes, "\n"); !strings.Contains(text, "Not shown, as you may not read them: Secrets in namespace "+namespace) {
+	if text := strings.Join(notes, "\n"); !strings.Contains(text, "Not shown, because you may not read them: Secrets in namespace "+namespace) {
 		t.Errorf("notes: %s", text)
 	}
 	if status, _, body := s.get(t, resourcePath(namespace, "shop", "diff")); status == http.StatusOK && !strings.Contains(body, "may not") && !strings.Contains(body, "forbidden") {

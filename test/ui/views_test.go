@@ -201,12 +201,12 @@ func TestPermissionsInBrowser(t *testing.T) {
 	namespace := w.namespace(t)
 	w.deliver(t, namespace, "shop", state.Ready, shop)
 	p := w.serve(t, "-n", namespace, "--as", w.viewer(t, namespace)).open(t, "#/mr/"+namespace+"/shop?tab=tree")
-	p.says("Not shown, as you may not read them: Secrets in namespace "+namespace, "Unseen", "you may not read it")
+	p.says("Not shown, because you may not read them: Secrets in namespace "+namespace, "Unseen", "you may not read it")
 	p.look("unseen")
 	p.goTo("#/mr/default/shop")
 	p.says("You may not see this.", "forbidden")
 	p.goTo("#/fleet")
-	p.says("Not shown, as you may not read them: Events.")
+	p.says("Not shown, because you may not read them: Events.")
 }
 
 // TestTwoTabs checks that two pages are told the same, and that a browser that was not let in is told so.

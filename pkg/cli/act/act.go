@@ -1,4 +1,4 @@
-// Package act holds the commands that ask something of resource-managers: to reconcile, to leave alone, and to be waited for.
+// Package act contains the commands that reconcile, suspend and resume ManagedResources, and wait for them.
 package act
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// fieldManager owns the annotations that these commands write. They are changes by hand: Gardener's own controllers and
-// kubectl may take them away.
+// fieldManager owns the annotations that these commands write. They are manual changes: Gardener's own controllers and
+// kubectl may remove them.
 const fieldManager = "kubectl-mr"
 
 // change is what a command does to each chosen ManagedResource.
 type change struct {
 	console.Choice
 	all bool
-	// past is what was done, for people.
+	// past describes the change after it was made, for people.
 	past string
 	// edit changes annotations. It returns false, and why, if there is nothing to change.
 	edit func(mr *resourcesv1alpha1.ManagedResource) (changed bool, why string)
@@ -31,12 +31,12 @@ type change struct {
 
 func (o *change) addFlags(command *cobra.Command) {
 	o.AddFlags(command.Flags())
-	command.Flags().BoolVar(&o.all, "all", false, "All of the namespace")
+	command.Flags().BoolVar(&o.all, "all", false, "Select all ManagedResources of the namespace")
 }
 
 func (o *change) run(ctx context.Context, c *console.Console, names []string) ([]resourcesv1alpha1.ManagedResource, error) {
 	if len(names) == 0 && !o.all && !o.AllNamespaces && o.Selector == "" && o.Class == "" {
-		return nil, errors.New("say which ManagedResources are meant: names, --all, -A, -l or --class")
+		return nil, errors.New("specify ManagedResources by name, --all, -A, -l or --class")
 	}
 	if len(names) > 0 && o.all {
 		return nil, errors.New("names cannot be combined with --all")
@@ -46,7 +46,7 @@ func (o *change) run(ctx context.Context, c *console.Console, names []string) ([
 		return nil, err
 	}
 	if len(chosen) == 0 {
-		return nil, errors.New("no ManagedResource is chosen by that")
+		return nil, errors.New("no ManagedResource matches")
 	}
 	source, err := c.Source()
 	if err != nil {
@@ -64,7 +64,7 @@ func (o *change) run(ctx context.Context, c *console.Console, names []string) ([
 	return chosen, errors.Join(errs...)
 }
 
-// apply changes a ManagedResource, and returns what was done or why nothing was.
+// apply changes a ManagedResource. It returns what was done, or why nothing was changed.
 func (o *change) apply(ctx context.Context, source *console.Source, mr *resourcesv1alpha1.ManagedResource) (string, error) {
 	before := mr.DeepCopy()
 	if mr.Annotations == nil {
@@ -74,7 +74,7 @@ func (o *change) apply(ctx context.Context, source *console.Source, mr *resource
 	if !changed {
 		return why, nil
 	}
-	// Of the annotations, those that differ: no conflict with what others write.
+	// The patch contains only the annotations that differ, so that it does not conflict with other writers.
 	err := source.Patch(ctx, mr, client.MergeFrom(before), client.FieldOwner(fieldManager))
 	if err != nil {
 		return "", fmt.Errorf("change ManagedResource %s: %w", state.NameOf(mr), err)
@@ -82,25 +82,25 @@ func (o *change) apply(ctx context.Context, source *console.Source, mr *resource
 	return o.past, nil
 }
 
-// NewSuspendCommand returns the command that has ManagedResources left alone.
+// NewSuspendCommand returns the command that suspends ManagedResources.
 func NewSuspendCommand(c *console.Console) *cobra.Command {
 	o := &change{past: "suspended", edit: func(mr *resourcesv1alpha1.ManagedResource) (bool, string) {
 		if resourcesv1alpha1.Truthy(mr.Annotations[resourcesv1alpha1.AnnotationIgnore]) {
-			return false, "was suspended before"
+			return false, "is already suspended"
 		}
 		mr.Annotations[resourcesv1alpha1.AnnotationIgnore] = "true"
 		return true, ""
 	}}
 	command := &cobra.Command{
 		Use:   "suspend (NAME... | --all | -A | -l LABELS)",
-		Short: "Have ManagedResources left alone, to change their objects by hand",
-		Long: `Has ManagedResources left alone, by the annotation ` + resourcesv1alpha1.AnnotationIgnore + `: their objects are neither
-applied nor put back nor checked, until they are resumed. A ManagedResource that is deleted meanwhile is cleaned up all the same.`,
-		Example: `  # change an object by hand without having it put back
+		Short: "Suspend ManagedResources, to change their objects manually",
+		Long: `Suspends ManagedResources with the annotation ` + resourcesv1alpha1.AnnotationIgnore + `: their objects are not applied,
+corrected or checked until the ManagedResources are resumed. A suspended ManagedResource that is deleted is still cleaned up.`,
+		Example: `  # change an object manually, without drift correction
   kubectl mr suspend webshop-app -n garden
   kubectl scale deployment/storefront -n webshop --replicas 0
 
-  # what was changed, and have it put back
+  # show the changes, and revert them
   kubectl mr diff webshop-app -n garden
   kubectl mr resume webshop-app -n garden`,
 		ValidArgsFunction: c.CompleteNames(0),
@@ -113,11 +113,11 @@ applied nor put back nor checked, until they are resumed. A ManagedResource that
 	return command
 }
 
-// NewResumeCommand returns the command that ends what suspend began.
+// NewResumeCommand returns the command that resumes suspended ManagedResources.
 func NewResumeCommand(c *console.Console) *cobra.Command {
 	o := &change{past: "resumed", edit: func(mr *resourcesv1alpha1.ManagedResource) (bool, string) {
 		if !state.IsSuspended(mr) {
-			return false, "was not suspended"
+			return false, "is not suspended"
 		}
 		delete(mr.Annotations, resourcesv1alpha1.AnnotationIgnore)
 		if mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState {
@@ -128,12 +128,12 @@ func NewResumeCommand(c *console.Console) *cobra.Command {
 	var waits waitFlags
 	command := &cobra.Command{
 		Use:   "resume (NAME... | --all | -A | -l LABELS)",
-		Short: "Have suspended ManagedResources cared for again",
-		Long: `Takes back what suspend did: objects that were changed meanwhile are put back. It ends operations ` +
-			resourcesv1alpha1.OperationWaitForState + `, too.`,
+		Short: "Resume suspended ManagedResources",
+		Long: `Resumes suspended ManagedResources: changes made to their objects in the meantime are reverted. It also ends the operation ` +
+			resourcesv1alpha1.OperationWaitForState + `.`,
 		Example: `  kubectl mr resume webshop-app -n garden
 
-  # all of the namespace, and wait until they are ready
+  # resume all of the namespace, and wait until they are ready
   kubectl mr resume --all -n garden --wait`,
 		ValidArgsFunction: c.CompleteNames(0),
 		RunE: func(command *cobra.Command, names []string) error {
@@ -149,7 +149,7 @@ func NewResumeCommand(c *console.Console) *cobra.Command {
 	return command
 }
 
-// Reconcile has a ManagedResource applied at once. It returns what was done, or why nothing was.
+// Reconcile requests the immediate reconciliation of a ManagedResource. It returns what was done, or why nothing was changed.
 func Reconcile(ctx context.Context, c *console.Console, name types.NamespacedName) (string, error) {
 	source, err := c.Source()
 	if err != nil {
@@ -163,34 +163,34 @@ func Reconcile(ctx context.Context, c *console.Console, name types.NamespacedNam
 }
 
 func newReconcile() *change {
-	return &change{past: "asked to be reconciled", edit: func(mr *resourcesv1alpha1.ManagedResource) (bool, string) {
+	return &change{past: "reconciliation requested", edit: func(mr *resourcesv1alpha1.ManagedResource) (bool, string) {
 		switch {
 		case mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState:
-			return false, "waits for its state and is not reconciled; `kubectl mr resume` ends that"
+			return false, "is waiting for its state and is not reconciled; resume it with `kubectl mr resume`"
 		case resourcesv1alpha1.Truthy(mr.Annotations[resourcesv1alpha1.AnnotationIgnore]) && mr.DeletionTimestamp == nil:
-			return false, "is suspended and is not reconciled; `kubectl mr resume` ends that"
+			return false, "is suspended and is not reconciled; resume it with `kubectl mr resume`"
 		case mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationReconcile:
-			return false, "was asked before, and no resource-manager has taken it in yet"
+			return false, "reconciliation was requested before, and no resource-manager has processed the request yet"
 		}
 		mr.Annotations[resourcesv1alpha1.AnnotationOperation] = resourcesv1alpha1.OperationReconcile
 		return true, ""
 	}}
 }
 
-// NewReconcileCommand returns the command that has ManagedResources applied at once.
+// NewReconcileCommand returns the command that reconciles ManagedResources immediately.
 func NewReconcileCommand(c *console.Console) *cobra.Command {
 	o := newReconcile()
 	var waits waitFlags
 	command := &cobra.Command{
 		Use:   "reconcile (NAME... | --all | -A | -l LABELS)",
-		Short: "Have ManagedResources applied at once",
-		Long: `Has ManagedResources applied at once, by the annotation ` + resourcesv1alpha1.AnnotationOperation + `=` +
-			resourcesv1alpha1.OperationReconcile + `. Objects and Secrets that
-change are noticed without it; it ends the wait before what failed is tried again.`,
-		Example: `  # try again what failed, and wait until all is well
+		Short: "Reconcile ManagedResources immediately",
+		Long: `Requests the immediate reconciliation of ManagedResources with the annotation ` + resourcesv1alpha1.AnnotationOperation + `=` +
+			resourcesv1alpha1.OperationReconcile + `.
+Changes of objects and Secrets do not need it; it retries failures without waiting for the backoff.`,
+		Example: `  # retry what failed, and wait until it is ready
   kubectl mr reconcile webshop-app -n garden --wait
 
-  # all of a class
+  # reconcile all of a class
   kubectl mr reconcile -A --class seed`,
 		ValidArgsFunction: c.CompleteNames(0),
 		RunE: func(command *cobra.Command, names []string) error {

@@ -18,13 +18,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// defaultTimeout is how long is waited by default.
+// defaultTimeout is the default of --timeout.
 const defaultTimeout = 5 * time.Minute
 
-// goals are what can be waited for: each tells whether a ManagedResource has reached it.
+// goals are the values of --for. Each function reports whether a ManagedResource has reached the goal.
 var goals = map[string]func(mr *resourcesv1alpha1.ManagedResource) bool{
 	"ready": func(mr *resourcesv1alpha1.ManagedResource) bool {
-		return takenIn(mr) && state.Of(mr).Word == state.Ready
+		return hasNoPendingRequest(mr) && state.Of(mr).Word == state.Ready
 	},
 	"applied": func(mr *resourcesv1alpha1.ManagedResource) bool {
 		return isTrue(mr, resourcesv1alpha1.ResourcesApplied)
@@ -37,26 +37,26 @@ var goals = map[string]func(mr *resourcesv1alpha1.ManagedResource) bool{
 
 const goalDeleted = "deleted"
 
-// isTrue tells whether a condition about the present spec is True. One of a suspended ManagedResource tells nothing.
+// isTrue reports whether a condition of the current generation is True. The conditions of a suspended ManagedResource do not count.
 func isTrue(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType) bool {
 	condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, conditionType)
-	return takenIn(mr) && !state.IsSuspended(mr) && mr.Status.ObservedGeneration == mr.Generation && condition.Status == resourcesv1alpha1.ConditionTrue &&
+	return hasNoPendingRequest(mr) && !state.IsSuspended(mr) && mr.Status.ObservedGeneration == mr.Generation && condition.Status == resourcesv1alpha1.ConditionTrue &&
 		condition.Reason != resourcesv1alpha1.ReasonManagedResourceIgnored
 }
 
-// takenIn tells whether no request to reconcile is left, which may lead to another result.
-func takenIn(mr *resourcesv1alpha1.ManagedResource) bool {
+// hasNoPendingRequest reports whether no request to reconcile is pending, which could change the result.
+func hasNoPendingRequest(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.Annotations[resourcesv1alpha1.AnnotationOperation] != resourcesv1alpha1.OperationReconcile
 }
 
-// waiting is a wait for a goal.
+// waiting waits for a goal.
 type waiting struct {
 	goal    string
 	timeout time.Duration
 	left    map[types.NamespacedName]state.State
 }
 
-// run waits until all ManagedResources that follow chooses have reached the goal.
+// run waits until all chosen ManagedResources have reached the goal.
 func (w *waiting) run(ctx context.Context, c *console.Console, names []string, choice console.Choice) error {
 	chosen, err := w.choose(ctx, c, names, choice)
 	if err != nil || len(chosen) == 0 {
@@ -86,22 +86,22 @@ func (w *waiting) run(ctx context.Context, c *console.Console, names []string, c
 	return &console.NoError{Message: fmt.Sprintf("not %s within %s:\n%s", w.goal, w.timeout, w.details())}
 }
 
-// choose returns the ManagedResources that are waited for, each read once: it may be gone at any time. If that is the goal, those of the
-// names that are gone are told.
+// choose returns the ManagedResources to wait for. Each is read only once, because it may be deleted at any time. If deletion is the
+// goal, choose prints the names that do not exist.
 func (w *waiting) choose(ctx context.Context, c *console.Console, names []string, choice console.Choice) ([]resourcesv1alpha1.ManagedResource, error) {
 	if w.goal == goalDeleted && len(names) > 0 {
-		return chooseThere(ctx, c, names, choice)
+		return chooseExisting(ctx, c, names, choice)
 	}
 	chosen, err := c.Choose(ctx, names, choice)
 	if err == nil && len(chosen) == 0 {
-		err = errors.New("no ManagedResource is chosen by that")
+		err = errors.New("no ManagedResource matches")
 	}
 	return chosen, err
 }
 
-// chooseThere returns those of the names that exist, and tells of the others that they are deleted.
-func chooseThere(ctx context.Context, c *console.Console, names []string, choice console.Choice) ([]resourcesv1alpha1.ManagedResource, error) {
-	var there []resourcesv1alpha1.ManagedResource
+// chooseExisting returns the named ManagedResources that exist, and prints that the others are deleted.
+func chooseExisting(ctx context.Context, c *console.Console, names []string, choice console.Choice) ([]resourcesv1alpha1.ManagedResource, error) {
+	var existing []resourcesv1alpha1.ManagedResource
 	for _, name := range names {
 		chosen, err := c.Choose(ctx, []string{name}, choice)
 		var unknown *console.UnknownError
@@ -111,13 +111,13 @@ func chooseThere(ctx context.Context, c *console.Console, names []string, choice
 		case err != nil:
 			return nil, err
 		default:
-			there = append(there, chosen...)
+			existing = append(existing, chosen...)
 		}
 	}
-	return there, nil
+	return existing, nil
 }
 
-// take notes how a ManagedResource is.
+// take processes a version of a ManagedResource.
 func (w *waiting) take(c *console.Console, mr *resourcesv1alpha1.ManagedResource, gone bool) error {
 	name := state.NameOf(mr)
 	if _, waits := w.left[name]; !waits {
@@ -130,7 +130,7 @@ func (w *waiting) take(c *console.Console, mr *resourcesv1alpha1.ManagedResource
 	case gone:
 		return &console.NoError{Message: fmt.Sprintf("ManagedResource %s was deleted", name)}
 	case is.Word == state.Suspended && w.goal != goalDeleted:
-		return &console.NoError{Message: fmt.Sprintf("ManagedResource %s is suspended: `kubectl mr resume` ends that", name)}
+		return &console.NoError{Message: fmt.Sprintf("ManagedResource %s is suspended; resume it with `kubectl mr resume`", name)}
 	default:
 		w.left[name] = is
 	}
@@ -156,7 +156,7 @@ func (w *waiting) details() string {
 	if len(lines) > most {
 		lines = append(lines[:most], fmt.Sprintf("  and %d more", len(lines)-most))
 	}
-	return strings.Join(append(lines, "`kubectl mr why` tells more."), "\n")
+	return strings.Join(append(lines, "Run `kubectl mr why` for details."), "\n")
 }
 
 func (w *waiting) names() []types.NamespacedName {
@@ -185,34 +185,34 @@ func NewWaitCommand(c *console.Console) *cobra.Command {
   ready    all objects are applied, healthy and rolled out
   healthy  all objects are applied and healthy
   applied  all objects are applied
-  deleted  the ManagedResource is gone, with its objects
+  deleted  the ManagedResource and its objects are deleted
 
-The exit code is 0 once all have reached it, and 1 if they have not in time. Without names it waits for those that are there now.`,
-		Example: `  # in a pipeline: deliver, then wait for the rollout
+The exit code is 0 when all have reached the goal, and 1 on a timeout. Without names, it waits for the ManagedResources that exist now.`,
+		Example: `  # in a pipeline: deliver manifests, then wait for the rollout
   kubectl mr create webshop -n garden -f manifests/
   kubectl mr wait webshop -n garden --timeout 10m
 
-  # delete and wait until all objects are gone
+  # delete, and wait until all objects are deleted
   kubectl delete mr webshop -n garden --wait=false
   kubectl mr wait webshop -n garden --for deleted`,
 		ValidArgsFunction: c.CompleteNames(0),
 		RunE: func(command *cobra.Command, names []string) error {
 			if goals[o.goal] == nil {
-				return fmt.Errorf("--for %s: there is no such goal, use one of %s", o.goal, strings.Join(words, ", "))
+				return fmt.Errorf("invalid --for %q: must be one of %s", o.goal, strings.Join(words, ", "))
 			}
 			return o.run(command.Context(), c, names, o.Choice)
 		},
 	}
 	o.AddFlags(command.Flags())
-	command.Flags().StringVar(&o.goal, "for", "ready", "What to wait for: "+strings.Join(words, ", "))
-	command.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "How long to wait")
+	command.Flags().StringVar(&o.goal, "for", "ready", "Goal to wait for: "+strings.Join(words, ", "))
+	command.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "Maximum time to wait")
 	if err := command.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag was defined above
 	}
 	return command
 }
 
-// waitFlags have a command wait for the result.
+// waitFlags are the flags of commands that can wait for the result.
 type waitFlags struct {
 	wait    bool
 	timeout time.Duration
@@ -220,10 +220,10 @@ type waitFlags struct {
 
 func (f *waitFlags) addFlags(command *cobra.Command) {
 	command.Flags().BoolVar(&f.wait, "wait", false, "Wait until they are ready")
-	command.Flags().DurationVar(&f.timeout, "timeout", defaultTimeout, "How long to wait")
+	command.Flags().DurationVar(&f.timeout, "timeout", defaultTimeout, "Maximum time to wait")
 }
 
-// afterwards waits for ManagedResources if that is asked for.
+// afterwards waits for ManagedResources if --wait is set.
 func (f *waitFlags) afterwards(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource) error {
 	if !f.wait {
 		return nil

@@ -1,5 +1,5 @@
-// Package chart renders Helm charts by Helm's own code, as `helm template` does. No cluster is asked, nothing is installed, and
-// nothing is downloaded but what a chart's schema of values refers to by its URL.
+// Package chart renders Helm charts with Helm's own library, as `helm template` does. It does not access a cluster, installs nothing,
+// and downloads only what a chart's values schema references by URL.
 package chart
 
 import (
@@ -17,50 +17,50 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 )
 
-// Settings say how a chart is rendered.
+// Settings specify how a chart is rendered.
 type Settings struct {
-	// Release and Namespace are what the chart is told of its release.
+	// Release and Namespace are the name and the namespace of the release that the chart sees.
 	Release, Namespace string
 	// Values are put over those of the chart.
 	Values map[string]any
-	// KubeVersion is what the chart is told of the cluster's version, such as 1.37; that of Helm's library by default.
+	// KubeVersion is the version of the cluster that the chart sees, such as 1.37; that of Helm's library by default.
 	KubeVersion string
-	// APIVersions are what the chart is told of the cluster beside Kubernetes' own APIs, such as monitoring.coreos.com/v1.
+	// APIVersions are the API versions that the chart sees in addition to Kubernetes' own, such as monitoring.coreos.com/v1.
 	APIVersions []string
 }
 
 // File is a text with objects.
 type File struct{ Name, Content string }
 
-// Rendered is what a chart makes.
+// Rendered is the output of a chart.
 type Rendered struct {
-	// Files are the definitions in crds/, as they are, and then what the templates make, in the order of their names.
+	// Files are the CRDs in crds/, unchanged, and then the output of the templates, ordered by name.
 	Files []File
-	// LooksUp says that a template asked for objects of a cluster, and was told that there are none.
+	// LooksUp is set if a template called the function lookup, which found nothing.
 	LooksUp bool
-	// Deprecated says that the chart calls itself so.
+	// Deprecated is set if the chart is marked as deprecated.
 	Deprecated bool
 }
 
-// notes is the file that a chart shows to people.
+// notes is the file with the notes that Helm prints.
 const notes = "NOTES.txt"
 
-// Render returns what the chart in a folder or an archive (.tgz) makes. The error says what is wrong with the chart or the values;
-// of a template it names the file and the line.
+// Render renders the chart in a folder or an archive (.tgz). Errors describe what is wrong with the chart or the values, and name
+// the file and the line of a template.
 func Render(ctx context.Context, path string, settings Settings) (*Rendered, error) {
 	loaded, err := load(path)
 	if err != nil {
 		return nil, err
 	}
 	if err := chartutil.ValidateReleaseName(settings.Release); err != nil {
-		return nil, fmt.Errorf("a release cannot be called %q, choose another name with --release-name: %w", settings.Release, err)
+		return nil, fmt.Errorf("invalid release name %q, use --release-name to set another one: %w", settings.Release, err)
 	}
 	capabilities, err := settings.capabilities(loaded.Metadata)
 	if err != nil {
 		return nil, err
 	}
 	if err := chartutil.ProcessDependencies(loaded, settings.Values); err != nil {
-		return nil, fmt.Errorf("choose the dependencies of the chart %s: %w", path, err)
+		return nil, fmt.Errorf("process the dependencies of the chart %s: %w", path, err)
 	}
 	values, err := util.ToRenderValues(loaded, settings.Values, common.ReleaseOptions{
 		Name: settings.Release, Namespace: settings.Namespace, Revision: 1, IsInstall: true,
@@ -83,7 +83,7 @@ func Render(ctx context.Context, path string, settings Settings) (*Rendered, err
 	return rendered, nil
 }
 
-// capabilities returns what the chart is told of the cluster. The error says that it is for other versions.
+// capabilities returns the cluster capabilities that the chart sees. It fails if the chart does not support the Kubernetes version.
 func (s *Settings) capabilities(metadata *v2.Metadata) (*common.Capabilities, error) {
 	capabilities := common.DefaultCapabilities.Copy()
 	if s.KubeVersion != "" {
@@ -96,13 +96,13 @@ func (s *Settings) capabilities(metadata *v2.Metadata) (*common.Capabilities, er
 	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, s.APIVersions)
 	version := capabilities.KubeVersion.String()
 	if wanted := metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, version) {
-		return nil, fmt.Errorf("the chart %s is for Kubernetes %s, and not for %s: say with --kube-version which version the cluster has",
+		return nil, fmt.Errorf("the chart %s requires Kubernetes %s, not %s: set the version of the cluster with --kube-version",
 			metadata.Name, wanted, version)
 	}
 	return capabilities, nil
 }
 
-// filesOf returns the texts with objects.
+// filesOf returns the files that contain objects.
 func filesOf(loaded *v2.Chart, texts map[string]string) []File {
 	var files []File
 	for _, definition := range loaded.CRDObjects() {
@@ -116,7 +116,7 @@ func filesOf(loaded *v2.Chart, texts map[string]string) []File {
 	return files
 }
 
-// documents divides a text as Helm does, which takes more for the beginning of a document than YAML, such as "---apiVersion: v1".
+// documents splits a text as Helm does, which accepts more document separators than YAML, such as "---apiVersion: v1".
 func documents(text string) string {
 	divided := releaseutil.SplitManifests(text)
 	names := slices.Collect(maps.Keys(divided))

@@ -163,18 +163,18 @@ func TestRenderRefuses(t *testing.T) {
 		settings Settings
 		want     []string
 	}{
-		"no chart":             {files: map[string]string{"Chart.yaml": ""}, want: []string{"is no chart that can be read", "Chart.yaml file is missing"}},
-		"bad metadata":         {files: map[string]string{"Chart.yaml": "name: [\n"}, want: []string{"is no chart that can be read", "Chart.yaml"}},
-		"a library":            {files: map[string]string{"Chart.yaml": metadata + "type: library\n"}, want: []string{"is a library for other charts"}},
-		"a missing dependency": {files: map[string]string{"charts/cart/Chart.yaml": "", "charts/cart/templates/cart.yaml": "", "charts/cart/crds/cart.yaml": ""}, want: []string{"needs others", "cart", "helm dependency build"}},
+		"no chart":             {files: map[string]string{"Chart.yaml": ""}, want: []string{"is not a valid chart", "Chart.yaml file is missing"}},
+		"bad metadata":         {files: map[string]string{"Chart.yaml": "name: [\n"}, want: []string{"is not a valid chart", "Chart.yaml"}},
+		"a library":            {files: map[string]string{"Chart.yaml": metadata + "type: library\n"}, want: []string{"is a library chart"}},
+		"a missing dependency": {files: map[string]string{"charts/cart/Chart.yaml": "", "charts/cart/templates/cart.yaml": "", "charts/cart/crds/cart.yaml": ""}, want: []string{"are missing in its folder charts/", "cart", "helm dependency build"}},
 		"the schema":           {settings: Settings{Values: Values{"replicas": 6}}, want: []string{"the values for the chart", "/replicas", "maximum"}},
-		"the version":          {settings: Settings{KubeVersion: "1.19.3"}, want: []string{"is for Kubernetes >=1.20.0-0, and not for v1.19.3", "--kube-version"}},
+		"the version":          {settings: Settings{KubeVersion: "1.19.3"}, want: []string{"requires Kubernetes >=1.20.0-0, not v1.19.3", "--kube-version"}},
 		"no version":           {settings: Settings{KubeVersion: "new"}, want: []string{"--kube-version"}},
-		"the release":          {settings: Settings{Release: "My_Shop"}, want: []string{`a release cannot be called "My_Shop"`, "--release-name"}},
+		"the release":          {settings: Settings{Release: "My_Shop"}, want: []string{`invalid release name "My_Shop"`, "--release-name"}},
 		"no template":          {files: map[string]string{"templates/b.yaml": "a: b\nc: {{ if }}\n"}, want: []string{"shop/templates/b.yaml:2"}},
 		"a failing template":   {files: map[string]string{"templates/b.yaml": "a: b\n\nc: {{ .Values.x.y }}\n"}, want: []string{"shop/templates/b.yaml:3", "nil pointer"}},
 		"what is required":     {files: map[string]string{"templates/b.yaml": "a: b\nc: {{ required \"say how many\" .Values.many }}\n"}, want: []string{"shop/templates/b.yaml:2", "say how many"}},
-		"a large chart":        {files: map[string]string{"README.md": strings.Repeat("x", 100_001)}, want: []string{"is no chart that can be read", "maximum"}},
+		"a large chart":        {files: map[string]string{"README.md": strings.Repeat("x", 100_001)}, want: []string{"is not a valid chart", "maximum"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "a large chart" {

@@ -14,30 +14,30 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
 
-// Is tells whether a path is that of a chart.
+// Is reports whether a path is that of a chart.
 func Is(path string) bool {
 	_, err := os.Stat(filepath.Join(path, chartutil.ChartfileName))
 	return err == nil || strings.HasSuffix(path, ".tgz")
 }
 
-// load returns a chart that can be rendered. Helm's library bounds how large a chart may be (100 MiB without compression).
+// load returns a chart that can be rendered. Helm's library limits its size to 100 MiB without compression.
 func load(path string) (*v2.Chart, error) {
 	loaded, err := loader.Load(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: name the folder or the archive (.tgz) of a chart; one of a repository is fetched by `helm pull`", err)
+		return nil, fmt.Errorf("%w: specify the folder or the archive (.tgz) of a chart; download charts from repositories with `helm pull`", err)
 	case err != nil:
-		return nil, fmt.Errorf("%s is no chart that can be read: %w", path, err)
+		return nil, fmt.Errorf("%s is not a valid chart: %w", path, err)
 	}
 	switch loaded.Metadata.Type {
 	case "", "application":
 	case "library":
-		return nil, fmt.Errorf("the chart %s is a library for other charts, and makes no objects", path)
+		return nil, fmt.Errorf("the chart %s is a library chart, which cannot be rendered", path)
 	default:
-		return nil, fmt.Errorf("the chart %s is of the type %q, which is not known", path, loaded.Metadata.Type)
+		return nil, fmt.Errorf("the chart %s has the unknown type %q", path, loaded.Metadata.Type)
 	}
 	if missing := missingDependencies(loaded); len(missing) > 0 {
-		return nil, fmt.Errorf("the chart %s needs others that are not in its folder charts/: %s. Fetch them with `helm dependency build %s`",
+		return nil, fmt.Errorf("dependencies of the chart %s are missing in its folder charts/: %s. Download them with `helm dependency build %s`",
 			path, strings.Join(missing, ", "), path)
 	}
 	return loaded, nil

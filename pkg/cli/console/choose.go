@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// Choice says which ManagedResources a command is about, beside names.
+// Choice selects ManagedResources, in addition to names.
 type Choice struct {
 	// AllNamespaces chooses from all namespaces.
 	AllNamespaces bool
@@ -30,12 +30,12 @@ type Choice struct {
 
 // AddFlags adds the flags of a choice.
 func (f *Choice) AddFlags(flags *pflag.FlagSet) {
-	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "In all namespaces")
-	flags.StringVarP(&f.Selector, "selector", "l", "", "Those with these labels, such as app=shop")
-	flags.StringVar(&f.Class, "class", "", `Those of this class of resource-managers; "resources" is that of those without one`)
+	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "Select ManagedResources of all namespaces")
+	flags.StringVarP(&f.Selector, "selector", "l", "", "Select ManagedResources by labels, such as app=shop")
+	flags.StringVar(&f.Class, "class", "", `Select ManagedResources of this class; "resources" is the default class`)
 }
 
-// isEmpty tells whether nothing is chosen.
+// isEmpty reports whether nothing is selected.
 func (f *Choice) isEmpty() bool { return !f.AllNamespaces && f.Selector == "" && f.Class == "" }
 
 // Options returns the options of a list.
@@ -51,7 +51,7 @@ func (f *Choice) Options(namespace string) ([]client.ListOption, error) {
 	return append(options, client.MatchingLabelsSelector{Selector: selector}), nil
 }
 
-// Includes tells whether a ManagedResource that the options selected is chosen.
+// Includes reports whether a ManagedResource that the options selected matches the choice.
 func (f *Choice) Includes(mr *resourcesv1alpha1.ManagedResource) bool {
 	return f.Class == "" || state.ClassOf(mr) == f.Class
 }
@@ -121,19 +121,19 @@ func (c *Console) get(ctx context.Context, source *Source, name types.Namespaced
 	return mr, err
 }
 
-// UnknownError says that there is no ManagedResource of a name.
+// UnknownError reports that a ManagedResource does not exist.
 type UnknownError struct {
 	Name types.NamespacedName
 	// hint offers other names; it may be empty.
 	hint string
 }
 
-// Error names what is missing, and what may be meant.
+// Error names the missing ManagedResource, and suggests others.
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("there is no ManagedResource %s%s", e.Name, e.hint)
+	return fmt.Sprintf("ManagedResource %s not found%s", e.Name, e.hint)
 }
 
-// explainUnknown offers the names that are most like one that does not exist, or the namespace in which it does.
+// explainUnknown suggests similar names, or the namespace in which the name exists.
 func (c *Console) explainUnknown(ctx context.Context, source *Source, name types.NamespacedName) error {
 	everywhere, err := source.ListManagedResources(ctx, func(int) {})
 	if err != nil { // which may be forbidden
@@ -156,13 +156,13 @@ func (c *Console) explainUnknown(ctx context.Context, source *Source, name types
 	switch {
 	case len(elsewhere) > 0:
 		slices.Sort(elsewhere)
-		return &UnknownError{name, fmt.Sprintf(", but one in namespace %s: use -n", enumerate(elsewhere[:min(len(elsewhere), mostSuggestions)]))}
+		return &UnknownError{name, fmt.Sprintf(", but there is one in namespace %s: use -n", enumerate(elsewhere[:min(len(elsewhere), mostSuggestions)]))}
 	case len(suggestions) > 0:
 		return &UnknownError{name, fmt.Sprintf(": did you mean %s?", enumerate(suggestions))}
 	case len(here) == 0:
-		return &UnknownError{name, fmt.Sprintf(", and none at all in namespace %s: `kubectl mr get -A` lists all", name.Namespace)}
+		return &UnknownError{name, fmt.Sprintf(", and namespace %s has no ManagedResources: list all with `kubectl mr get -A`", name.Namespace)}
 	}
-	return &UnknownError{name, fmt.Sprintf(": `kubectl mr get -n %s` lists those that are there", name.Namespace)}
+	return &UnknownError{name, fmt.Sprintf(": list the existing ones with `kubectl mr get -n %s`", name.Namespace)}
 }
 
 // enumerate returns "a", "a or b", "a, b or c".
@@ -173,7 +173,7 @@ func enumerate(items []string) string {
 	return strings.Join(items[:len(items)-1], ", ") + " or " + items[len(items)-1]
 }
 
-// ParseName reads how people and other commands name a ManagedResource: NAME, NAMESPACE/NAME, or KIND/NAME as "-o name" does.
+// ParseName parses the name of a ManagedResource: NAME, NAMESPACE/NAME, or KIND/NAME as printed by "-o name".
 func ParseName(text, namespace string) types.NamespacedName {
 	prefix, name, found := strings.Cut(text, "/")
 	switch kind, _, _ := strings.Cut(strings.ToLower(prefix), "."); {

@@ -13,22 +13,22 @@ import (
 
 // Exit codes.
 const (
-	// ExitNo means that the answer is no: there are differences, or what was waited for did not happen.
+	// ExitNo means a negative result: there are differences, or wait timed out.
 	ExitNo = 1
-	// ExitFailed means that there is no answer: wrong usage, no cluster, no permission.
+	// ExitFailed means an error: wrong usage, no cluster, no permission.
 	ExitFailed = 2
 )
 
-// NoError says that the answer is no.
+// NoError reports a negative result.
 type NoError struct {
-	// Message says why; empty if that was said already.
+	// Message is the reason; empty if it was printed already.
 	Message string
 }
 
 // Error returns the message.
 func (e *NoError) Error() string { return e.Message }
 
-// ExitCode returns the exit code that an error stands for.
+// ExitCode returns the exit code for an error.
 func ExitCode(err error) int {
 	var no *NoError
 	switch {
@@ -40,14 +40,14 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// Explain returns an error with what a person can do about it.
+// Explain adds advice for the user to an error.
 func (c *Console) Explain(err error) error {
 	var no *NoError
 	if err == nil || errors.As(err, &no) {
 		return err
 	}
 	if raw, _ := c.clusters.Kubeconfig(); raw == nil {
-		return err // it is advice about kubeconfigs and flags
+		return err // the advice is about kubeconfigs and flags
 	}
 	if advice := c.advise(err); advice != "" {
 		return &advisedError{err: err, advice: advice}
@@ -84,11 +84,11 @@ func (c *Console) advise(err error) string {
 	case apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err):
 		return "The API server is overloaded or not ready: try again in a moment."
 	case errors.As(err, &dnsError):
-		return "The name of the API server is not known: is the kubeconfig the right one, and the network (VPN) up?" + c.whichCluster()
+		return "The name of the API server cannot be resolved: check the kubeconfig and the network (VPN)." + c.whichCluster()
 	case errors.As(err, &opError) && opError.Op == "dial":
-		return "Nothing answers there: does the cluster run, is the kubeconfig the right one, and the network (VPN) up?" + c.whichCluster()
+		return "The API server cannot be reached: check that the cluster is running, the kubeconfig, and the network (VPN)." + c.whichCluster()
 	case strings.Contains(err.Error(), "x509: "):
-		return "The certificate of the API server is not that of the kubeconfig: is it the right cluster?" + c.whichCluster()
+		return "The certificate of the API server does not match the kubeconfig: check that it is the right cluster." + c.whichCluster()
 	case isTimeout(err):
 		return "The API server took too long to answer: try again, or raise --request-timeout." + c.whichCluster()
 	}
@@ -101,24 +101,24 @@ func isTimeout(err error) bool {
 }
 
 func (c *Console) adviseNoKind() string {
-	return fmt.Sprintf("The cluster%s has no ManagedResources. Is it the one that the resource-manager watches (--context)? Otherwise install "+
-		"their definition:\n  kubectl apply --server-side -f config/crd", c.hostOf())
+	return fmt.Sprintf("The cluster%s does not serve ManagedResources. Check that it is the cluster that the resource-manager watches (--context), or install "+
+		"the CRD:\n  kubectl apply --server-side -f config/crd", c.hostOf())
 }
 
 func adviseForbidden(err error) string {
 	if strings.Contains(err.Error(), "at the cluster scope") {
-		return "You may not read that in all namespaces: choose one with -n."
+		return "You may not read this in all namespaces: choose one with -n."
 	}
-	return "Ask for the permission; docs/cli.md lists what each command needs."
+	return "Request the permission; docs/cli.md lists what each command needs."
 }
 
-// whichCluster says which cluster is meant.
+// whichCluster names the current context.
 func (c *Console) whichCluster() string {
 	raw, name := c.clusters.Kubeconfig()
 	if raw == nil || name == "" {
 		return ""
 	}
-	return fmt.Sprintf("\nThe context is %q; `kubectl config get-contexts` lists others.", name)
+	return fmt.Sprintf("\nThe current context is %q; list all with `kubectl config get-contexts`.", name)
 }
 
 func (c *Console) hostOf() string {

@@ -19,15 +19,15 @@ const (
 	FormatName = "name"
 )
 
-// Output is how results are written.
+// Output is the output format of results.
 type Output struct {
-	// Format is one of those that the command has; empty for a text for people.
+	// Format is one of the allowed formats; empty for text.
 	Format string
-	// Allowed are those that the command has.
+	// Allowed are the formats of the command.
 	Allowed []string
 }
 
-// AddOutputFlag adds the flag -o with the formats that a command has.
+// AddOutputFlag adds the flag -o with the formats of a command.
 func AddOutputFlag(command *cobra.Command, formats ...string) *Output {
 	output := &Output{Allowed: formats}
 	command.Flags().StringVarP(&output.Format, "output", "o", "", "Output format: "+strings.Join(formats, ", "))
@@ -35,19 +35,19 @@ func AddOutputFlag(command *cobra.Command, formats ...string) *Output {
 	return output
 }
 
-// Check refuses formats that the command does not have.
+// Check returns an error if the format is not allowed.
 func (o *Output) Check() error {
 	format, _, _ := strings.Cut(o.Format, "=")
 	if o.Format == "" || slices.Contains(o.Allowed, format) {
 		return nil
 	}
-	return fmt.Errorf("there is no output format %q: use one of %s", o.Format, strings.Join(o.Allowed, ", "))
+	return fmt.Errorf("invalid --output %q: must be one of %s", o.Format, strings.Join(o.Allowed, ", "))
 }
 
-// IsText tells whether the output is a text for people.
+// IsText reports whether the output is text.
 func (o *Output) IsText() bool { return o.Format == "" || o.Format == FormatWide }
 
-// PrintValue writes any value as JSON or YAML.
+// PrintValue prints any value as JSON or YAML.
 func (c *Console) PrintValue(format string, value any) error {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)

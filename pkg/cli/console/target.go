@@ -16,8 +16,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// ErrNoTarget is why clusters are not reached that nobody has named, or for which somebody has no credentials: what is known of
-// objects without them is told.
+// ErrNoTarget is returned if the target cluster is not configured, or without credentials for it. Commands then show what is known
+// without it.
 var ErrNoTarget = errors.New("the cluster with the objects is not read")
 
 // Target is the cluster with the objects.
@@ -50,7 +50,7 @@ func (c *Console) Target() (*Target, error) {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{} // what the API server thinks of objects that are read or tried
+	config.WarningHandler = rest.NoWarnings{} // warnings about objects that are read or previewed are not useful here
 	httpClient, err := boundedClient(config)
 	if err != nil {
 		return nil, err

@@ -20,13 +20,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 )
 
-// hookAnnotation says when Helm runs an object instead of installing it.
+// hookAnnotation specifies when Helm runs an object as a hook, instead of installing it.
 const hookAnnotation = "helm.sh/hook"
 
-// greatestValues is how many bytes of a file with values are read.
+// greatestValues limits the size of a file with values, in bytes.
 const greatestValues = 8 << 20
 
-// chartFlags say which chart is rendered, and how.
+// chartFlags specify a chart and how to render it.
 type chartFlags struct {
 	path               string
 	valueFiles         []string
@@ -37,19 +37,19 @@ type chartFlags struct {
 }
 
 func (f *chartFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.path, "chart", "", "Folder or archive (.tgz) with a Helm chart")
+	flags.StringVar(&f.path, "chart", "", "Folder or archive (.tgz) of a Helm chart")
 	flags.StringArrayVar(&f.valueFiles, "values", nil, "File with values for the chart; - for standard input. May be repeated")
 	flags.StringArrayVar(&f.assigned, "set-value", nil, "Values for the chart as PATH=VALUE, such as image.tag=v2. May be repeated")
-	flags.StringArrayVar(&f.textual, "set-string-value", nil, "The same, for texts that look like numbers or truth values")
-	flags.StringVar(&f.release, "release-name", "", "Name of the release that the chart is told; default: that of the ManagedResource")
+	flags.StringArrayVar(&f.textual, "set-string-value", nil, "Like --set-value, for strings that look like numbers or booleans")
+	flags.StringVar(&f.release, "release-name", "", "Release name for the chart (default: the name of the ManagedResource)")
 	flags.StringVar(&f.namespace, "release-namespace", "",
-		"Namespace that the chart is told, and of its objects that name none; default: that of the ManagedResource")
-	flags.StringVar(&f.kubeVersion, "kube-version", "", "Version of the cluster that the chart is told, such as 1.37; default: that of Helm's library")
+		"Release namespace for the chart, and for its objects without a namespace (default: the namespace of the ManagedResource)")
+	flags.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version for the chart, such as 1.37 (default: that of Helm's library)")
 	flags.StringSliceVar(&f.apiVersions, "api-versions", nil,
-		"APIs of the cluster that the chart is told beside Kubernetes' own, such as monitoring.coreos.com/v1")
+		"API versions for the chart in addition to Kubernetes' own, such as monitoring.coreos.com/v1")
 }
 
-// check refuses flags that are of no use without a chart.
+// check returns an error if flags for charts are given without a chart.
 func (f *chartFlags) check() error {
 	if f.path != "" {
 		return nil
@@ -60,13 +60,13 @@ func (f *chartFlags) check() error {
 		"api-versions": len(f.apiVersions) > 0,
 	} {
 		if given {
-			return fmt.Errorf("--%s is for a chart: name it with --chart", flag)
+			return fmt.Errorf("--%s requires --chart", flag)
 		}
 	}
 	return nil
 }
 
-// read returns the objects that the chart makes, for a ManagedResource of a name. What is left out is told on standard error.
+// read returns the objects of the chart for the named ManagedResource. It prints on standard error what is omitted.
 func (f *chartFlags) read(ctx context.Context, c *console.Console, name types.NamespacedName) ([]managedresource.Document, error) {
 	settings := chart.Settings{Release: f.release, Namespace: f.namespace, KubeVersion: f.kubeVersion, APIVersions: f.apiVersions}
 	if settings.Release == "" {
@@ -87,7 +87,7 @@ func (f *chartFlags) read(ctx context.Context, c *console.Console, name types.Na
 		c.Warn("The chart %s is deprecated.", f.path)
 	}
 	if rendered.LooksUp {
-		c.Warn("The chart %s looks for objects in a cluster (lookup). None is asked, and it is told that there are none.", f.path)
+		c.Warn("The chart %s uses the function lookup, which finds nothing, because charts are rendered without a cluster.", f.path)
 	}
 	var documents []managedresource.Document
 	var errs []error
@@ -96,11 +96,11 @@ func (f *chartFlags) read(ctx context.Context, c *console.Console, name types.Na
 		documents, errs = append(documents, read...), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("the chart %s makes what cannot be read:\n%w", f.path, err)
+		return nil, fmt.Errorf("the chart %s renders invalid manifests:\n%w", f.path, err)
 	}
 	documents, hooks := withoutHooks(documents)
 	if len(hooks) > 0 {
-		c.Warn("Left out, as nobody runs the hooks of a chart: %s.", strings.Join(hooks, ", "))
+		c.Warn("Omitted, because chart hooks are not run: %s.", strings.Join(hooks, ", "))
 	}
 	settle(documents, settings.Namespace)
 	return documents, nil
@@ -130,7 +130,7 @@ func (f *chartFlags) values(c *console.Console) (chart.Values, error) {
 	return values, nil
 }
 
-// withoutHooks returns the objects that Helm installs, and the names of its hooks. Its tests are left out without a word.
+// withoutHooks returns the objects that Helm installs, and the names of the hooks. Tests are omitted silently.
 func withoutHooks(documents []managedresource.Document) (installed []managedresource.Document, hooks []string) {
 	for _, document := range documents {
 		object := unstructured.Unstructured{Object: document.Object}
@@ -145,7 +145,7 @@ func withoutHooks(documents []managedresource.Document) (installed []managedreso
 	return installed, hooks
 }
 
-// isTest tells whether a hook is run by `helm test` alone.
+// isTest reports whether only `helm test` runs a hook.
 func isTest(events string) bool {
 	tests := []string{"test", "test-success", "test-failure"}
 	for event := range strings.SplitSeq(strings.ToLower(events), ",") {
@@ -156,9 +156,9 @@ func isTest(events string) bool {
 	return true
 }
 
-// settle puts objects that name no namespace into that of the release, as Helm does. Whether objects of a kind are in namespaces is
-// known of Kubernetes' own kinds and of those that the chart defines. Of others the resource-manager finds out, and ignores the
-// namespace where it does not belong.
+// settle sets the release namespace on objects without a namespace, as Helm does. It knows the scope of Kubernetes' own kinds and of
+// those that the chart defines. For other kinds, the resource-manager discovers the scope, and ignores the namespace of
+// cluster-scoped objects.
 func settle(documents []managedresource.Document, namespace string) {
 	clusterScoped := map[schema.GroupKind]bool{}
 	for _, document := range documents {

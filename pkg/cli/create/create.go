@@ -1,4 +1,4 @@
-// Package create holds the commands that make a ManagedResource of manifests, and write it to a file or to the cluster.
+// Package create contains the commands that create a ManagedResource from manifests, as YAML or in the cluster.
 package create
 
 import (
@@ -43,15 +43,15 @@ type options struct {
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	o.AddManifestFlags(flags)
 	flags.StringToStringVar(&o.labels, "labels", nil, "Labels of the ManagedResource, such as app=shop,tier=web")
-	flags.StringToStringVar(&o.injectLabels, "inject-labels", nil, "Labels that every object gets")
-	flags.StringVar(&o.class, "class", "", "Class of the resource-manager that is to apply it; default: that of those without a class")
-	flags.StringVar(&o.account, "service-account", "", "ServiceAccount in whose name the objects are written, as [NAMESPACE/]NAME")
-	flags.StringSliceVar(&o.dependsOn, "depends-on", nil, "ManagedResources that have to be ready first, as [NAMESPACE/]NAME")
-	flags.BoolVar(&o.keepObjects, "keep-objects", false, "Leave the objects in place when the ManagedResource is deleted")
-	flags.BoolVar(&o.plain, "plain", false, "Do not compress the manifests, so that people can read the Secret")
+	flags.StringToStringVar(&o.injectLabels, "inject-labels", nil, "Labels to add to every object")
+	flags.StringVar(&o.class, "class", "", "Class of the resource-manager that applies it (default: the default class)")
+	flags.StringVar(&o.account, "service-account", "", "ServiceAccount to impersonate when writing the objects, as [NAMESPACE/]NAME")
+	flags.StringSliceVar(&o.dependsOn, "depends-on", nil, "ManagedResources that must be ready first, as [NAMESPACE/]NAME")
+	flags.BoolVar(&o.keepObjects, "keep-objects", false, "Keep the objects when the ManagedResource is deleted")
+	flags.BoolVar(&o.plain, "plain", false, "Do not compress the manifests, so that the Secret is readable")
 }
 
-// parcel makes what is to be written.
+// parcel returns the Secrets and the ManagedResource to write.
 func (o *options) parcel(ctx context.Context, c *console.Console, name string) (*pack.Parcel, error) {
 	namespace, err := c.Namespace()
 	if err != nil {
@@ -80,8 +80,8 @@ func NewEncodeCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "encode NAME " + manifestsUsage,
-		Short: "Make a ManagedResource of manifests, and write it as YAML",
-		Long: `Makes Secrets and a ManagedResource of manifests and writes them as YAML, for kubectl apply or for Git. No cluster is asked.
+		Short: "Create a ManagedResource from manifests, and write it as YAML",
+		Long: `Creates Secrets and a ManagedResource from manifests and writes them as YAML, for kubectl apply or for Git. It needs no cluster.
 
 ` + longOfManifests,
 		Example: `  kubectl mr encode webshop -n garden -f manifests/ > webshop.yaml
@@ -141,15 +141,15 @@ func NewCreateCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "create NAME " + manifestsUsage,
-		Short: "Deliver manifests as a ManagedResource, or a new revision of it",
-		Long: `Makes Secrets and a ManagedResource of manifests and writes them to the cluster. If there is a ManagedResource of that
-name, it changes over to the new Secrets. Fields that another tool manages are not overwritten, unless --force is set.
+		Short: "Deliver manifests as a ManagedResource, or as a new revision of one",
+		Long: `Creates Secrets and a ManagedResource from manifests and writes them to the cluster. If the ManagedResource already exists,
+it is switched to the new Secrets. Fields that another tool manages are not overwritten, unless --force is set.
 
 ` + longOfManifests,
 		Example: `  # deliver a folder, and wait until it is rolled out
   kubectl mr create webshop -n garden -f manifests/ --wait
 
-  # what would that change?
+  # preview the changes
   kubectl mr diff webshop -n garden -f manifests/` + examplesOfManifests("create"),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.CompleteNames(1),
@@ -165,11 +165,11 @@ name, it changes over to the new Secrets. Fields that another tool manages are n
 	command.Flags().BoolVar(&o.force, "force", false, "Overwrite fields of the ManagedResource that another tool manages")
 	command.Flags().BoolVar(&o.wait, "wait", false, "Wait until it is ready")
 	const defaultTimeout = 5 * time.Minute
-	command.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "How long to wait")
+	command.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "Maximum time to wait")
 	return command
 }
 
-// deliver writes the Secrets, which are there already if nothing changed, and then has the ManagedResource name them.
+// deliver creates the Secrets, which already exist if nothing changed, and then applies the ManagedResource that references them.
 func (o *options) deliver(ctx context.Context, c *console.Console, parcel *pack.Parcel) error {
 	source, err := c.Source()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 )
 
-// kustomize returns the objects that a kustomization builds, by kustomize's own code. Plugins are not run.
+// kustomize returns the objects of a kustomization, built with kustomize's own library. Plugins are not run.
 func kustomize(folder string) ([]managedresource.Document, error) {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {

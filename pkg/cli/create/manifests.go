@@ -19,12 +19,12 @@ const manifestsUsage = "(-f PATH... | -k FOLDER | --chart PATH)"
 
 const longOfManifests = `Manifests are read from files, folders (all files in and below it that end in .yaml, .yml or .json), standard input (-),
 kustomizations (-k) and Helm charts (--chart).
-The Secrets are immutable and named after their content: other manifests make other Secrets, and the ManagedResource changes over
-to them in one write. The manifests are compressed with Brotli, and divided among several Secrets if they are too large for one.
+The Secrets are immutable and named after their content: changed manifests result in new Secrets, and the ManagedResource is switched
+to them in one write. The manifests are compressed with Brotli, and split into several Secrets if they are too large for one.
 
-A chart is rendered by Helm's own library, as "helm template" does. No cluster is asked: --kube-version and --api-versions tell the
-chart what it is for. The definitions in its folder crds/ come first. Its hooks are left out, and standard error says which; so are
-its tests. A Helm release is not made.`
+A chart is rendered by Helm's own library, as "helm template" does, without a cluster: --kube-version and --api-versions specify the
+capabilities that the chart sees. The CRDs in its folder crds/ come first. Its hooks are omitted, with a warning, and so are its tests.
+No Helm release is created.`
 
 // examplesOfManifests returns further examples of a command.
 func examplesOfManifests(command string) string {
@@ -37,7 +37,7 @@ func examplesOfManifests(command string) string {
   kubectl mr ` + command + ` webshop -n garden --chart ./chart --values production.yaml --set-value image.tag=v2 --release-namespace shop`
 }
 
-// Manifests are where objects come from.
+// Manifests are the flags that specify manifests.
 type Manifests struct {
 	paths          []string
 	kustomizations []string
@@ -51,24 +51,24 @@ func (m *Manifests) AddManifestFlags(flags *pflag.FlagSet) {
 	m.chart.add(flags)
 }
 
-// HasNoManifests tells whether none are given.
+// HasNoManifests reports whether no manifests are given.
 func (m *Manifests) HasNoManifests() bool {
 	return len(m.paths) == 0 && len(m.kustomizations) == 0 && m.chart.path == ""
 }
 
-// Check refuses flags that do not go together.
+// Check returns an error if flags cannot be combined.
 func (m *Manifests) Check() error { return m.chart.check() }
 
-// Read returns the objects, for a ManagedResource of a name.
+// Read returns the objects for the named ManagedResource.
 func (m *Manifests) Read(ctx context.Context, c *console.Console, name types.NamespacedName) ([]managedresource.Document, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
 	}
 	if m.HasNoManifests() {
-		return nil, errors.New("say with -f, -k or --chart where the manifests are")
+		return nil, errors.New("specify the manifests with -f, -k or --chart")
 	}
 	if i := slices.IndexFunc(m.paths, chart.Is); i >= 0 {
-		return nil, fmt.Errorf("%s is a Helm chart: name it with --chart", m.paths[i])
+		return nil, fmt.Errorf("%s is a Helm chart: use --chart instead of -f", m.paths[i])
 	}
 	documents, err := pack.ReadPaths(c.In, m.paths)
 	if err != nil {

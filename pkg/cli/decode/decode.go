@@ -37,15 +37,15 @@ func NewCommand(c *console.Console) *cobra.Command {
 		Use:   "decode (NAME | -f FILE)",
 		Short: "Show the manifests of a ManagedResource as YAML",
 		Long: `Shows the manifests in the Secrets of a ManagedResource, decompressed, in the order in which they are read, each with a
-comment that says where it is. What cannot be read is told on standard error, and the exit code is 2 then.
+comment that names its source. Manifests that cannot be read are reported on standard error, and the exit code is 2.
 
 The values of Secrets among the manifests are shown; --mask hides them.`,
 		Example: `  kubectl mr decode webshop-app -n garden
 
-  # those of an earlier revision, by the name of its Secret
+  # show an earlier revision, by the name of its Secret
   kubectl mr decode webshop-app -n garden --set webshop-app-1f2e3d4c
 
-  # which objects are in there?
+  # list the objects in the manifests
   kubectl mr decode webshop-app -n garden -o name
 
   # without a cluster: what kubectl mr encode wrote, or a Secret in Git
@@ -57,15 +57,15 @@ The values of Secrets among the manifests are shown; --mask hides them.`,
 				return err
 			}
 			if (len(names) == 0) == (o.file == "") {
-				return errors.New("name a ManagedResource, or a file with -f")
+				return errors.New("specify a ManagedResource, or a file with -f")
 			}
 			return o.run(command.Context(), c, names)
 		},
 	}
 	o.output = console.AddOutputFlag(command, console.FormatYAML, console.FormatJSON, console.FormatName)
 	flags := command.Flags()
-	flags.StringSliceVar(&o.secrets, "set", nil, "The names of these Secrets instead of those that the ManagedResource names")
-	flags.StringVarP(&o.file, "filename", "f", "", "A file with Secrets, in YAML or JSON; - for standard input")
+	flags.StringSliceVar(&o.secrets, "set", nil, "Names of Secrets to use instead of those that the ManagedResource references")
+	flags.StringVarP(&o.file, "filename", "f", "", "File with Secrets, in YAML or JSON; - for standard input")
 	flags.BoolVar(&o.masked, "mask", false, "Hide the values of Secrets")
 	return command
 }
@@ -110,7 +110,7 @@ func cmpSet(set, otherwise []string) []string {
 	return otherwise
 }
 
-// ReadSecrets reads Secrets by their names. The error tells of all that could not be read.
+// ReadSecrets reads Secrets by name. The error names all that could not be read.
 func ReadSecrets(ctx context.Context, c *console.Console, namespace string, names []string) ([]corev1.Secret, error) {
 	source, err := c.Source()
 	if err != nil {
@@ -123,7 +123,7 @@ func ReadSecrets(ctx context.Context, c *console.Console, namespace string, name
 		err := source.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret)
 		switch {
 		case apierrors.IsNotFound(err):
-			errs = append(errs, fmt.Errorf("there is no Secret %s/%s", namespace, name))
+			errs = append(errs, fmt.Errorf("Secret %s/%s does not exist", namespace, name))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err))
 		default:
@@ -133,10 +133,10 @@ func ReadSecrets(ctx context.Context, c *console.Console, namespace string, name
 	return secrets, errors.Join(errs...)
 }
 
-// greatestFile is how many bytes of a file are read.
+// greatestFile limits the size of a file, in bytes.
 const greatestFile = 256 << 20
 
-// readFile returns the Secrets in a file. Other objects in it are passed over.
+// readFile returns the Secrets in a file. Other objects are skipped.
 func readFile(c *console.Console, file string) ([]corev1.Secret, error) {
 	content, err := pack.ReadFile(c.In, file, greatestFile)
 	if err != nil {
@@ -151,7 +151,7 @@ func readFile(c *console.Console, file string) ([]corev1.Secret, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("document %d of %s is no Secret in YAML or JSON", i, file) // the error could repeat its data
+			return nil, fmt.Errorf("document %d of %s is not a Secret in YAML or JSON", i, file) // the error could repeat its data
 		}
 		if secret.Kind != "Secret" {
 			continue
@@ -165,7 +165,7 @@ func readFile(c *console.Console, file string) ([]corev1.Secret, error) {
 		secrets = append(secrets, secret)
 	}
 	if len(secrets) == 0 {
-		return nil, fmt.Errorf("there is no Secret in %s", file)
+		return nil, fmt.Errorf("no Secret found in %s", file)
 	}
 	return secrets, nil
 }

@@ -1,5 +1,5 @@
-// Package diff is the command that shows what applying a ManagedResource would change, by the resource-manager's own plan and
-// engine.
+// Package diff is the command that shows what applying a ManagedResource would change, with the resource-manager's own plan and
+// apply engine.
 package diff
 
 import (
@@ -24,26 +24,25 @@ func NewCommand(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "diff [NAME...] [-f PATH... | -k FOLDER | --chart PATH | --set SECRET,...]",
 		Short: "Show what applying ManagedResources would change",
-		Long: `Shows what the resource-manager would change if it applied ManagedResources now: what was changed by hand in ones that are
-suspended, what is not applied yet, or, with -f, what other manifests would change. It decides as the resource-manager does, and
-asks the API server what it would make of each object (server-side dry run), with defaults and webhooks. Nothing is written. The
-values of Secrets are hidden.
+		Long: `Shows what the resource-manager would change if it applied ManagedResources now: manual changes to the objects of suspended
+ones, changes that are not applied yet, or, with -f, the changes of other manifests. It uses the resource-manager's own code and
+server-side dry runs, which include defaults and webhooks. Nothing is written. The values of Secrets are redacted.
 
   + is created   ~ is changed   - is deleted   ± is replaced   ! fails   … waits
 
-The exit code is 0 if nothing differs, 1 if something does or would fail, and 2 if that cannot be told.
+The exit code is 0 without differences, 1 if something differs or would fail, and 2 on errors.
 
-Without permission to patch objects it is found out without the API server's defaults and webhooks, and said so.`,
-		Example: `  # what would be put back if it were resumed?
+Without permission to patch objects, the result lacks the API server's defaults and webhooks, and a warning names the kinds.`,
+		Example: `  # show what resuming would revert
   kubectl mr diff webshop-app -n garden
 
-  # what would these manifests change? (in CI: fails if anything)
+  # show what these manifests would change (in CI: fails if anything changes)
   kubectl mr diff webshop-app -n garden -f manifests/
 
-  # what would a Helm chart change?
+  # show what a Helm chart would change
   kubectl mr diff webshop-app -n garden --chart ./chart --values production.yaml
 
-  # what would going back to an earlier revision change?
+  # show what a rollback to an earlier revision would change
   kubectl mr diff webshop-app -n garden --set webshop-app-1f2e3d4c`,
 		ValidArgsFunction: c.CompleteNames(0),
 		RunE: func(command *cobra.Command, names []string) error {
@@ -56,12 +55,12 @@ Without permission to patch objects it is found out without the API server's def
 	flags := command.Flags()
 	o.AddFlags(flags)
 	o.output = console.AddOutputFlag(command, console.FormatJSON, console.FormatYAML, console.FormatName)
-	flags.BoolVar(&o.brief, "brief", false, "Only which objects differ")
+	flags.BoolVar(&o.brief, "brief", false, "Show only which objects differ")
 	return command
 }
 
 func (o *options) run(ctx context.Context, c *console.Console, names []string) error {
-	results, _, err := o.Foresee(ctx, c, names)
+	results, _, err := o.Preview(ctx, c, names)
 	if err != nil || len(results) == 0 {
 		return err
 	}

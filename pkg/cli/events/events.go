@@ -1,4 +1,4 @@
-// Package events is the command that shows what was reported of a ManagedResource and of its objects.
+// Package events is the command that shows the Events about a ManagedResource and its objects.
 package events
 
 import (
@@ -32,11 +32,11 @@ func NewCommand(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "events NAME",
 		Short: "Show the Events about a ManagedResource, its objects and what they own",
-		Long: `Shows in one list, the latest last, the Events about a ManagedResource, about its objects, and about what these own, such
-as Pods. Events about Pods that are gone are shown, too.`,
+		Long: `Shows the Events about a ManagedResource, about its objects, and about the objects that these own, such as Pods, in one list
+with the latest last. It includes Events about deleted Pods.`,
 		Example: `  kubectl mr events webshop-app -n garden
 
-  # only warnings of the last ten minutes
+  # show only warnings of the last ten minutes
   kubectl mr events webshop-app -n garden --warnings --since 10m`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.CompleteNames(1),
@@ -48,8 +48,8 @@ as Pods. Events about Pods that are gone are shown, too.`,
 		},
 	}
 	o.output = console.AddOutputFlag(command, console.FormatJSON, console.FormatYAML, console.FormatWide)
-	command.Flags().BoolVar(&o.warnings, "warnings", false, "Only warnings")
-	command.Flags().DurationVar(&o.since, "since", 0, "Only those of the last so many minutes, such as 10m; default: all that are there")
+	command.Flags().BoolVar(&o.warnings, "warnings", false, "Show only warnings")
+	command.Flags().DurationVar(&o.since, "since", 0, "Show only Events newer than this duration, such as 10m (default: all)")
 	return command
 }
 
@@ -74,13 +74,14 @@ func (o *options) run(ctx context.Context, c *console.Console, name string) erro
 		return c.PrintValue(o.output.Format, shown)
 	}
 	if len(shown) == 0 {
-		c.Warn("There are no such Events; the API server keeps them for an hour by default.")
+		c.Warn("No Events found. The API server keeps them for one hour by default.")
 		return nil
 	}
 	return c.Screen.Print(o.table(shown, now))
 }
 
-// About returns the Events about a ManagedResource and all below it, the latest last. What may not be read is told on standard error.
+// About returns the Events about a ManagedResource and all objects below it, the latest last. It warns on standard error of Events
+// that the user may not read.
 func About(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) ([]snapshot.Event, error) {
 	found, err := read(ctx, c, mr)
 	if err != nil {
@@ -113,7 +114,7 @@ func read(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.Managed
 	selector := fields.SelectorFromSet(fields.Set{"involvedObject.uid": string(mr.UID)})
 	err = source.List(ctx, own, client.InNamespace(mr.Namespace), client.MatchingFieldsSelector{Selector: selector})
 	if apierrors.IsForbidden(err) {
-		c.Warn("Not shown, as you may not read them: Events in namespace %s.", mr.Namespace)
+		c.Warn("Not shown, because you may not read them: Events in namespace %s.", mr.Namespace)
 	} else if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func read(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.Managed
 		events, err := snapshot.ListEvents(ctx, target.Events, namespace, nil)
 		switch {
 		case apierrors.IsForbidden(err):
-			c.Warn("Not shown, as you may not read them: Events in namespace %s.", namespace)
+			c.Warn("Not shown, because you may not read them: Events in namespace %s.", namespace)
 		case err != nil:
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-// Package get is the command that shows at a glance how ManagedResources are.
+// Package get is the command that lists ManagedResources with their states.
 package get
 
 import (
@@ -20,7 +20,7 @@ import (
 type options struct {
 	console.Choice
 	output *kubectl.Output
-	// unhealthy leaves out what is well.
+	// unhealthy omits those that are ready or suspended.
 	unhealthy bool
 	watch     bool
 	noHeaders bool
@@ -32,26 +32,26 @@ func NewCommand(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "get [NAME...]",
 		Aliases: []string{"list", "ls"},
-		Short:   "Show at a glance how ManagedResources are",
-		Long: `Shows how ManagedResources are, in one word each, since when, and what is wrong.
+		Short:   "List ManagedResources with their states",
+		Long: `Lists ManagedResources with their states, when these began, and what is wrong.
 
   Ready        all objects are applied, healthy and rolled out
   Progressing  objects are being rolled out
   Applying     objects are being applied or deleted
-  Waiting      another ManagedResource has to be ready first (spec.dependsOn)
-  Pending      no resource-manager has taken in the last change
+  Waiting      another ManagedResource must be ready first (spec.dependsOn)
+  Pending      no resource-manager has processed the last change
   Unhealthy    an object is missing or not healthy
   Failed       something could not be applied or deleted
-  Deleting     it is being deleted, with its objects
-  Suspended    it asks to be left alone
-  Unknown      the conditions do not tell`,
-		Example: `  # how are the ManagedResources of all namespaces?
+  Deleting     it and its objects are being deleted
+  Suspended    reconciliation is suspended
+  Unknown      the conditions do not show the state`,
+		Example: `  # list the ManagedResources of all namespaces
   kubectl mr get -A
 
-  # those that need attention, and each change from now on
+  # list those that need attention, and watch for changes
   kubectl mr get -A --unhealthy -w
 
-  # the names of those that need attention, for another command
+  # reconcile those that need attention
   kubectl mr get -A --unhealthy -o name | xargs kubectl mr reconcile`,
 		ValidArgsFunction: c.CompleteNames(0),
 		RunE: func(command *cobra.Command, names []string) error {
@@ -66,9 +66,9 @@ func NewCommand(c *console.Console) *cobra.Command {
 	}
 	o.AddFlags(command.Flags())
 	o.output = kubectl.AddObjectOutputFlags(command, console.FormatWide)
-	command.Flags().BoolVar(&o.unhealthy, "unhealthy", false, "Only those that are neither ready nor suspended")
-	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on and show each change")
-	command.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Leave out the header")
+	command.Flags().BoolVar(&o.unhealthy, "unhealthy", false, "Show only those that are neither ready nor suspended")
+	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "After listing, watch for changes")
+	command.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Do not print the header")
 	return command
 }
 
@@ -90,18 +90,18 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		return o.output.PrintObjects(c, shown, len(names) == 1)
 	}
 	if len(shown) == 0 {
-		o.sayThereAreNone(c, len(all))
+		o.warnOfEmptyList(c, len(all))
 		return nil
 	}
 	return c.Screen.Print(o.table(shown, c.Clock.Now()))
 }
 
-// printsFullNames tells whether names go with their namespaces, which another command cannot know.
+// printsFullNames reports whether names are printed with their namespaces, which another command could not know.
 func (o *options) printsFullNames() bool {
 	return o.AllNamespaces && o.output.Format == console.FormatName
 }
 
-// printFullNames writes names as other commands take them.
+// printFullNames prints names in the form that other commands accept.
 func printFullNames(c *console.Console, items []resourcesv1alpha1.ManagedResource) error {
 	for i := range items {
 		if _, err := fmt.Fprintln(c.Screen, state.NameOf(&items[i])); err != nil {
@@ -115,8 +115,8 @@ func (o *options) includes(mr *resourcesv1alpha1.ManagedResource) bool {
 	return !o.unhealthy || !state.Of(mr).Word.IsWell()
 }
 
-// sayThereAreNone tells on standard error why nothing is shown.
-func (o *options) sayThereAreNone(c *console.Console, others int) {
+// warnOfEmptyList prints on standard error why the list is empty.
+func (o *options) warnOfEmptyList(c *console.Console, others int) {
 	where := "in any namespace"
 	if !o.AllNamespaces {
 		namespace, err := c.Namespace()
@@ -127,11 +127,11 @@ func (o *options) sayThereAreNone(c *console.Console, others int) {
 	}
 	switch {
 	case others > 0:
-		c.Warn("All is well: the %d ManagedResources %s are ready or suspended.", others, where)
+		c.Warn("All %d ManagedResources %s are ready or suspended.", others, where)
 	case o.AllNamespaces:
-		c.Warn("There are no such ManagedResources %s.", where)
+		c.Warn("No ManagedResources found %s.", where)
 	default:
-		c.Warn("There are no such ManagedResources %s; -A looks in all.", where)
+		c.Warn("No ManagedResources found %s. Use -A to list all namespaces.", where)
 	}
 }
 
@@ -183,7 +183,7 @@ func (o *options) columns(items []resourcesv1alpha1.ManagedResource) []screen.Co
 	return append(columns, message)
 }
 
-// hasClasses tells whether a ManagedResource is of another class than the default one.
+// hasClasses reports whether any ManagedResource has a class other than the default one.
 func hasClasses(items []resourcesv1alpha1.ManagedResource) bool {
 	for i := range items {
 		if state.ClassOf(&items[i]) != resourcesv1alpha1.DefaultClass {
@@ -227,10 +227,10 @@ func secretsOf(mr *resourcesv1alpha1.ManagedResource) string {
 	return strings.Join(names, ",")
 }
 
-// follow shows ManagedResources, and then each one that changes.
+// follow shows ManagedResources, and then each change.
 func (o *options) follow(ctx context.Context, c *console.Console, names []string) error {
 	if !o.output.IsText() && o.output.Format != console.FormatName {
-		return fmt.Errorf("-w goes with no output format, wide and name, not with %s", o.output.Format)
+		return fmt.Errorf("--watch supports only the default, wide and name output, not %s", o.output.Format)
 	}
 	chosen, err := c.Choose(ctx, names, o.Choice)
 	if err != nil {
@@ -279,7 +279,7 @@ func (o *options) followNames(c *console.Console, shown map[string]string, mr *r
 	return o.output.PrintObjects(c, []resourcesv1alpha1.ManagedResource{*mr}, true)
 }
 
-// followWidths are how wide columns are while rows come one by one.
+// followWidths are the widths of columns when rows are printed one by one.
 var followWidths = map[string]int{
 	headerNamespace: 16, headerName: 32, headerClass: 9, headerState: 11, headerSince: 5, headerObjects: 7, headerAge: 5,
 	headerApplied: 11, headerHealthy: 7, headerProgressing: 11, headerSecrets: 24,

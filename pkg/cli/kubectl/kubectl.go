@@ -49,9 +49,9 @@ func (c *clusters) AddFlags(flags *pflag.FlagSet) {
 		namespace.Usage = "The namespace of the ManagedResources"
 	}
 	flags.StringVar(&c.targetKubeconfig, "target-kubeconfig", os.Getenv(targetKubeconfigVariable),
-		"Path of the kubeconfig of the cluster that has the objects; the same as the one with the ManagedResources by default")
+		"Path of the kubeconfig of the cluster with the objects (default: the cluster with the ManagedResources)")
 	flags.StringVar(&c.targetContext, "target-context", "",
-		"The context of the cluster that has the objects")
+		"Context of the cluster with the objects")
 }
 
 // Source returns how the source cluster is reached.
@@ -105,7 +105,7 @@ func (c *clusters) Kubeconfig() (config *clientcmdapi.Config, context string) {
 }
 
 // errNoCluster says that nothing names a cluster.
-var errNoCluster = errors.New("no cluster is chosen: set KUBECONFIG, or use --kubeconfig, --context or --server\n" +
+var errNoCluster = errors.New("no cluster is configured: set KUBECONFIG, or use --kubeconfig, --context or --server\n" +
 	"(after `make demo`: export KUBECONFIG=$PWD/.run/kubeconfig)")
 
 // explainConfig says what is wrong with a kubeconfig.
@@ -119,7 +119,7 @@ func explainConfig(err error) error {
 // noCluster names the variable if that is what names no cluster: a path with a typing error is passed over by kubectl, too.
 func noCluster() error {
 	if path := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); path != "" {
-		return fmt.Errorf("KUBECONFIG is %s, which does not exist or names no cluster: %w", path, errNoCluster)
+		return fmt.Errorf("KUBECONFIG is %s, which does not exist or does not specify a cluster: %w", path, errNoCluster)
 	}
 	return errNoCluster
 }

@@ -58,37 +58,37 @@ func stepsOf(owner Owner) []Step {
 	switch {
 	case owner.Tool == Upstream:
 		return []Step{
-			{"Stop it, also for whoever scales it up again, before the resource-manager starts: both would write the same objects.",
+			{"Stop it before the resource-manager starts, and make sure that nothing scales it up again: both would write the same objects.",
 				fmt.Sprintf("kubectl scale deployment %s -n %s --replicas 0", name, namespace)},
-			{"Leave the ManagedResources as they are. Whoever deletes them deletes their objects.", ""},
+			{"Do not delete the ManagedResources: that deletes their objects.", ""},
 		}
 	case owner.Kind == "Kustomization":
 		const resource = "kustomizations.kustomize.toolkit.fluxcd.io"
 		return []Step{
-			{"Suspend it first: as long as it runs, it puts back what the resource-manager changes.", merge(resource, `{"spec":{"suspend":true}}`)},
-			{"Have it delete nothing, before it is deleted or the manifests leave its source.", merge(resource, `{"spec":{"prune":false}}`)},
+			{"Suspend it first: while it runs, it reverts the changes of the resource-manager.", merge(resource, `{"spec":{"suspend":true}}`)},
+			{"Disable pruning before you delete it or remove the manifests from its source.", merge(resource, `{"spec":{"prune":false}}`)},
 		}
 	case owner.Kind == "HelmRelease":
 		return []Step{
-			{"Suspend it first: as long as it runs, it puts back what the resource-manager changes.",
+			{"Suspend it first: while it runs, it reverts the changes of the resource-manager.",
 				merge("helmreleases.helm.toolkit.fluxcd.io", `{"spec":{"suspend":true}}`)},
-			{"Delete it only while it is suspended: otherwise it uninstalls the release, and its objects are deleted.", ""},
+			{"Delete it only while it is suspended: otherwise it uninstalls the release and deletes its objects.", ""},
 		}
 	case owner.Tool == Argo:
 		namespace = cmp.Or(owner.Namespace, argoNamespace)
 		const resource = "applications.argoproj.io"
 		return []Step{
-			{"Switch its automatic sync off first, and sync it no more: it puts back what the resource-manager changes.",
+			{"Disable automatic sync first, and do not sync it again: a sync reverts the changes of the resource-manager.",
 				merge(resource, `{"spec":{"syncPolicy":{"automated":null}}}`)},
-			{"Take its finalizers off before it is deleted: by resources-finalizer.argocd.argoproj.io it deletes its objects.",
+			{"Remove its finalizers before you delete it: with resources-finalizer.argocd.argoproj.io it deletes its objects.",
 				merge(resource, `{"metadata":{"finalizers":null}}`)},
 		}
 	case owner.Tool == Helm:
 		return []Step{
-			{"Upgrade the release no more: that puts back what the resource-manager changes.", ""},
-			{"Do not uninstall it, which deletes its objects. Delete what Helm remembers of it instead.",
+			{"Do not upgrade the release again: an upgrade reverts the changes of the resource-manager.", ""},
+			{"Do not uninstall it, which deletes its objects. Delete the release records of Helm instead.",
 				fmt.Sprintf("kubectl delete secrets -n %s -l owner=helm,name=%s", namespace, name)},
 		}
 	}
-	return []Step{{"Apply the manifests with kubectl no more, neither by hand nor in a pipeline.", ""}}
+	return []Step{{"Do not apply the manifests with kubectl again, neither manually nor in a pipeline.", ""}}
 }

@@ -19,7 +19,7 @@ const fieldManager = "kubectl-mr"
 // goBack removes the condition Ready from ManagedResources: gardener-resource-manager does not know it, and would leave it as it is.
 func (o *options) goBack(ctx context.Context, c *console.Console, names []string) error {
 	if len(names) == 0 && !o.AllNamespaces && o.Selector == "" && o.Class == "" {
-		return errors.New("say which ManagedResources go back: names, -A, -l or --class")
+		return errors.New("specify the ManagedResources to hand back by name, -A, -l or --class")
 	}
 	if !o.HasNoManifests() || o.from != "" || o.output.Format != "" {
 		return errors.New("--back cannot be combined with manifests, --from and -o")
@@ -52,7 +52,7 @@ func removeReady(ctx context.Context, source client.Client, mr *resourcesv1alpha
 		return condition.Type == resourcesv1alpha1.Ready
 	})
 	if len(mr.Status.Conditions) == len(before.Status.Conditions) {
-		return "has no condition Ready", nil
+		return "does not have the condition Ready", nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := source.Status().Patch(ctx, mr, patch, client.FieldOwner(fieldManager)); err != nil {

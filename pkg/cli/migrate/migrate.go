@@ -45,33 +45,33 @@ func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "migrate [NAME...] [-f PATH... | -k FOLDER | --chart PATH]",
-		Short: "Show what a take-over from another tool would change",
-		Long: `Shows, object by object, what becomes of objects that gardener-resource-manager, Flux, Argo CD, Helm or kubectl apply now when
-the resource-manager applies them: which tool has them, which of its fields go over, stay or are removed, and what else changes.
-It tells as diff does what would happen, and nothing is written. At the end it says what to do about the tools, so that they neither
-put back what the resource-manager writes nor delete objects when they are removed.
+		Short: "Show what taking over from another tool would change",
+		Long: `Shows, object by object, what changes when the resource-manager takes over objects that gardener-resource-manager, Flux, Argo CD,
+Helm or kubectl apply now: which tool applies them, which of its fields are taken over, kept or removed, and what else changes.
+It is a preview as in diff, and nothing is written. At the end it lists the steps for the other tools, so that they neither revert
+the changes of the resource-manager nor delete objects when they are removed.
 
-Of a cluster that gardener-resource-manager runs, name ManagedResources. Of other tools, name the ManagedResource that is to be, and
-with -f, -k or --chart the manifests that the tool applies now.
+To migrate from gardener-resource-manager, specify the ManagedResources. To migrate from other tools, specify the name of the new
+ManagedResource, and with -f, -k or --chart the manifests that the tool applies now.
 
-With --back it goes the other way: it writes the status of ManagedResources, so that gardener-resource-manager can have them again.
+With --back, it prepares the way back: it writes the status of ManagedResources, so that gardener-resource-manager can take over again.
 
-  + is created   ~ is changed   = is taken over as it is   - is deleted   ± is replaced   ! fails   … waits
+  + is created   ~ is changed   = is taken over unchanged   - is deleted   ± is replaced   ! fails   … waits
 
-The exit code is 0 if no object changes but in who owns its fields, 1 if one does or would fail, and 2 if that cannot be told.`,
-		Example: `  # a cluster that gardener-resource-manager runs
+The exit code is 0 if only field ownership changes, 1 if an object changes or would fail, and 2 on errors.`,
+		Example: `  # migrate a cluster from gardener-resource-manager
   kubectl mr migrate -A
 
-  # what Flux applies from a folder
+  # migrate manifests that Flux applies
   kubectl mr migrate webshop -n garden -f manifests/
 
-  # what is a HelmRelease or an Application of a chart
+  # migrate a HelmRelease, or an Application of a chart
   kubectl mr migrate webshop -n garden --chart ./chart --release-name webshop --release-namespace shop
 
-  # only what Argo CD has of it
+  # show only the objects that Argo CD applies
   kubectl mr migrate webshop -n garden -k overlays/production --from argocd
 
-  # back to gardener-resource-manager, once the resource-manager is stopped
+  # go back to gardener-resource-manager, after the resource-manager was stopped
   kubectl mr migrate -A --back`,
 		ValidArgsFunction: c.CompleteNames(0),
 		RunE: func(command *cobra.Command, names []string) error {
@@ -79,7 +79,7 @@ The exit code is 0 if no object changes but in who owns its fields, 1 if one doe
 				return err
 			}
 			if o.from != "" && !slices.Contains(tools, o.from) {
-				return fmt.Errorf("--from %s: there is no such tool; use one of %s", o.from, strings.Join(tools, ", "))
+				return fmt.Errorf("invalid --from %q: must be one of %s", o.from, strings.Join(tools, ", "))
 			}
 			if o.back {
 				return o.goBack(command.Context(), c, names)
@@ -90,20 +90,20 @@ The exit code is 0 if no object changes but in who owns its fields, 1 if one doe
 	flags := command.Flags()
 	o.AddFlags(flags)
 	o.output = console.AddOutputFlag(command, console.FormatJSON, console.FormatYAML)
-	flags.StringVar(&o.from, "from", "", "Only objects of this tool: "+strings.Join(tools, ", "))
+	flags.StringVar(&o.from, "from", "", "Show only objects of this tool: "+strings.Join(tools, ", "))
 	console.CompleteWith(command, "from", tools)
-	flags.BoolVar(&o.back, "back", false, "Once the resource-manager is stopped, remove from the status of ManagedResources what gardener-resource-manager "+
-		"would leave there as it is: the condition Ready")
-	flags.BoolVar(&o.brief, "brief", false, "Only which objects are taken over from whom")
+	flags.BoolVar(&o.back, "back", false, "After the resource-manager was stopped, remove the condition Ready from the status of ManagedResources, which "+
+		"gardener-resource-manager would not update")
+	flags.BoolVar(&o.brief, "brief", false, "Show only which objects are taken over, and from which tool")
 	return command
 }
 
 func (o *options) run(ctx context.Context, c *console.Console, names []string) error {
-	results, previewer, err := o.Foresee(ctx, c, names)
+	results, previewer, err := o.Preview(ctx, c, names)
 	if err != nil || len(results) == 0 {
 		return err
 	}
-	progress := c.Begin("Reading who owns the objects")
+	progress := c.Begin("Reading the field ownership")
 	reports := make([]report, 0, len(results))
 	for _, result := range results {
 		report, err := o.reportOf(ctx, c, previewer, result)
@@ -129,7 +129,7 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 	return nil
 }
 
-// differs tells whether any of the objects changes or would fail.
+// differs reports whether any of the objects changes or would fail.
 func (r report) differs() bool {
 	return len(r.Problems) > 0 || slices.ContainsFunc(r.Changes, func(o object) bool { return o.Verb != preview.Nothing })
 }
@@ -141,7 +141,7 @@ func (o *options) reportOf(ctx context.Context, c *console.Console, previewer *p
 		copied, err := previewer.Look(ctx, entry.Ref)
 		switch {
 		case apierrors.IsForbidden(err):
-			c.Warn("Who owns it is not shown, as you may not read it: %s.", entry.Title())
+			c.Warn("Field ownership not shown, because you may not read it: %s.", entry.Title())
 		case err != nil:
 			return found, fmt.Errorf("read %s: %w", entry.Title(), err)
 		case copied.Before != nil:

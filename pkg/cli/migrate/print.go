@@ -27,16 +27,16 @@ func (o *options) print(c *console.Console, reports []report, predecessors []Pre
 		}
 	}
 	if len(predecessors) == 0 {
-		fmt.Fprintln(c.Screen, "No other tool is known to apply any of these objects.")
+		fmt.Fprintln(c.Screen, "No other tool applies any of these objects.")
 		return nil
 	}
-	fmt.Fprintln(c.Screen, "\n"+c.Screen.Paint(screen.Strong, "What to do about the other tools"))
+	fmt.Fprintln(c.Screen, "\n"+c.Screen.Paint(screen.Strong, "Steps for the other tools"))
 	for _, predecessor := range predecessors {
 		if err := printPredecessor(c, predecessor); err != nil {
 			return err
 		}
 	}
-	return c.Screen.Paragraph("  ", screen.Plain, "If these come from Git or from another tool, change them there, too: otherwise it puts them back.")
+	return c.Screen.Paragraph("  ", screen.Plain, "If these objects come from Git or from another tool, change them there, too: otherwise the changes are reverted.")
 }
 
 func (o *options) printReport(c *console.Console, r *report) error {
@@ -51,7 +51,7 @@ func (o *options) printReport(c *console.Console, r *report) error {
 	}
 	summary := summarized.Summary()
 	if count > 0 {
-		summary += fmt.Sprintf("; %d of them applied by another tool now", count)
+		summary += fmt.Sprintf("; %d of them currently applied by another tool", count)
 	}
 	if err := r.PrintHead(c, summary); err != nil {
 		return err
@@ -102,15 +102,15 @@ func (o *object) handoverLines() []string {
 	}
 	lines := []string{"Fields of " + strings.Join(owners, ", ")}
 	if o.Taken > 0 {
-		lines[0] += fmt.Sprintf("; to the resource-manager go %d", o.Taken)
+		lines[0] += fmt.Sprintf("; %d move to the resource-manager", o.Taken)
 	}
 	for _, manager := range o.Managers {
 		if len(manager.Keeps) > 0 {
-			lines = append(lines, fmt.Sprintf("Left to %s: %s", manager.Name, enumerate(manager.Keeps)))
+			lines = append(lines, fmt.Sprintf("Kept by %s: %s", manager.Name, enumerate(manager.Keeps)))
 		}
 	}
 	if len(o.Removed) > 0 {
-		lines = append(lines, "Removed, as the manifests do not have them: "+enumerate(o.Removed))
+		lines = append(lines, "Removed, because they are not in the manifests: "+enumerate(o.Removed))
 	}
 	return lines
 }

@@ -1,4 +1,4 @@
-// Package owner is the command that finds out which ManagedResource an object belongs to.
+// Package owner is the command that shows which ManagedResource an object belongs to.
 package owner
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// maxDepth bounds how far owner references are followed.
+// maxDepth limits how far owner references are followed.
 const maxDepth = 8
 
 // NewCommand returns the command.
@@ -29,10 +29,10 @@ func NewCommand(c *console.Console) *cobra.Command {
 	var output *console.Output
 	command := &cobra.Command{
 		Use:   "owner (KIND NAME | KIND/NAME)",
-		Short: "Find out which ManagedResource an object belongs to",
-		Long: `Finds out which ManagedResource an object belongs to, by the annotation ` + resourcesv1alpha1.AnnotationOrigin + ` on the
-object or on what owns it, such as the Deployment of a Pod, and by the inventories. The namespace (-n) is that of the object; the
-ManagedResource may be in any. The exit code is 1 if the object belongs to none.`,
+		Short: "Show which ManagedResource an object belongs to",
+		Long: `Shows which ManagedResource an object belongs to, by the annotation ` + resourcesv1alpha1.AnnotationOrigin + ` on the
+object or on its owner, such as the Deployment of a Pod, and by the inventories. The namespace (-n) is that of the object; the
+ManagedResource may be in any namespace. The exit code is 1 if the object does not belong to a ManagedResource.`,
 		Example: `  kubectl mr owner deployment/storefront -n webshop
 
   # a Pod belongs to what its Deployment belongs to
@@ -50,12 +50,12 @@ ManagedResource may be in any. The exit code is 1 if the object belongs to none.
 	return command
 }
 
-// result is what is found of an object.
+// result is the owner of an object.
 type result struct {
 	Object string `json:"object"`
-	// Via is what leads from the object to the one that was applied, such as a ReplicaSet and a Deployment.
+	// Via are the owners from the object to the one that was applied, such as a ReplicaSet and a Deployment.
 	Via []string `json:"via,omitempty"`
-	// ManagedResource that owns it; nil if none does.
+	// ManagedResource that owns the object; nil if it does not belong to one.
 	ManagedResource *ownership `json:"managedResource,omitempty"`
 }
 
@@ -64,9 +64,9 @@ type ownership struct {
 	Name      string `json:"name"`
 	// ClusterID is the identity of the source cluster in the origin; it may be empty.
 	ClusterID string `json:"clusterID,omitempty"`
-	// State is empty if the ManagedResource was not found, or may not be read.
+	// State is empty if the ManagedResource was not found or may not be read.
 	State state.Word `json:"state,omitempty"`
-	// Note says what is unusual about it.
+	// Note describes inconsistencies.
 	Note string `json:"note,omitempty"`
 }
 
@@ -76,7 +76,7 @@ func run(ctx context.Context, c *console.Console, output *console.Output, args [
 		kind, name, found = args[0], args[1], !found
 	}
 	if !found || kind == "" || name == "" {
-		return errors.New("name the object as KIND/NAME or KIND NAME, such as deployment/storefront")
+		return errors.New("specify the object as KIND/NAME or KIND NAME, such as deployment/storefront")
 	}
 	target, err := c.Target()
 	if err != nil {
@@ -90,10 +90,10 @@ func run(ctx context.Context, c *console.Console, output *console.Output, args [
 	if err != nil {
 		return err
 	}
-	return tell(c, output, result)
+	return printResult(c, output, result)
 }
 
-// locate returns the object that is meant.
+// locate returns the object that the arguments specify.
 func locate(c *console.Console, target *console.Target, kind, name string) (object.Ref, error) {
 	mapper, err := target.Mapper()
 	if err != nil {
@@ -102,7 +102,7 @@ func locate(c *console.Console, target *console.Target, kind, name string) (obje
 	resource := schema.ParseGroupResource(strings.ToLower(kind))
 	gvk, err := mapper.KindFor(resource.WithVersion(""))
 	if meta.IsNoMatchError(err) {
-		return object.Ref{}, fmt.Errorf("the cluster %s has no kind %q: `kubectl api-resources` lists those that it has", target.Host, kind)
+		return object.Ref{}, fmt.Errorf("the cluster %s has no kind %q: list its kinds with `kubectl api-resources`", target.Host, kind)
 	}
 	if err != nil {
 		return object.Ref{}, fmt.Errorf("find the kind %q: %w", kind, err)
@@ -120,8 +120,8 @@ func locate(c *console.Console, target *console.Target, kind, name string) (obje
 	return ref, ref.Validate()
 }
 
-// climb follows owner references from an object to the one that a ManagedResource applied. That is the last one with an origin: the
-// controller of Deployments copies their annotations to ReplicaSets.
+// climb follows owner references from an object to the one that a ManagedResource applied. That is the last one with an origin,
+// because the Deployment controller copies annotations to ReplicaSets.
 func climb(ctx context.Context, c *console.Console, target *console.Target, start object.Ref) (*result, error) {
 	found := &result{Object: title(start)}
 	var applied object.Ref
@@ -134,7 +134,7 @@ func climb(ctx context.Context, c *console.Console, target *console.Target, star
 			return nil, err
 		}
 		if err != nil {
-			break // what is known is enough
+			break // the applied object is known already
 		}
 		if ref != start {
 			via = append(via, title(ref))
@@ -164,12 +164,12 @@ func read(ctx context.Context, target *console.Target, ref object.Ref) (*metav1.
 	}
 	meta, err := resource.Get(ctx, ref.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no %s in the cluster %s", title(ref), target.Host)
+		return nil, fmt.Errorf("%s does not exist in the cluster %s", title(ref), target.Host)
 	}
 	return meta, err
 }
 
-// controllerOf returns what owns an object, its controller if it has one. Owners are in the same namespace, or in none.
+// controllerOf returns the owner of an object, preferably its controller. Owners are in the same namespace or cluster-scoped.
 func controllerOf(meta *metav1.PartialObjectMetadata, namespace string) (object.Ref, bool) {
 	owner := metav1.GetControllerOf(meta)
 	if owner == nil && len(meta.OwnerReferences) > 0 {
@@ -192,7 +192,7 @@ func confirm(ctx context.Context, c *console.Console, origin resourcesv1alpha1.O
 	mr, err := source.GetManagedResource(ctx, origin.Owner)
 	switch {
 	case apierrors.IsNotFound(err):
-		owner.Note = fmt.Sprintf("it does not exist in the cluster %s: it was deleted and left the object behind, or is in another cluster", source.Host)
+		owner.Note = fmt.Sprintf("the ManagedResource does not exist in the cluster %s: it was deleted without the object, or it is in another cluster", source.Host)
 		return owner
 	case err != nil:
 		owner.Note = err.Error()
@@ -204,15 +204,15 @@ func confirm(ctx context.Context, c *console.Console, origin resourcesv1alpha1.O
 			return owner
 		}
 	}
-	owner.Note = "its inventory does not have the object: it was released, or another source cluster has a ManagedResource of this name"
+	owner.Note = "the object is not in its inventory: it was released, or another source cluster has a ManagedResource with this name"
 	return owner
 }
 
-// inInventory looks for an object without origin in the inventories. There is none without a permission to list them.
+// inInventory searches the inventories for an object without origin. It returns nil without permission to list ManagedResources.
 func inInventory(ctx context.Context, c *console.Console, ref object.Ref) (*ownership, error) {
 	all, err := c.Choose(ctx, nil, console.Choice{AllNamespaces: true})
 	if apierrors.IsForbidden(err) {
-		c.Warn("Not looked for in the inventories, as you may not list ManagedResources in all namespaces.")
+		c.Warn("The inventories were not searched, because you may not list ManagedResources in all namespaces.")
 		return nil, nil
 	}
 	if err != nil {
@@ -223,7 +223,7 @@ func inInventory(ctx context.Context, c *console.Console, ref object.Ref) (*owne
 			if entry.Key() == ref.Key() {
 				return &ownership{
 					Namespace: all[i].Namespace, Name: all[i].Name, State: state.Of(&all[i]).Word,
-					Note: "it lists the object in its inventory, but the object has no mark of it",
+					Note: "the object is in its inventory, but has no origin annotation",
 				}, nil
 			}
 		}
@@ -235,7 +235,7 @@ func title(ref object.Ref) string {
 	return ref.Kind + " " + strings.TrimPrefix(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}.String(), "/")
 }
 
-func tell(c *console.Console, output *console.Output, found *result) error {
+func printResult(c *console.Console, output *console.Output, found *result) error {
 	owner := found.ManagedResource
 	switch output.Format {
 	case console.FormatJSON, console.FormatYAML:
@@ -252,7 +252,7 @@ func tell(c *console.Console, output *console.Output, found *result) error {
 		}
 	}
 	if owner == nil {
-		return &console.NoError{Message: found.Object + " belongs to no ManagedResource"}
+		return &console.NoError{Message: found.Object + " does not belong to a ManagedResource"}
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func describe(found *result) string {
 		text += fmt.Sprintf(" (%s)", owner.State)
 	}
 	if len(found.Via) > 0 {
-		text += ", by way of " + strings.Join(found.Via, " and ")
+		text += ", through " + strings.Join(found.Via, " and ")
 	}
 	if owner.ClusterID != "" {
 		text += fmt.Sprintf("\nThe source cluster has the identity %q.", owner.ClusterID)

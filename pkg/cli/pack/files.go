@@ -70,7 +70,7 @@ func Parse(name string, content []byte) ([]managedresource.Document, error) {
 	for _, document := range documents {
 		object := unstructured.Unstructured{Object: document.Object}
 		if object.GetAPIVersion() == "" || object.GetKind() == "" || object.GetName() == "" {
-			errs = append(errs, fmt.Errorf("%s is no object of Kubernetes: it needs apiVersion, kind and metadata.name", document.Source))
+			errs = append(errs, fmt.Errorf("%s is not a Kubernetes object: it needs apiVersion, kind and metadata.name", document.Source))
 		}
 	}
 	return documents, errors.Join(errs...)
@@ -92,7 +92,7 @@ func ReadFile(in io.Reader, path string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	if int64(len(content)) > most {
-		return nil, fmt.Errorf("%s has more than the %d bytes that are read of a file", path, most)
+		return nil, fmt.Errorf("%s is larger than the limit of %d bytes", path, most)
 	}
 	return content, nil
 }
@@ -123,7 +123,7 @@ func filesIn(path string) ([]string, error) {
 			files = append(files, file)
 		}
 		if len(files) > mostFiles {
-			return fmt.Errorf("there are more than %d files with manifests in %s", mostFiles, path)
+			return fmt.Errorf("more than %d files with manifests in %s", mostFiles, path)
 		}
 		return nil
 	})
@@ -131,7 +131,7 @@ func filesIn(path string) ([]string, error) {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("there are no manifests in %s: files that end in %s", path, strings.Join(extensions, ", "))
+		return nil, fmt.Errorf("no manifests found in %s: no file ends in %s", path, strings.Join(extensions, ", "))
 	}
 	slices.Sort(files)
 	return files, nil

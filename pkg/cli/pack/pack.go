@@ -54,10 +54,10 @@ type Parcel struct {
 // what is wrong with a name.
 func Pack(documents []managedresource.Document, options Options) (*Parcel, error) {
 	if problems := validation.IsDNS1123Subdomain(options.Name); len(problems) > 0 {
-		return nil, fmt.Errorf("%q is no name for a ManagedResource: %s", options.Name, problems[0])
+		return nil, fmt.Errorf("%q is not a valid name for a ManagedResource: %s", options.Name, problems[0])
 	}
 	if len(documents) == 0 {
-		return nil, errors.New("there is no object in the manifests")
+		return nil, errors.New("the manifests contain no objects")
 	}
 	texts := make([][]byte, 0, len(documents))
 	parcel := &Parcel{Objects: len(documents)}

@@ -137,7 +137,7 @@ func TestReadPaths(t *testing.T) {
 		t.Errorf("error %v, want one about both documents", err)
 	}
 	for _, text := range []string{"a: 1", "{apiVersion: v1, kind: ConfigMap}", "{kind: ConfigMap, metadata: {name: a}}", "{apiVersion: v1, metadata: {name: a}}"} {
-		if _, err := Parse("file", []byte(text)); err == nil || !strings.Contains(err.Error(), "at index 0 in 'file' is no object") {
+		if _, err := Parse("file", []byte(text)); err == nil || !strings.Contains(err.Error(), "at index 0 in 'file' is not a Kubernetes object") {
 			t.Errorf("%s: error %v", text, err)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// JSON finds out what applying a ManagedResource as it is would change, and returns what "-o json" writes of one. What is not taken
-// into account is told on the console's standard error.
+// JSON computes what applying a ManagedResource would change, and returns the output of "-o json". It warns on the console's standard
+// error of what is not taken into account.
 func JSON(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (json.RawMessage, error) {
 	previewer, err := NewPreviewer(c, Settings{}, nil, nil)
 	if err != nil {

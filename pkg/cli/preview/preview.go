@@ -30,31 +30,31 @@ import (
 // managedByDefault is the value of the managed-by label that a resource-manager sets by default.
 const managedByDefault = "gardener"
 
-// Settings are those of the resource-manager that matter. What is empty is found out from the objects that are there.
+// Settings are the relevant settings of the resource-manager. Empty ones are taken from the existing objects.
 type Settings struct {
 	ClusterID, ManagedBy string
-	// CollectsGarbage says that the garbage collector is enabled.
+	// CollectsGarbage is set if the garbage collector is enabled.
 	CollectsGarbage bool
 }
 
-// Previewer finds out what a resource-manager would do about ManagedResources. What it reads of all of them it reads once.
+// Previewer computes what a resource-manager would do with ManagedResources. It reads shared data once.
 type Previewer struct {
 	console  *console.Console
 	settings Settings
-	// secrets and proposed are not in the cluster; proposed may be nil.
+	// secrets and proposed are the proposed objects, which are not in the cluster; proposed may be nil.
 	secrets  []*corev1.Secret
 	proposed *resourcesv1alpha1.ManagedResource
 	scalers  *tolerant
-	// reconcilers are those of resource-managers of different settings.
+	// reconcilers are the reconcilers by the settings of their resource-managers.
 	reconcilers map[identity]*managedresource.Reconciler
 	cluster     *dryrun.Cluster
 	view        *live.View
 }
 
-// identity is what tells resource-managers apart.
+// identity distinguishes resource-managers.
 type identity struct{ class, clusterID, managedBy string }
 
-// NewPreviewer returns a previewer. The Secrets and the ManagedResource take the place of those in the cluster; the latter may be nil.
+// NewPreviewer returns a previewer. The Secrets and the ManagedResource replace those in the cluster; the latter may be nil.
 func NewPreviewer(c *console.Console, settings Settings, proposed *resourcesv1alpha1.ManagedResource, secrets []*corev1.Secret,
 ) (*Previewer, error) {
 	target, err := c.Target()
@@ -75,7 +75,7 @@ func NewPreviewer(c *console.Console, settings Settings, proposed *resourcesv1al
 	}, nil
 }
 
-// Preview returns what would be done about a ManagedResource, and the target cluster as it would be.
+// Preview returns what would be done for a ManagedResource, and the target cluster with the simulated writes.
 func (p *Previewer) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*managedresource.Prospect, *dryrun.Cluster, error) {
 	settings := p.settings
 	settings.complete(ctx, mr, p.view)
@@ -87,7 +87,7 @@ func (p *Previewer) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	return prospect, p.cluster, err
 }
 
-// Result finds out what would become of the objects of a ManagedResource.
+// Result computes the changes of the objects of a ManagedResource.
 func (p *Previewer) Result(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (Result, error) {
 	found := Result{Namespace: mr.Namespace, Name: mr.Name, State: state.Of(mr).Word}
 	if mr.UID == "" {
@@ -117,16 +117,15 @@ func (p *Previewer) Result(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return found, nil
 }
 
-// WarnOfUnasked tells on standard error of what the API server could not be asked what it would make of it.
+// WarnOfUnasked warns on standard error of the kinds for which the user may not send dry-run requests.
 func (p *Previewer) WarnOfUnasked() {
 	if unasked := p.cluster.Unasked(); len(unasked) > 0 {
 		slices.Sort(unasked)
-		p.console.Warn("Shown without the API server's defaults and webhooks, as you may not patch them: %s.", strings.Join(unasked, ", "))
+		p.console.Warn("Shown without the API server's defaults and webhooks, because you may not patch them: %s.", strings.Join(unasked, ", "))
 	}
 }
 
-// Look returns an object before and after what would be done about it, also one about which nothing would be done. Both are nil if it
-// does not exist.
+// Look returns an object before and after the changes, even if nothing would change. Both are nil if the object does not exist.
 func (p *Previewer) Look(ctx context.Context, ref object.Ref) (*dryrun.Copy, error) {
 	if copied := p.cluster.Copy(ref.Key()); copied != nil && copied.Before != nil {
 		return copied, nil
@@ -168,9 +167,9 @@ func (p *Previewer) reconciler(namespace string, of identity) (*managedresource.
 	return p.reconcilers[of], nil
 }
 
-// complete takes from the objects that are there what the resource-manager marks them with.
+// complete takes empty settings from the marks of the resource-manager on existing objects.
 func (s *Settings) complete(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, view *live.View) {
-	const looked = 20 // one is enough, but some may be gone or somebody else's
+	const looked = 20 // one is enough, but some may be deleted or belong to another owner
 	if s.ClusterID == "" || s.ManagedBy == "" {
 		refs := snapshot.RefsOf(mr)
 		for _, found := range view.Fetch(ctx, refs[:min(len(refs), looked)]) {
@@ -191,11 +190,11 @@ func (s *Settings) complete(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	}
 }
 
-// errReadOnly is returned to whoever would write.
-var errReadOnly = errors.New("a preview writes nothing")
+// errReadOnly is returned for all writes.
+var errReadOnly = errors.New("previews are read-only")
 
-// reader reads from the source cluster, with Secrets and a ManagedResource that are not there yet. It writes nothing. What may not
-// be listed everywhere is listed in the ManagedResource's own namespace.
+// reader reads from the source cluster, with the proposed Secrets and ManagedResource. It writes nothing. Objects that the user may
+// not list in all namespaces are listed in the ManagedResource's own namespace.
 type reader struct {
 	client.Client
 	console   *console.Console
@@ -230,11 +229,11 @@ func (r *reader) List(ctx context.Context, list client.ObjectList, options ...cl
 	}
 	err = r.Client.List(ctx, list, append(options, client.InNamespace(r.namespace))...)
 	if apierrors.IsForbidden(err) {
-		r.console.Warn("Not taken into account, as you may not list them: %s.", kindOf(list))
+		r.console.Warn("Not taken into account, because you may not list them: %s.", kindOf(list))
 		return nil
 	}
 	if err == nil {
-		r.console.Warn("Taken into account in namespace %s alone, as you may not list them elsewhere: %s.", r.namespace, kindOf(list))
+		r.console.Warn("Taken into account only in namespace %s, because you may not list them elsewhere: %s.", r.namespace, kindOf(list))
 	}
 	return err
 }
@@ -246,45 +245,45 @@ func kindOf(list client.ObjectList) string {
 	return "Secrets of a token requestor"
 }
 
-// Create refuses.
+// Create returns an error.
 func (r *reader) Create(context.Context, client.Object, ...client.CreateOption) error {
 	return errReadOnly
 }
 
-// Update refuses.
+// Update returns an error.
 func (r *reader) Update(context.Context, client.Object, ...client.UpdateOption) error {
 	return errReadOnly
 }
 
-// Patch refuses.
+// Patch returns an error.
 func (r *reader) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
 	return errReadOnly
 }
 
-// Delete refuses.
+// Delete returns an error.
 func (r *reader) Delete(context.Context, client.Object, ...client.DeleteOption) error {
 	return errReadOnly
 }
 
-// tolerant reads HorizontalPodAutoscalers of the target cluster once, none if that is forbidden.
+// tolerant reads the HorizontalPodAutoscalers of the target cluster once. Without permission it returns an empty list.
 type tolerant struct {
 	client.Reader
 	console *console.Console
 	read    *autoscalingv2.HorizontalPodAutoscalerList
 }
 
-// List lists them.
+// List returns HorizontalPodAutoscalers.
 func (t *tolerant) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	into, is := list.(*autoscalingv2.HorizontalPodAutoscalerList)
 	if !is {
-		return fmt.Errorf("a %T is not read from here", list)
+		return fmt.Errorf("unexpected list of type %T", list)
 	}
 	if t.read == nil {
 		found := &autoscalingv2.HorizontalPodAutoscalerList{}
 		err := t.Reader.List(ctx, found, options...)
 		switch {
 		case apierrors.IsForbidden(err):
-			t.console.Warn("Not taken into account, as you may not list them: HorizontalPodAutoscalers. Replicas that they set may be shown as changed.")
+			t.console.Warn("Not taken into account, because you may not list them: HorizontalPodAutoscalers. Replicas that they set may be shown as changed.")
 		case err != nil:
 			return fmt.Errorf("list HorizontalPodAutoscalers: %w", err)
 		}

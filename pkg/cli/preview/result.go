@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Verb is what would be done about an object.
+// Verb is what would be done with an object.
 type Verb string
 
 // The verbs.
@@ -40,19 +40,19 @@ var styles = map[Verb]screen.Style{
 	Create: screen.Good, Change: screen.Busy, Delete: screen.Bad, Replace: screen.Bad, Release: screen.Busy, Fail: screen.Bad,
 }
 
-// Result is what applying a ManagedResource would change.
+// Result describes what applying a ManagedResource would change.
 type Result struct {
 	Namespace string     `json:"namespace"`
 	Name      string     `json:"name"`
 	State     state.Word `json:"state,omitempty"`
 	Changes   []Entry    `json:"changes"`
-	// Problems are what cannot be read, and what is kept by the prune guard.
+	// Problems are unreadable manifests, and a deletion that the prune guard prevents.
 	Problems []string `json:"problems,omitempty"`
-	// Blocked says what the changes would wait for.
+	// Blocked is what the changes would wait for.
 	Blocked string `json:"blocked,omitempty"`
 }
 
-// Entry is what would become of one object.
+// Entry describes the change of one object.
 type Entry struct {
 	Verb       Verb   `json:"verb"`
 	APIVersion string `json:"apiVersion"`
@@ -61,19 +61,19 @@ type Entry struct {
 	Name       string `json:"name"`
 	Reason     string `json:"reason,omitempty"`
 	Error      string `json:"error,omitempty"`
-	// Diff is how it would differ, line by line.
+	// Diff is the difference, line by line.
 	Diff  string `json:"diff,omitempty"`
 	lines []Line
 	// Ref is the object.
 	Ref object.Ref `json:"-"`
 }
 
-// Differs tells whether anything would be done, or would fail.
+// Differs reports whether anything would change or fail.
 func (r Result) Differs() bool {
 	return len(r.Problems) > 0 || slices.ContainsFunc(r.Changes, func(e Entry) bool { return e.Verb != Nothing })
 }
 
-// entryOf returns what would become of an object, from what is decided about it and what it would be.
+// entryOf returns the change of an object, given the decision about it and its simulated result.
 func entryOf(forecast managedresource.Forecast, copied *dryrun.Copy) (Entry, error) {
 	e := Entry{
 		APIVersion: forecast.GroupVersion().String(), Kind: forecast.Kind, Namespace: forecast.Namespace, Name: forecast.Name,
@@ -121,7 +121,7 @@ func entryOf(forecast managedresource.Forecast, copied *dryrun.Copy) (Entry, err
 		return e, err
 	}
 	if len(e.lines) == 0 {
-		e.Verb = Nothing // only who owns which field changes
+		e.Verb = Nothing // only field ownership changes
 	}
 	e.Diff = textOf(e.lines)
 	return e, nil
@@ -138,11 +138,11 @@ func textOf(lines []Line) string {
 	return text.String()
 }
 
-// PrintHead writes what is to be said of the whole: a summary, and what is in the way.
+// PrintHead prints a summary, and what prevents changes.
 func (r *Result) PrintHead(c *console.Console, summary string) error {
 	fmt.Fprintln(c.Screen, c.Screen.Paint(screen.Strong, fmt.Sprintf("ManagedResource %s/%s: %s", r.Namespace, r.Name, summary)))
 	if r.State == state.Suspended {
-		fmt.Fprintln(c.Screen, "It is suspended: this is done once it is resumed.")
+		fmt.Fprintln(c.Screen, "It is suspended: these changes are made when it is resumed.")
 	}
 	for _, problem := range r.Problems {
 		if err := c.Screen.Paragraph("! ", screen.Bad, problem); err != nil {
@@ -150,12 +150,12 @@ func (r *Result) PrintHead(c *console.Console, summary string) error {
 		}
 	}
 	if r.Blocked != "" {
-		return c.Screen.Paragraph("… ", screen.Busy, "the changes wait for now: "+r.Blocked)
+		return c.Screen.Paragraph("… ", screen.Busy, "the changes are waiting: "+r.Blocked)
 	}
 	return nil
 }
 
-// PrintLines writes how the object would differ.
+// PrintLines prints the difference.
 func (e *Entry) PrintLines(c *console.Console) error {
 	for _, line := range e.lines {
 		text := "    " + string(rune(line.Sign)) + screen.Harmless(line.Text)
@@ -171,7 +171,7 @@ func (e *Entry) PrintLines(c *console.Console) error {
 
 var lineStyles = map[byte]screen.Style{'+': screen.Good, '-': screen.Bad, '@': screen.Faint}
 
-// Sign is how the verb is shown, empty for nothing.
+// Sign is the symbol of the verb, empty for Nothing.
 func (e *Entry) Sign() string { return signs[e.Verb] }
 
 // Style is the colour of the verb.
@@ -185,7 +185,7 @@ func (e *Entry) Title() string {
 	return e.Kind + " " + e.Namespace + "/" + e.Name
 }
 
-// Summary counts what would be done.
+// Summary counts the changes by verb.
 func (r *Result) Summary() string {
 	counts := map[Verb]int{}
 	for _, e := range r.Changes {

@@ -62,7 +62,7 @@ func Inventories(ctx context.Context, c *console.Console, items []resourcesv1alp
 		reader.Below(ctx, roots, all)
 	}
 	if unseen := reader.Unseen(); len(unseen) > 0 {
-		c.Warn("Not shown, as you may not read them: %s.", strings.Join(unseen, "; "))
+		c.Warn("Not shown, because you may not read them: %s.", strings.Join(unseen, "; "))
 	}
 	if slices.ContainsFunc(items, isApplied) {
 		warnOfWrongCluster(c, target, roots)
@@ -92,12 +92,12 @@ func warnOfWrongCluster(c *console.Console, target *console.Target, objects []*O
 	if len(objects) == 0 || present {
 		return
 	}
-	which := "which is that of --target-kubeconfig or --target-context"
+	which := "which --target-kubeconfig or --target-context specifies"
 	if target.IsSource {
-		which = "which is the one with the ManagedResources, too"
+		which = "which is also the cluster with the ManagedResources"
 	}
-	c.Warn("No object of the inventories exists (%d) in the cluster %s, %s. Is that the one that they are applied to? "+
-		"If not, name it with --target-kubeconfig or --target-context.", len(objects), target.Host, which)
+	c.Warn("None of the %d objects of the inventories exists in the cluster %s, %s. If they are applied to another cluster, "+
+		"specify it with --target-kubeconfig or --target-context.", len(objects), target.Host, which)
 }
 
 // Gravest returns objects with the worst first, otherwise in their order.

@@ -92,7 +92,7 @@ func (o *Object) Why() string {
 		return cmp.Or(o.Verdict.Progressing, o.Verdict.Unhealthy)
 	case Deleting:
 		if len(o.Meta.Finalizers) > 0 {
-			return "its finalizers hold its deletion up: " + strings.Join(o.Meta.Finalizers, ", ")
+			return "its finalizers block the deletion: " + strings.Join(o.Meta.Finalizers, ", ")
 		}
 		return "it is being deleted"
 	case Unchecked:

@@ -30,7 +30,7 @@ func TestHealth(t *testing.T) {
 		"gone":                {Object{Presence: live.Absent}, Missing, "it does not exist"},
 		"kind gone":           {Object{Presence: live.KindNotServed, Err: errors.New("no kind")}, Missing, "no kind"},
 		"not permitted":       {Object{Presence: live.Unknown, Err: errors.New("you may not read it")}, Unseen, "you may not read it"},
-		"deleted":             {Object{Presence: live.Present, Meta: deleted, Checked: true}, Deleting, "its finalizers hold its deletion up: a, b"},
+		"deleted":             {Object{Presence: live.Present, Meta: deleted, Checked: true}, Deleting, "its finalizers block the deletion: a, b"},
 		"skipped":             {Object{Presence: live.Present, Meta: skipped, Verdict: health.Verdict{Unhealthy: "bad"}}, Unchecked, ""},
 		"unhealthy":           {Object{Presence: live.Present, Verdict: health.Verdict{Unhealthy: "bad", Progressing: "going"}}, Unhealthy, "bad"},
 		"of the former spec":  {Object{Presence: live.Present, Verdict: health.Verdict{Unhealthy: "bad", Unobserved: true}}, Progressing, "bad"},

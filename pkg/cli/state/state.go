@@ -1,4 +1,4 @@
-// Package state sums up in one word how a ManagedResource is. It decides alone: no client, no clock.
+// Package state summarizes the state of a ManagedResource in one word. It has no dependencies on clients or clocks.
 package state
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 )
 
-// Word is how a ManagedResource is.
+// Word is the state of a ManagedResource in one word.
 type Word string
 
-// The words, the gravest first.
+// The words, the most severe first.
 const (
 	// Failed means that something could not be applied or deleted.
 	Failed Word = "Failed"
@@ -23,7 +23,7 @@ const (
 	Unhealthy Word = "Unhealthy"
 	// Deleting means that the ManagedResource is being deleted.
 	Deleting Word = "Deleting"
-	// Pending means that no resource-manager has taken in the last change.
+	// Pending means that no resource-manager has processed the last change.
 	Pending Word = "Pending"
 	// Waiting means that it waits for another ManagedResource.
 	Waiting Word = "Waiting"
@@ -31,30 +31,30 @@ const (
 	Applying Word = "Applying"
 	// Progressing means that objects are being rolled out.
 	Progressing Word = "Progressing"
-	// Unknown means that the conditions do not tell.
+	// Unknown means that the conditions do not show the state.
 	Unknown Word = "Unknown"
-	// Suspended means that it asks to be left alone.
+	// Suspended means that reconciliation is suspended.
 	Suspended Word = "Suspended"
 	// Ready means that all objects are applied, healthy and rolled out.
 	Ready Word = "Ready"
 )
 
-// Words are all words, the gravest first.
+// Words are all words, the most severe first.
 var Words = []Word{Failed, Unhealthy, Deleting, Pending, Waiting, Applying, Progressing, Unknown, Suspended, Ready}
 
-// Rank is the place of a word among all: the graver, the less.
+// Rank is the index of a word in Words: the more severe, the lower.
 func (w Word) Rank() int { return slices.Index(Words, w) }
 
-// State is how a ManagedResource is.
+// State is the state of a ManagedResource.
 type State struct {
 	Word Word
-	// Since is when that began; zero if it is not known.
+	// Since is when the state began; zero if unknown.
 	Since time.Time
-	// Reason and Message are those of the condition that decides; empty if none does.
+	// Reason and Message are those of the decisive condition; empty without one.
 	Reason, Message string
 }
 
-// Headline returns the first line of what is wrong; nothing if nothing is.
+// Headline returns the first line of the problem; empty without one.
 func (s State) Headline() string {
 	if s.Word == Ready {
 		return ""
@@ -63,7 +63,7 @@ func (s State) Headline() string {
 	return screen.OneLine(first)
 }
 
-// Of returns how a ManagedResource is.
+// Of returns the state of a ManagedResource.
 func Of(mr *resourcesv1alpha1.ManagedResource) State {
 	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 	healthy := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
@@ -72,11 +72,11 @@ func Of(mr *resourcesv1alpha1.ManagedResource) State {
 	case mr.DeletionTimestamp != nil:
 		return deleting(mr, applied)
 	case IsSuspended(mr):
-		return State{Word: Suspended, Since: since(applied, mr), Message: "It is left alone until it is resumed."}
+		return State{Word: Suspended, Since: since(applied, mr), Message: "It is suspended until it is resumed."}
 	case mr.Status.ObservedGeneration != mr.Generation:
 		return pending(mr, applied)
 	case applied.Reason == resourcesv1alpha1.ReasonManagedResourceIgnored:
-		return State{Word: Pending, Message: "It was resumed, and no resource-manager has looked at it since."}
+		return State{Word: Pending, Message: "It was resumed, and no resource-manager has processed it since."}
 	case applied.Status == resourcesv1alpha1.ConditionFalse:
 		return from(Failed, applied)
 	case applied.Reason == resourcesv1alpha1.ReasonDependencyNotReady:
@@ -99,7 +99,7 @@ func Of(mr *resourcesv1alpha1.ManagedResource) State {
 	return State{Word: Ready, Since: latest(applied, healthy, progressing), Reason: applied.Reason, Message: applied.Message}
 }
 
-// IsSuspended tells whether a ManagedResource asks to be left alone.
+// IsSuspended reports whether a ManagedResource is suspended.
 func IsSuspended(mr *resourcesv1alpha1.ManagedResource) bool {
 	return resourcesv1alpha1.Truthy(mr.Annotations[resourcesv1alpha1.AnnotationIgnore]) ||
 		mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState
@@ -116,19 +116,19 @@ func deleting(mr *resourcesv1alpha1.ManagedResource, applied resourcesv1alpha1.C
 		state.Reason, state.Message = applied.Reason, applied.Message
 	}
 	if IsSuspended(mr) && applied.Reason == "" {
-		state.Message = "It is left alone until it is resumed."
+		state.Message = "It is suspended until it is resumed."
 	}
 	return state
 }
 
-// pending says that a change was not taken in. One that was tried and failed says why.
+// pending returns the state for a change that was not processed, with the reason if processing failed.
 func pending(mr *resourcesv1alpha1.ManagedResource, applied resourcesv1alpha1.Condition) State {
 	if applied.Status == resourcesv1alpha1.ConditionFalse || applied.Status == resourcesv1alpha1.ConditionProgressing {
 		return State{Word: Pending, Since: applied.LastTransitionTime.Time, Reason: applied.Reason, Message: applied.Message}
 	}
-	state := State{Word: Pending, Message: "No resource-manager has taken in its last change yet."}
+	state := State{Word: Pending, Message: "No resource-manager has processed its last change yet."}
 	if len(mr.Status.Conditions) == 0 {
-		state.Since, state.Message = mr.CreationTimestamp.Time, "No resource-manager has looked at it yet."
+		state.Since, state.Message = mr.CreationTimestamp.Time, "No resource-manager has processed it yet."
 	}
 	return state
 }
@@ -153,10 +153,10 @@ func latest(conditions ...resourcesv1alpha1.Condition) time.Time {
 	return last
 }
 
-// IsWell tells whether nothing has to be done: it is ready, or was suspended on purpose.
+// IsWell reports whether nothing needs attention: it is ready, or was suspended on purpose.
 func (w Word) IsWell() bool { return w == Ready || w == Suspended }
 
-// Style is how a word is shown.
+// Style is the display style of a word.
 func (w Word) Style() screen.Style {
 	switch w {
 	case Ready:
@@ -169,7 +169,7 @@ func (w Word) Style() screen.Style {
 	return screen.Busy
 }
 
-// ClassOf returns the class of resource-managers that is responsible for a ManagedResource.
+// ClassOf returns the class of a ManagedResource.
 func ClassOf(mr *resourcesv1alpha1.ManagedResource) string {
 	if mr.Spec.Class == nil || *mr.Spec.Class == "" {
 		return resourcesv1alpha1.DefaultClass

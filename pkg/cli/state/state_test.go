@@ -56,11 +56,11 @@ func TestOf(t *testing.T) {
 		"progress not known":        {of(yes, yes, unknown), Unknown, 3, "ResourcesProgressing"},
 		"waits for another":         {waits, Waiting, 1, "ResourcesApplied"},
 		"deleted":                   {deleted, Deleting, 9, ""},
-		"suspended":                 {suspended, Suspended, 0, "It is left alone until it is resumed."},
-		"waits for its state":       {waitsForState, Suspended, 0, "It is left alone until it is resumed."},
-		"resumed":                   {resumed, Pending, 0, "It was resumed, and no resource-manager has looked at it since."},
-		"changed":                   {unseen, Pending, 0, "No resource-manager has taken in its last change yet."},
-		"new":                       {newborn, Pending, 0, "No resource-manager has looked at it yet."},
+		"suspended":                 {suspended, Suspended, 0, "It is suspended until it is resumed."},
+		"waits for its state":       {waitsForState, Suspended, 0, "It is suspended until it is resumed."},
+		"resumed":                   {resumed, Pending, 0, "It was resumed, and no resource-manager has processed it since."},
+		"changed":                   {unseen, Pending, 0, "No resource-manager has processed its last change yet."},
+		"new":                       {newborn, Pending, 0, "No resource-manager has processed it yet."},
 	} {
 		got := Of(test.mr)
 		since := time.Time{}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Keys that are no characters.
+// Names of keys that are not characters.
 const (
 	keyUp        = "Up"
 	keyDown      = "Down"
@@ -21,31 +21,31 @@ const (
 	keyInterrupt = "Ctrl-C"
 )
 
-// keys are told by the help.
-const keys = `Up Down j k    the one above, the one below
-PgUp PgDn      a screen up, a screen down
-Home End g G   the first one, the last one
-Enter          open the chosen one: why it is as it is, and its objects
-Esc q          back; from the list, quit
-/              show those with certain words in namespace, name, state, class or message; Enter keeps them, Esc ends that
-u              show those alone that are neither ready nor suspended
-s              sort by state (the gravest first), by last change or by name
-r              have the chosen one reconciled at once
-?              this help
+// keys is the text of the help.
+const keys = `Up Down j k    move up or down
+PgUp PgDn      move up or down by a screen
+Home End g G   move to the start or the end
+Enter          open the selected ManagedResource: why it is not ready, and its objects
+Esc q          go back; in the list, quit
+/              filter by words in namespace, name, state, class or message; Enter keeps the filter, Esc clears it
+u              show only those that are neither ready nor suspended
+s              sort by state (most severe first), by last change or by name
+r              reconcile the selected ManagedResource
+?              show this help
 Ctrl-C         quit`
 
-// action is what a key asks for that the model cannot do.
+// action is a request of a key that the model cannot execute itself.
 type action int
 
 const (
 	nothing action = iota
 	quit
-	// askReconcile is to find out whether a ManagedResource may be reconciled, reconcile to do it.
+	// askReconcile checks the permission to reconcile a ManagedResource and asks for confirmation; reconcile does it.
 	askReconcile
 	reconcile
 )
 
-// press takes in a key. It returns what has to be done, and with which ManagedResource.
+// press handles a key. It returns the action to execute, and on which ManagedResource.
 func (m *model) press(key string) (action, types.NamespacedName) {
 	m.status = ""
 	switch {
@@ -67,15 +67,15 @@ func (m *model) press(key string) (action, types.NamespacedName) {
 	return nothing, types.NamespacedName{}
 }
 
-// answer takes in whether to reconcile.
+// answer handles the answer to the question whether to reconcile.
 func (m *model) answer(key string) (action, types.NamespacedName) {
 	name := *m.asked
 	m.asked = nil
 	if key != "y" && key != "Y" {
-		m.status = "Nothing was done."
+		m.status = "Canceled."
 		return nothing, types.NamespacedName{}
 	}
-	m.status = fmt.Sprintf("Asking for %s to be reconciled …", name)
+	m.status = fmt.Sprintf("Requesting the reconciliation of %s …", name)
 	return reconcile, name
 }
 

@@ -42,7 +42,7 @@ func shop() *model {
 	m := &model{scope: "in all namespaces", host: "127.0.0.1:6443", everywhere: true, now: start0}
 	m.resize(80, 10)
 	m.take(all(
-		of("garden", "app", state.Ready, 60, ""), of("garden", "base", state.Suspended, 50, "It is left alone until it is resumed."),
+		of("garden", "app", state.Ready, 60, ""), of("garden", "base", state.Suspended, 50, "It is suspended until it is resumed."),
 		of("garden", "sale", state.Unhealthy, 3, "Deployment \"webshop/sale\" is unhealthy: condition \"Available\" has invalid status False"),
 		of("seed", "dns", state.Failed, 90, "forbidden"), of("seed", "etcd", state.Progressing, 1, "rolled out"),
 		of("seed", "istio", state.Ready, 2, ""), of("seed", "loki", state.Ready, 2, ""), of("seed", "vpa", state.Ready, 2, ""),
@@ -168,7 +168,7 @@ func TestActions(t *testing.T) {
 		key  string
 		do   action
 		says string
-	}{{"y", reconcile, "Asking for garden/sale"}, {"n", nothing, "Nothing was done."}, {"q", nothing, "Nothing"}, {"Enter", nothing, "Nothing"}} {
+	}{{"y", reconcile, "Requesting the reconciliation of garden/sale"}, {"n", nothing, "Canceled."}, {"q", nothing, "Canceled."}, {"Enter", nothing, "Canceled."}} {
 		m := shop()
 		m.asked = &sale
 		if !strings.HasSuffix(m.text(), "\nReconcile garden/sale? y/n") {
@@ -234,7 +234,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("it does not say why there is nothing:\n%s", text)
 	}
 	m.take(all())
-	if text := m.text(); !strings.HasPrefix(text, "garden/sale is gone") {
+	if text := m.text(); !strings.HasPrefix(text, "garden/sale was deleted") {
 		t.Errorf("it does not say that it is gone:\n%s", text)
 	}
 	m.pressAll("Esc")

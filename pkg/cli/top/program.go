@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// drawEvery is how often changes of ManagedResources are shown at most. Keys are answered at once.
+	// drawEvery is the minimum interval between redraws for changes of ManagedResources. Keys are handled immediately.
 	drawEvery = 100 * time.Millisecond
-	// tick is how often ages are brought up to date.
+	// tick is the interval at which ages are updated.
 	tick = time.Second
 )
 
-// program does what the model decides. One goroutine has the model and the terminal; others send it what is to be done to the model.
+// program executes what the model decides. One goroutine owns the model and the terminal; others send it changes of the model.
 type program struct {
 	console  *console.Console
 	terminal tcell.Screen
@@ -31,9 +31,9 @@ type program struct {
 	mailbox  *mailbox
 	model    *model
 	messages chan func(*model)
-	// others are the goroutines that read, follow and ask.
+	// others are the goroutines that read, watch and check permissions.
 	others sync.WaitGroup
-	// endRead ends the reading of what is opened.
+	// endRead cancels the read of the opened ManagedResource.
 	endRead context.CancelFunc
 }
 
@@ -43,17 +43,17 @@ func newProgram(c *console.Console, terminal tcell.Screen, follow func(context.C
 	}
 }
 
-// run shows what there is until a person quits, and gives the terminal back, also if something panics.
+// run shows ManagedResources until the user quits. It restores the terminal even after a panic.
 func (p *program) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer p.others.Wait()
 	defer cancel()
 	defer p.terminal.Fini() // first, whatever the others do
 	colours := p.console.Screen.Colours
-	diverted, end := p.console.Divert(teller(p.messages))
+	diverted, end := p.console.Divert(statusWriter(p.messages))
 	defer end()
 	p.console = diverted
-	_, _ = p.console.Target() // once and for all; what is wrong with it is said where it is needed
+	_, _ = p.console.Target() // set up once; errors are reported where it is used
 	p.goOn(ctx, func() func(*model) {
 		p.follow(ctx)
 		return nil
@@ -97,7 +97,7 @@ func (p *program) run(ctx context.Context) error {
 	}
 }
 
-// handle takes in what happened on the terminal. It returns true if that is all.
+// handle handles a terminal event. It returns true to quit.
 func (p *program) handle(ctx context.Context, event tcell.Event) (bool, error) {
 	switch event := event.(type) {
 	case nil: // the terminal is closed
@@ -117,7 +117,7 @@ func (p *program) handle(ctx context.Context, event tcell.Event) (bool, error) {
 	return false, nil
 }
 
-// press takes in a key. It returns true if it quits.
+// press handles a key. It returns true to quit.
 func (p *program) press(ctx context.Context, key string) bool {
 	opened := p.model.page
 	do, name := p.model.press(key)
@@ -135,7 +135,7 @@ func (p *program) press(ctx context.Context, key string) bool {
 	return false
 }
 
-// goOn does something beside, and then something to the model.
+// goOn runs work in the background, and then the returned change of the model.
 func (p *program) goOn(ctx context.Context, work func() func(*model)) {
 	p.others.Go(func() {
 		defer func() {
@@ -157,7 +157,7 @@ func (p *program) send(ctx context.Context, message func(*model)) {
 	}
 }
 
-// readOpened reads what is opened, if it has to be.
+// readOpened reads the opened ManagedResource, if that is due.
 func (p *program) readOpened(ctx context.Context) {
 	name, wanted := p.model.wantsRead()
 	if !wanted {
@@ -174,19 +174,19 @@ func (p *program) readOpened(ctx context.Context) {
 	})
 }
 
-// ask asks a person whether to reconcile, if that is permitted.
+// ask asks the user whether to reconcile, if that is permitted.
 func (p *program) ask(ctx context.Context, name types.NamespacedName) {
 	p.goOn(ctx, func() func(*model) {
 		source, err := p.console.Source()
 		allowed := true
 		if err == nil {
-			if may, err := source.May(ctx, "patch", name); err == nil { // otherwise the attempt tells
+			if may, err := source.May(ctx, "patch", name); err == nil { // otherwise the attempt fails
 				allowed = may
 			}
 		}
 		return func(m *model) {
 			if !allowed {
-				m.status = fmt.Sprintf("You may not reconcile %s: that takes the permission to patch managedresources.", name)
+				m.status = fmt.Sprintf("You may not reconcile %s: this requires permission to patch managedresources.", name)
 				return
 			}
 			m.asked = &name
@@ -196,22 +196,22 @@ func (p *program) ask(ctx context.Context, name types.NamespacedName) {
 
 func (p *program) reconcile(ctx context.Context, name types.NamespacedName) {
 	p.goOn(ctx, func() func(*model) {
-		said, err := act.Reconcile(ctx, p.console, name)
+		result, err := act.Reconcile(ctx, p.console, name)
 		if err != nil {
-			said = fmt.Sprintf("not reconciled: %v", p.console.Explain(err))
+			result = fmt.Sprintf("not reconciled: %v", p.console.Explain(err))
 		}
-		return func(m *model) { m.status = fmt.Sprintf("managedresource %s: %s", name, said) }
+		return func(m *model) { m.status = fmt.Sprintf("managedresource %s: %s", name, result) }
 	})
 }
 
-// teller shows what is said on standard error.
-type teller chan<- func(*model)
+// statusWriter shows the output to standard error in the status line.
+type statusWriter chan<- func(*model)
 
-// Write shows a text, in one line. It does not wait, for it may be called by the one who shows it.
-func (t teller) Write(text []byte) (int, error) {
-	said := screen.OneLine(string(text))
+// Write shows a text in one line. It does not block, because the goroutine that draws may call it.
+func (s statusWriter) Write(text []byte) (int, error) {
+	line := screen.OneLine(string(text))
 	select {
-	case t <- func(m *model) { m.status = said }:
+	case s <- func(m *model) { m.status = line }:
 	default:
 	}
 	return len(text), nil

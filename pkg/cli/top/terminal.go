@@ -11,35 +11,34 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 )
 
-// instead is what to use where there is no terminal.
-const instead = "use `kubectl mr get -w`, which writes each change on a line of its own"
+// instead recommends an alternative without a terminal.
+const instead = "use `kubectl mr get -w`, which prints each change on its own line"
 
-// errNoTerminal says that there is nothing to draw on.
-var errNoTerminal = errors.New("top draws on a terminal, and its output is none: " + instead)
+var errNoTerminal = errors.New("top needs a terminal: " + instead)
 
-// openTerminal returns the terminal, which is as it was again after Fini.
+// openTerminal returns the terminal. Fini restores it.
 func openTerminal(c *console.Console) (tcell.Screen, error) {
 	if !c.Screen.IsTerminal() {
 		return nil, errNoTerminal
 	}
 	if name := os.Getenv("TERM"); name == "" || name == "dumb" {
-		return nil, fmt.Errorf("top cannot draw on this terminal (TERM=%s): %s", name, instead)
+		return nil, fmt.Errorf("top does not support this terminal (TERM=%s): %s", name, instead)
 	}
 	tcell.SetEncodingFallback(tcell.EncodingFallbackUTF8)
 	terminal, err := tcell.NewScreen()
 	if err != nil {
-		return nil, fmt.Errorf("top cannot draw on this terminal (TERM=%s, %w): %s", os.Getenv("TERM"), err, instead)
+		return nil, fmt.Errorf("top does not support this terminal (TERM=%s, %w): %s", os.Getenv("TERM"), err, instead)
 	}
 	return terminal, nil
 }
 
-// inASCII are characters for terminals that have no others.
+// inASCII are replacements of characters for terminals that support only ASCII.
 var inASCII = map[rune]string{'…': "~", '·': "-"}
 
-// start has a terminal switch to a screen of its own.
+// start switches a terminal to the alternate screen.
 func start(terminal tcell.Screen) error {
 	if err := terminal.Init(); err != nil {
-		return fmt.Errorf("top cannot draw on this terminal (%w): %s", err, instead)
+		return fmt.Errorf("top does not support this terminal (%w): %s", err, instead)
 	}
 	for character, text := range inASCII {
 		terminal.RegisterRuneFallback(character, text)
@@ -48,7 +47,7 @@ func start(terminal tcell.Screen) error {
 	return nil
 }
 
-// draw puts lines on the terminal, which sends what differs from before.
+// draw shows lines on the terminal. Only differences are sent.
 func draw(terminal tcell.Screen, lines []line, colours bool) {
 	width, _ := terminal.Size()
 	terminal.Clear()
@@ -64,7 +63,7 @@ func draw(terminal tcell.Screen, lines []line, colours bool) {
 	terminal.Show()
 }
 
-// put writes a text, and returns where the next one begins.
+// put writes a text, and returns the position after it.
 func put(terminal tcell.Screen, x, y int, text string, style tcell.Style) int {
 	for text != "" {
 		rest, width := terminal.Put(x, y, text, style)
@@ -76,7 +75,7 @@ func put(terminal tcell.Screen, x, y int, text string, style tcell.Style) int {
 	return x
 }
 
-// styleOf returns how a style looks, in the same colours as those of package screen.
+// styleOf returns the terminal style, with the same colours as package screen.
 func styleOf(style screen.Style, colours bool) tcell.Style {
 	result := tcell.StyleDefault
 	switch {
@@ -102,8 +101,8 @@ var keyNames = map[tcell.Key]string{
 	tcell.KeyBackspace2: keyBackspace, tcell.KeyCtrlC: keyInterrupt,
 }
 
-// keysOf returns what a key is called, or its character; nothing for keys that mean nothing here. Escape and another key that arrive
-// together, as over a slow connection, look like that key with Alt.
+// keysOf returns the name of a key, or its character; nil for unsupported keys. Escape and another key that arrive together, as over
+// a slow connection, look like that key with Alt.
 func keysOf(event *tcell.EventKey) []string {
 	key := keyNames[event.Key()]
 	if event.Key() == tcell.KeyRune {

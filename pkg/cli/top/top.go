@@ -1,4 +1,4 @@
-// Package top is the command that shows ManagedResources live, on the whole screen: what needs attention first.
+// Package top is the command that shows ManagedResources live, full screen, those that need attention first.
 package top
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/watch"
 )
 
-// Options say what is shown at first.
+// Options specify what is shown initially.
 type Options struct {
 	console.Choice
-	// Unhealthy leaves out what is well.
+	// Unhealthy omits those that are ready or suspended.
 	Unhealthy bool
 }
 
@@ -27,9 +27,9 @@ func NewCommand(c *console.Console) *cobra.Command {
 	o := Options{}
 	command := &cobra.Command{
 		Use:   "top",
-		Short: "Watch ManagedResources live, on the whole screen",
-		Long: `Shows how ManagedResources are, live and on the whole screen, with those first that need attention. One can be opened to see why
-it is as it is, and its objects down to Pods. What the words mean is told by get and tree.
+		Short: "Watch ManagedResources live, full screen",
+		Long: `Shows the states of ManagedResources live and full screen, those that need attention first. Open one to see why it is not ready,
+and its objects down to Pods. The help of get and tree explains the states.
 
 ` + keys,
 		Example: `  # all namespaces
@@ -48,12 +48,12 @@ it is as it is, and its objects down to Pods. What the words mean is told by get
 		},
 	}
 	o.AddFlags(command.Flags())
-	command.Flags().BoolVar(&o.Unhealthy, "unhealthy", false, "Only those that are neither ready nor suspended (key u)")
+	command.Flags().BoolVar(&o.Unhealthy, "unhealthy", false, "Show only those that are neither ready nor suspended (key u)")
 	return command
 }
 
-// Run shows ManagedResources on a terminal until a person quits or the context ends. The terminal is initialised only if
-// ManagedResources can be read, so that errors are shown as by other commands, and is always given back as it was.
+// Run shows ManagedResources on a terminal until the user quits or the context ends. The terminal is initialised only if
+// ManagedResources can be read, so that errors are printed as by other commands, and is always restored.
 func Run(ctx context.Context, c *console.Console, o Options, terminal tcell.Screen) error {
 	source, err := c.Source()
 	if err != nil {
@@ -81,7 +81,7 @@ func Run(ctx context.Context, c *console.Console, o Options, terminal tcell.Scre
 	return p.run(ctx)
 }
 
-// scope says which ManagedResources are meant.
+// scope describes which ManagedResources are shown.
 func scope(choice console.Choice, namespace string) string {
 	text := "in namespace " + namespace
 	if choice.AllNamespaces {

@@ -15,7 +15,7 @@ import (
 // line is a line on the screen.
 type line struct {
 	spans []screen.Span
-	// chosen says that the line is that of the chosen item.
+	// chosen is set on the line of the selected item.
 	chosen bool
 }
 
@@ -27,7 +27,7 @@ func painted(style screen.Style, text string) line {
 	return line{spans: []screen.Span{{Text: screen.OneLine(text), Style: style}}}
 }
 
-// view returns what is on the screen, line by line.
+// view returns the lines of the screen.
 func (m *model) view() []line {
 	var lines []line
 	switch {
@@ -51,7 +51,7 @@ func (m *model) view() []line {
 	return lines
 }
 
-// cut leaves the end of a line out that is too wide.
+// cut truncates a line that is too wide.
 func (l *line) cut(width int) {
 	for i, span := range l.spans {
 		if width <= 0 {
@@ -82,15 +82,15 @@ func (m *model) viewHelp() []line {
 	return lines
 }
 
-// title says what is shown, or since when it is not any more as it says.
+// title describes what is shown, or since when the connection has been lost.
 func (m *model) title() line {
 	if m.lost != nil {
-		return painted(screen.Bad, fmt.Sprintf("NO CONNECTION to %s since %s, trying again: %v", m.host, console.Age(m.lostSince, m.now), m.lost))
+		return painted(screen.Bad, fmt.Sprintf("NO CONNECTION to %s since %s, retrying: %v", m.host, console.Age(m.lostSince, m.now), m.lost))
 	}
 	return painted(screen.Strong, fmt.Sprintf("ManagedResources %s at %s", m.scope, m.host))
 }
 
-// summary says how many ManagedResources there are in each state.
+// summary counts the ManagedResources in each state.
 func (m *model) summary() line {
 	if !m.loaded {
 		return plain("Reading ManagedResources (%d) …", m.read)
@@ -109,11 +109,11 @@ func (m *model) summary() line {
 	return result
 }
 
-// text returns what a filter shows.
+// text describes a filter.
 func (f filter) text() string {
 	var parts []string
 	if f.unwell {
-		parts = append(parts, "not well")
+		parts = append(parts, "unhealthy")
 	}
 	if f.words != "" {
 		parts = append(parts, "/"+f.words)
@@ -137,22 +137,22 @@ func (m *model) viewList() []line {
 	return lines
 }
 
-// nothingShown says why the list is empty.
+// nothingShown explains why the list is empty.
 func (m *model) nothingShown() line {
 	switch {
 	case !m.loaded:
 		return line{}
 	case len(m.items) == 0 && m.everywhere:
-		return plain("There are no such ManagedResources %s.", m.scope)
+		return plain("No ManagedResources found %s.", m.scope)
 	case len(m.items) == 0:
-		return plain("There are no such ManagedResources %s; top -A looks in all.", m.scope)
+		return plain("No ManagedResources found %s. Use top -A for all.", m.scope)
 	case m.filter.words != "":
-		return plain("None is like that; Esc shows all %d.", len(m.items))
+		return plain("None of %d ManagedResources matches the filter. Press Esc to clear it.", len(m.items))
 	}
-	return plain("All is well: the %d ManagedResources are ready or suspended; u shows them.", len(m.items))
+	return plain("All %d ManagedResources are ready or suspended. Press u to show them.", len(m.items))
 }
 
-// Headers of the columns whose width is that of all items, so that they do not jump when the list is scrolled.
+// Headers of the columns that are as wide as all items need, so that they do not jump when the list is scrolled.
 const (
 	headerNamespace = "NAMESPACE"
 	headerName      = "NAME"
@@ -160,7 +160,7 @@ const (
 	headerState     = "STATE"
 )
 
-// marker is before the chosen item.
+// marker precedes the selected item.
 const marker = "> "
 
 // table returns the rows on the screen.
@@ -199,7 +199,7 @@ func (m *model) table(items []*item) screen.Table {
 	return table.Steady(widths)
 }
 
-// widths returns how wide columns have to be for all items, and whether one of another class than the default one is among them.
+// widths returns the column widths for all items, and whether any item has a class other than the default one.
 func (m *model) widths() (widths map[string]int, hasClasses bool) {
 	namespace, name, class, word := 0, 0, 0, 0
 	for _, is := range m.items {
@@ -230,7 +230,7 @@ func (m *model) pageTitle() line {
 	p := m.page
 	switch {
 	case m.loaded && m.items[p.name] == nil:
-		return painted(screen.Bad, fmt.Sprintf("%s is gone, since less than %s", p.name, console.Age(p.readAt, m.now)))
+		return painted(screen.Bad, fmt.Sprintf("%s was deleted within the last %s", p.name, console.Age(p.readAt, m.now)))
 	case m.lost != nil:
 		return m.title()
 	case p.err != nil:
@@ -238,10 +238,10 @@ func (m *model) pageTitle() line {
 	case p.details == nil:
 		return painted(screen.Strong, fmt.Sprintf("%s: reading …", p.name))
 	}
-	return painted(screen.Strong, fmt.Sprintf("%s as it was %s ago", p.name, console.Age(p.readAt, m.now)))
+	return painted(screen.Strong, fmt.Sprintf("%s, read %s ago", p.name, console.Age(p.readAt, m.now)))
 }
 
-// bottom is the last line: what is asked or said, or else some of the keys.
+// bottom returns the last line: a question or a message, or else some of the keys.
 func (m *model) bottom() line {
 	switch {
 	case m.asked != nil:
@@ -256,5 +256,5 @@ func (m *model) bottom() line {
 		last := min(m.page.offset+m.pageRows(), len(m.page.lines))
 		return painted(screen.Faint, fmt.Sprintf("%d of %d lines · Esc back · r reconcile · ? help", last, len(m.page.lines)))
 	}
-	return painted(screen.Faint, fmt.Sprintf("%d of %d · Enter open · / filter · u not well · ? help", min(m.cursor+1, len(m.shown)), len(m.shown)))
+	return painted(screen.Faint, fmt.Sprintf("%d of %d · Enter open · / filter · u unhealthy · ? help", min(m.cursor+1, len(m.shown)), len(m.shown)))
 }

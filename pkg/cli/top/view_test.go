@@ -25,10 +25,10 @@ func TestList(t *testing.T) {
   seed       dns    Failed       90m    3        forbidden
 > garden     sale   Unhealthy    3m     3        Deployment "webshop/sale" is u…
   seed       etcd   Progressing  60s    3        rolled out
-  garden     base   Suspended    50m    3        It is left alone until it is r…
+  garden     base   Suspended    50m    3        It is suspended until it is re…
   garden     app    Ready        60m    3
   seed       istio  Ready        2m     3
-2 of 8 · Enter open · / filter · u not well · ? help`
+2 of 8 · Enter open · / filter · u unhealthy · ? help`
 	if got := m.text(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -48,23 +48,23 @@ func TestFirstLines(t *testing.T) {
 		change func(m *model)
 		want   string
 	}{
-		"the filter": {func(m *model) { m.pressAll("u / s e e d") }, "\n2 of 8 shown (not well /seed): 1 Failed  1 Unhealthy"},
+		"the filter": {func(m *model) { m.pressAll("u / s e e d") }, "\n2 of 8 shown (unhealthy /seed): 1 Failed  1 Unhealthy"},
 		"typing":     {func(m *model) { m.pressAll("/ a b") }, "\n/ab_"},
-		"none":       {func(m *model) { m.pressAll("/ z") }, "\nNone is like that; Esc shows all 8.\n"},
+		"none":       {func(m *model) { m.pressAll("/ z") }, "\nNone of 8 ManagedResources matches the filter. Press Esc to clear it.\n"},
 		"all well": {func(m *model) {
 			m.take(all(of("a", "b", state.Ready, 1, "")))
 			m.pressAll("u")
-		}, "\nAll is well: the 1 ManagedResources are ready or suspended; u shows them.\n"},
-		"nothing there": {func(m *model) { m.take(all()) }, "\nThere are no such ManagedResources in all namespaces.\n"},
+		}, "\nAll 1 ManagedResources are ready or suspended. Press u to show them.\n"},
+		"nothing there": {func(m *model) { m.take(all()) }, "\nNo ManagedResources found in all namespaces.\n"},
 		"nothing here": {func(m *model) {
 			m.take(all())
 			m.everywhere, m.scope = false, "in namespace default"
-		}, "\nThere are no such ManagedResources in namespace default; top -A looks in all.\n"},
+		}, "\nNo ManagedResources found in namespace default. Use top -A for all.\n"},
 		"connection lost": {func(m *model) {
 			m.take(changes{lost: errors.New("dial tcp:\nconnection refused")})
 			m.now = m.now.Add(12 * time.Second)
 			m.take(changes{lost: errors.New("dial tcp: timeout")})
-		}, "NO CONNECTION to 127.0.0.1:6443 since 12s, trying again: dial tcp: timeout\n1 Failed"},
+		}, "NO CONNECTION to 127.0.0.1:6443 since 12s, retrying: dial tcp: timeout\n1 Failed"},
 		"connection again": {func(m *model) {
 			m.take(changes{lost: errors.New("connection refused")})
 			m.take(changes{})
@@ -74,7 +74,7 @@ func TestFirstLines(t *testing.T) {
 			m.take(changes{read: 400})
 			m.sort()
 		}, "\nReading ManagedResources (400) …\n"},
-		"said":   {func(m *model) { m.status = "asked\nto be reconciled" }, "\nasked to be reconciled"},
+		"said":   {func(m *model) { m.status = "reconciliation\nrequested" }, "\nreconciliation requested"},
 		"sorted": {func(m *model) { m.pressAll("s") }, "\nSorted by last change."},
 	} {
 		m := shop()

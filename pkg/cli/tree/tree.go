@@ -29,20 +29,20 @@ func NewCommand(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "tree [NAME...]",
 		Short: "Show what ManagedResources own, down to Pods",
-		Long: `Shows the objects of ManagedResources, and what Kubernetes' controllers made of them (by owner references), with their
-health and age. Health is what the resource-manager finds by its built-in rules and by those of the ManagedResource.
+		Long: `Shows the objects of ManagedResources and the objects that they own (by owner references), with their health and age.
+Health is determined by the built-in health checks of the resource-manager and by those of the ManagedResource.
 
-  Healthy      there is a rule for the kind, and the object is well
-  Present      the object exists, and there is no rule for its kind
+  Healthy      the health check of its kind succeeds
+  Present      it exists, and its kind has no health check
   Progressing  it is being rolled out
-  Unhealthy    it is not well
+  Unhealthy    the health check fails
   Missing      it does not exist
   Deleting     it is being deleted
-  Unchecked    it asks not to be checked, or cannot be checked
+  Unchecked    health checks are disabled for it, or failed with an error
   Unseen       you may not read it`,
 		Example: `  kubectl mr tree webshop-app -n garden
 
-  # only what is not well, of all ManagedResources
+  # show only unhealthy objects, of all ManagedResources
   kubectl mr tree -A --unhealthy
 
   # the objects are in another cluster
@@ -57,8 +57,8 @@ health and age. Health is what the resource-manager finds by its built-in rules 
 	}
 	o.AddFlags(command.Flags())
 	o.output = console.AddOutputFlag(command, console.FormatJSON, console.FormatYAML, console.FormatWide, console.FormatName)
-	command.Flags().BoolVar(&o.all, "all", false, "Show ReplicaSets of former revisions, too")
-	command.Flags().BoolVar(&o.unhealthy, "unhealthy", false, "Only what is not well, and what it belongs to")
+	command.Flags().BoolVar(&o.all, "all", false, "Also show ReplicaSets of previous revisions")
+	command.Flags().BoolVar(&o.unhealthy, "unhealthy", false, "Show only unhealthy objects and their owners")
 	return command
 }
 
@@ -68,7 +68,7 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		return err
 	}
 	if len(items) == 0 {
-		c.Warn("There are no such ManagedResources.")
+		c.Warn("No ManagedResources found.")
 		return nil
 	}
 	objects, err := snapshot.Inventories(ctx, c, items, true, o.all)
@@ -89,13 +89,13 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		}
 	}
 	if len(trees) == 0 {
-		c.Warn("All is well.")
+		c.Warn("No unhealthy objects found.")
 		return nil
 	}
 	return c.Screen.PrintTrees(columns(o.output.Format == console.FormatWide), trees)
 }
 
-// Print writes what a ManagedResource owns, of which snapshot.Inventories read the objects.
+// Print prints the objects of a ManagedResource that snapshot.Inventories read.
 func Print(to screen.Screen, mr *resourcesv1alpha1.ManagedResource, objects []*snapshot.Object, now time.Time) error {
 	return to.PrintTrees(columns(false), []screen.Node{(&options{}).treeOf(mr, objects, now)})
 }
@@ -124,7 +124,7 @@ func (o *options) treeOf(mr *resourcesv1alpha1.ManagedResource, objects []*snaps
 	}
 }
 
-// nodesOf returns the objects as nodes. The namespace is that of what they are below.
+// nodesOf returns the objects as nodes. The namespace is that of their parent.
 func (o *options) nodesOf(objects []*snapshot.Object, namespace string, now time.Time) []screen.Node {
 	var nodes []screen.Node
 	for _, object := range objects {
@@ -150,7 +150,7 @@ func cells(word string, style screen.Style, created time.Time, detail string, no
 	return []screen.Cell{{Text: word, Style: style}, {Text: console.Age(created, now)}, {Text: screen.OneLine(detail)}}
 }
 
-// printNames writes all objects as kubectl takes them, with the namespace that they are in.
+// printNames prints all objects as kubectl accepts them, with their namespaces.
 func (o *options) printNames(c *console.Console, objects [][]*snapshot.Object) error {
 	for _, roots := range objects {
 		for _, root := range roots {
@@ -169,7 +169,7 @@ func (o *options) printNames(c *console.Console, objects [][]*snapshot.Object) e
 	return nil
 }
 
-// report is a tree for programs.
+// report is a tree for the JSON and YAML output.
 type report struct {
 	Name      string        `json:"name"`
 	Namespace string        `json:"namespace"`

@@ -42,17 +42,17 @@ func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "ui",
-		Short: "Show ManagedResources on a page in the browser, live",
-		Long: `Serves a page that shows ManagedResources live: what needs attention first, what one owns down to Pods, why it is not ready, what
-applying would change, Events, and what changed while the page was served. It reads with the rights of your kubeconfig and never
-writes.
+		Short: "Show ManagedResources live in the browser",
+		Long: `Serves a web page that shows ManagedResources live: those that need attention first, the objects of each down to Pods, why it is not
+ready, what applying would change, Events, and changes since the page is served. It reads with the permissions of your kubeconfig and
+never writes.
 
-The page is served on 127.0.0.1 alone, until Ctrl-C. The address that is printed opens it in one browser, once; then another one is
-printed.`,
-		Example: `  # all namespaces, or the one of the kubeconfig if that is all you may read
+The page is served only on 127.0.0.1, until you press Ctrl-C. Each printed address opens the page once, in one browser; then a new
+address is printed.`,
+		Example: `  # show all namespaces, or that of the kubeconfig if you may not read all
   kubectl mr ui --open
 
-  # one namespace, on a port that stays the same
+  # show one namespace, on a fixed port
   kubectl mr ui -n garden --port 8443`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -61,9 +61,9 @@ printed.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVarP(&o.selector, "selector", "l", "", "Those with these labels, such as app=shop")
-	flags.StringVar(&o.class, "class", "", `Those of this class of resource-managers; "resources" is that of those without one`)
-	flags.Uint16Var(&o.port, "port", 0, "The port on 127.0.0.1; any that is free by default")
+	flags.StringVarP(&o.selector, "selector", "l", "", "Select ManagedResources by labels, such as app=shop")
+	flags.StringVar(&o.class, "class", "", `Select ManagedResources of this class; "resources" is the default class`)
+	flags.Uint16Var(&o.port, "port", 0, "Port on 127.0.0.1 (default: any free port)")
 	flags.BoolVar(&o.open, "open", false, "Open the page in the browser")
 	return command
 }
@@ -86,8 +86,8 @@ func (o *options) run(ctx context.Context, c *console.Console, oneNamespace bool
 		return fmt.Errorf("serve the page on %s", listener.Addr())
 	}
 	var admitted *session
-	admitted = newSession(address.Port, func() { fmt.Fprintf(c.Screen, "For another browser: %s\n", admitted.url()) })
-	fmt.Fprintf(c.Screen, "ManagedResources in %s: %s\nCtrl-C ends it.\n", options.Scope, admitted.url())
+	admitted = newSession(address.Port, func() { fmt.Fprintf(c.Screen, "Address for another browser: %s\n", admitted.url()) })
+	fmt.Fprintf(c.Screen, "ManagedResources in %s: %s\nPress Ctrl-C to stop.\n", options.Scope, admitted.url())
 	if o.open {
 		o.openBrowser(ctx, c, admitted.url())
 	}
@@ -111,7 +111,7 @@ func (o *options) scope(ctx context.Context, c *console.Console, oneNamespace bo
 		if err == nil || !apierrors.IsForbidden(err) {
 			return shown, err
 		}
-		c.Warn("You may not list ManagedResources in all namespaces, so that namespace %s is shown alone.", namespace)
+		c.Warn("You may not list ManagedResources in all namespaces: only namespace %s is shown.", namespace)
 	}
 	shown.Namespace, shown.Scope = namespace, "namespace "+namespace
 	return shown, source.List(ctx, &resourcesv1alpha1.ManagedResourceList{}, client.Limit(1), client.InNamespace(namespace))
@@ -149,7 +149,7 @@ func (o *options) openBrowser(ctx context.Context, c *console.Console, url strin
 	}
 	command := exec.CommandContext(ctx, program, args...)
 	if err := command.Start(); err != nil {
-		c.Warn("The browser cannot be opened (%v): open the address yourself.", err)
+		c.Warn("Could not open the browser (%v): open the address manually.", err)
 		return
 	}
 	go func() { _ = command.Wait() }() // what became of it shows in the browser

@@ -2,5 +2,5 @@ package why
 
 import "encoding/json"
 
-// MarshalJSON returns what "-o json" writes.
+// MarshalJSON returns the output of "-o json".
 func (e *Explanation) MarshalJSON() ([]byte, error) { return json.Marshal(e.findings) }

@@ -25,44 +25,44 @@ import (
 )
 
 const (
-	// mostDependencies bounds how far dependencies are followed.
+	// mostDependencies limits how many ManagedResources are followed to their dependencies.
 	mostDependencies = 20
-	// lookedAtWithin is how soon a resource-manager takes in a change if it runs.
+	// lookedAtWithin is the time within which a running resource-manager processes a change.
 	lookedAtWithin = 30 * time.Second
 )
 
-// withDependencies appends the ManagedResources that others wait for and that are not ready themselves.
-func withDependencies(ctx context.Context, c *console.Console, told []resourcesv1alpha1.ManagedResource) ([]resourcesv1alpha1.ManagedResource, error) {
+// withDependencies appends the dependencies of waiting ManagedResources that are not ready themselves.
+func withDependencies(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource) ([]resourcesv1alpha1.ManagedResource, error) {
 	source, err := c.Source()
 	if err != nil {
 		return nil, err
 	}
 	known := map[types.NamespacedName]bool{}
-	for i := range told {
-		known[state.NameOf(&told[i])] = true
+	for i := range chosen {
+		known[state.NameOf(&chosen[i])] = true
 	}
-	for i := 0; i < len(told) && i < mostDependencies; i++ {
-		if state.Of(&told[i]).Word != state.Waiting {
+	for i := 0; i < len(chosen) && i < mostDependencies; i++ {
+		if state.Of(&chosen[i]).Word != state.Waiting {
 			continue
 		}
-		for _, dependency := range told[i].Spec.DependsOn {
-			name := types.NamespacedName{Namespace: cmp.Or(dependency.Namespace, told[i].Namespace), Name: dependency.Name}
+		for _, dependency := range chosen[i].Spec.DependsOn {
+			name := types.NamespacedName{Namespace: cmp.Or(dependency.Namespace, chosen[i].Namespace), Name: dependency.Name}
 			if known[name] {
 				continue
 			}
 			known[name] = true
 			mr, err := source.GetManagedResource(ctx, name)
 			if err == nil && state.Of(mr).Word != state.Ready {
-				told = append(told, *mr)
+				chosen = append(chosen, *mr)
 			}
 		}
 	}
-	return told, nil
+	return chosen, nil
 }
 
-// investigate finds out what is wrong with ManagedResources, of which the objects were read; all of them with what is below them, or
-// none.
-func investigate(ctx context.Context, c *console.Console, told []resourcesv1alpha1.ManagedResource, objects [][]*snapshot.Object, below bool,
+// investigate finds what is wrong with ManagedResources, given their objects. Below reports whether the owned objects of all of them
+// were read.
+func investigate(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource, objects [][]*snapshot.Object, below bool,
 ) ([]finding, error) {
 	i := &investigation{console: c, now: c.Clock.Now(), events: map[string][]corev1.Event{}, below: below}
 	var err error
@@ -72,12 +72,12 @@ func investigate(ctx context.Context, c *console.Console, told []resourcesv1alph
 	if i.source, err = c.Source(); err != nil {
 		return nil, err
 	}
-	findings := make([]finding, 0, len(told))
-	for n := range told {
-		findings = append(findings, i.find(ctx, &told[n], objects[n]))
+	findings := make([]finding, 0, len(chosen))
+	for n := range chosen {
+		findings = append(findings, i.find(ctx, &chosen[n], objects[n]))
 	}
 	if i.forbidden {
-		c.Warn("Not shown, as you may not read them: Events.")
+		c.Warn("Not shown, because you may not read them: Events.")
 	}
 	return findings, ctx.Err()
 }
@@ -88,7 +88,7 @@ type investigation struct {
 	// target is nil if it is not read.
 	target *console.Target
 	now    time.Time
-	// below says that what is below objects was read.
+	// below is set if the owned objects were read.
 	below bool
 	// events are those of the target cluster, by namespace.
 	events    map[string][]corev1.Event
@@ -122,7 +122,7 @@ func (i *investigation) find(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	return found
 }
 
-// examine tells all about an object with trouble.
+// examine collects the details of an object with problems.
 func (i *investigation) examine(ctx context.Context, object *snapshot.Object, takers []snapshot.Taker) trouble {
 	result := trouble{
 		APIVersion: object.GroupVersion().String(), Kind: object.Kind, Namespace: object.Namespace, Name: object.Name,
@@ -143,8 +143,8 @@ func (i *investigation) examine(ctx context.Context, object *snapshot.Object, ta
 	return result
 }
 
-// about returns the latest Events about an object and what is below it, of several that say the same the latest one. Warnings
-// count; of objects without any, all Events do.
+// about returns the latest Events about an object and the objects that it owns, without repeated ones: only warnings, or all Events
+// if there are no warnings.
 func (i *investigation) about(ctx context.Context, object *snapshot.Object) []snapshot.Event {
 	var all []corev1.Event
 	for _, namespace := range snapshot.EventNamespaces([]*snapshot.Object{object}) {
@@ -187,7 +187,7 @@ func (i *investigation) noteError(err error) {
 	i.console.Warn("%v", err)
 }
 
-// own returns the latest Events about a ManagedResource itself.
+// own returns the latest Events about the ManagedResource itself.
 func (i *investigation) own(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) []snapshot.Event {
 	list := &corev1.EventList{}
 	err := i.source.List(ctx, list, client.InNamespace(mr.Namespace), client.MatchingFieldsSelector{
@@ -200,26 +200,26 @@ func (i *investigation) own(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	return describe(list.Items)
 }
 
-// hintsOf says what conditions do not tell.
+// hintsOf returns hints about problems that the conditions do not show.
 func hintsOf(mr *resourcesv1alpha1.ManagedResource, is state.State, now time.Time) []string {
 	var hints []string
 	class := state.ClassOf(mr)
 	if is.Word == state.Pending && (is.Since.IsZero() || now.Sub(is.Since) > lookedAtWithin) {
-		hint := fmt.Sprintf("No resource-manager seems to care for it: does one of class %q run, and does it watch namespace %s?", class, mr.Namespace)
+		hint := fmt.Sprintf("No resource-manager seems to be responsible for it: check that one with class %q is running and watches namespace %s.", class, mr.Namespace)
 		if class == resourcesv1alpha1.DefaultClass {
-			hint = fmt.Sprintf("No resource-manager seems to care for it: does one of the default class run, and does it watch namespace %s?", mr.Namespace)
+			hint = fmt.Sprintf("No resource-manager seems to be responsible for it: check that one with the default class is running and watches namespace %s.", mr.Namespace)
 		}
 		hints = append(hints, hint)
 	}
 	if is.Word != state.Ready && resourcesv1alpha1.HeldByOther(mr, class) {
-		hints = append(hints, fmt.Sprintf("The resource-manager of another class has not finished its clean-up. Its finalizer is one of %v; does it run?", mr.Finalizers))
+		hints = append(hints, fmt.Sprintf("The resource-manager of another class has not finished its cleanup: check that it is running. Its finalizer is one of %v.", mr.Finalizers))
 	}
 	if is.Word == state.Suspended {
-		hints = append(hints, "It is suspended: changes of its objects are not put back. `kubectl mr resume` ends that.")
+		hints = append(hints, "It is suspended: changes of its objects are not reverted. Resume it with `kubectl mr resume`.")
 	}
 	if is.Word == state.Deleting && state.IsSuspended(mr) &&
 		mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState {
-		hints = append(hints, "It waits for its state, and is not cleaned up meanwhile. `kubectl mr resume` ends that.")
+		hints = append(hints, "It is waiting for its state, and is not cleaned up in the meantime. Resume it with `kubectl mr resume`.")
 	}
 	return hints
 }
@@ -231,13 +231,13 @@ func conditionsOf(mr *resourcesv1alpha1.ManagedResource) []condition {
 			if rank := slices.Index(resourcesv1alpha1.ConditionTypes(), each.Type); rank >= 0 {
 				return rank
 			}
-			return len(resourcesv1alpha1.ConditionTypes()) // somebody else's
+			return len(resourcesv1alpha1.ConditionTypes()) // set by another controller
 		}
 		return cmp.Compare(rank(a), rank(b))
 	})
 	for _, each := range sorted {
 		if each.Type == resourcesv1alpha1.Ready {
-			continue // it sums up the others
+			continue // it summarizes the others
 		}
 		conditions = append(conditions, condition{
 			string(each.Type), string(each.Status), timeOrNil(each.LastTransitionTime.Time), each.Reason, each.Message,
@@ -255,7 +255,7 @@ func statusConditions(obj runtime.Object) []condition {
 	if err != nil {
 		return nil
 	}
-	items, _, _ := unstructured.NestedSlice(content, "status", "conditions") // none if it is no list
+	items, _, _ := unstructured.NestedSlice(content, "status", "conditions") // empty if it is not a list
 	var conditions []condition
 	for _, item := range items {
 		fields, _ := item.(map[string]any)
@@ -266,7 +266,7 @@ func statusConditions(obj runtime.Object) []condition {
 	return conditions
 }
 
-// troubleSince returns when the last condition changed that is not True, or when the object was created.
+// troubleSince returns the earliest transition to a status other than True, or else when the object was created.
 func troubleSince(object *snapshot.Object, conditions []condition) *time.Time {
 	var since *time.Time
 	for _, each := range conditions {

@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// printer writes findings for people. The first error ends all.
+// printer prints findings for people. It stops at the first error.
 type printer struct {
 	screen.Screen
 	now time.Time
@@ -26,7 +26,7 @@ func (p *printer) line(indent string, style screen.Style, format string, args ..
 	}
 }
 
-// table writes rows whose last cell is what matters: if it does not fit, it goes below its row, in as many lines as it takes.
+// table prints rows whose last cell matters most: if it does not fit, it is printed below its row, wrapped.
 func (p *printer) table(indent string, columns []screen.Column, rows [][]screen.Cell) {
 	if p.err != nil || len(rows) == 0 {
 		return
@@ -42,7 +42,7 @@ func (p *printer) table(indent string, columns []screen.Column, rows [][]screen.
 	p.err = p.Print(screen.Table{Columns: columns, Rows: rows, Bare: true})
 }
 
-// list writes rows with their last cells below them.
+// list prints rows with their last cells below them.
 func (p *printer) list(indent string, rows [][]screen.Cell) {
 	for _, row := range rows {
 		last := len(row) - 1
@@ -66,7 +66,7 @@ func (p *printer) age(when *time.Time) string {
 	return console.Age(*when, p.now)
 }
 
-func (f *finding) tell(to screen.Screen, now time.Time, next bool) error {
+func (f *finding) print(to screen.Screen, now time.Time, next bool) error {
 	p := &printer{Screen: to, now: now}
 	if next {
 		p.line("", screen.Plain, "")
@@ -86,12 +86,12 @@ func (f *finding) tell(to screen.Screen, now time.Time, next bool) error {
 		p.line("", screen.Plain, "")
 		p.line("  ", screen.Plain, "and %d more objects: kubectl mr tree %s -n %s --unhealthy", f.More, f.Name, f.Namespace)
 	}
-	p.says(f)
+	p.ownConditions(f)
 	p.events("  ", "Events of the ManagedResource", f.Events)
 	return p.err
 }
 
-// trouble writes what is found of an object.
+// trouble prints the findings about an object.
 func (p *printer) trouble(t *trouble) {
 	p.line("", screen.Plain, "")
 	name := t.Name
@@ -103,7 +103,7 @@ func (p *printer) trouble(t *trouble) {
 		text += " since " + since
 	}
 	if t.Health.IsWell() {
-		text = fmt.Sprintf("%s %s was changed by somebody else", t.Kind, name)
+		text = fmt.Sprintf("%s %s was changed by another field manager", t.Kind, name)
 	}
 	p.line("  ", t.Health.Style(), "%s", text)
 	if t.Why != "" {
@@ -114,7 +114,7 @@ func (p *printer) trouble(t *trouble) {
 		p.conditions("      ", t.Conditions)
 	}
 	if len(t.Below) > 0 {
-		p.line("    ", screen.Faint, "Below it")
+		p.line("    ", screen.Faint, "Owned objects")
 		var rows [][]screen.Cell
 		for _, child := range t.Below {
 			rows = append(rows, []screen.Cell{
@@ -159,13 +159,13 @@ func (p *printer) events(indent, title string, events []snapshot.Event) {
 	p.table(indent+"  ", []screen.Column{{}, {Least: 10}, {Least: 14, Middle: true, Spare: 1}, {Least: 16}}, rows)
 }
 
-// says writes what the ManagedResource itself says: in full what is wrong, in short the rest.
-func (p *printer) says(f *finding) {
+// ownConditions prints the conditions of the ManagedResource itself, without the messages of those that are as expected.
+func (p *printer) ownConditions(f *finding) {
 	if len(f.Conditions) == 0 {
 		return
 	}
 	p.line("", screen.Plain, "")
-	p.line("  ", screen.Faint, "What the ManagedResource says")
+	p.line("  ", screen.Faint, "Conditions of the ManagedResource")
 	for _, each := range f.Conditions {
 		text := fmt.Sprintf("%s is %s", each.Type, each.Status)
 		if since := p.age(each.Since); since != "" {
@@ -174,7 +174,7 @@ func (p *printer) says(f *finding) {
 		p.line("    ", styleOf(each), "%s (%s)", text, each.Reason)
 		message := each.Message
 		if len(f.Objects) > 0 && each.Type != string(resourcesv1alpha1.ResourcesApplied) {
-			if message = untold(message, f.Objects); styleOf(each) == screen.Plain {
+			if message = withoutReported(message, f.Objects); styleOf(each) == screen.Plain {
 				message = ""
 			}
 		}
@@ -184,7 +184,7 @@ func (p *printer) says(f *finding) {
 	}
 }
 
-// styleOf marks the conditions that tell of trouble.
+// styleOf highlights the conditions that report a problem.
 func styleOf(each condition) screen.Style {
 	wanted := "True"
 	if each.Type == "ResourcesProgressing" {

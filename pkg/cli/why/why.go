@@ -1,5 +1,4 @@
-// Package why is the command that tells why a ManagedResource is not ready: from "something is red" to the object, its reason and
-// its Events.
+// Package why is the command that explains why a ManagedResource is not ready: it names the objects, their problems and their Events.
 package why
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// mostObjects is how many objects of one ManagedResource are told of.
+// mostObjects limits the number of reported objects of a ManagedResource.
 const mostObjects = 10
 
 type options struct {
@@ -28,19 +27,19 @@ func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "why [NAME...]",
-		Short: "Tell why ManagedResources are not ready, and since when",
-		Long: `Tells why ManagedResources are not ready: which objects are missing, unhealthy or stuck and since when, their conditions,
-what is below them, their latest Events, who changed their fields, and what the ManagedResource itself says. Of one that waits
-for another one, that is told of the other one, too.
+		Short: "Explain why ManagedResources are not ready, and since when",
+		Long: `Explains why ManagedResources are not ready: which objects are missing, unhealthy or stuck and since when, their conditions,
+the objects that they own, their latest Events, who changed their fields, and the conditions of the ManagedResource. If it waits for
+another ManagedResource, that one is explained, too.
 
-Without a name, all that are neither ready nor suspended are told of.`,
-		Example: `  # what is wrong in this namespace?
+Without a name, it explains all ManagedResources that are neither ready nor suspended.`,
+		Example: `  # explain what is wrong in this namespace
   kubectl mr why -n garden
 
-  # everywhere
+  # explain what is wrong in all namespaces
   kubectl mr why -A
 
-  # a certain one, which may be suspended
+  # explain the state of one ManagedResource, which may be suspended
   kubectl mr why webshop-app -n garden`,
 		ValidArgsFunction: c.CompleteNames(0),
 		RunE: func(command *cobra.Command, names []string) error {
@@ -60,21 +59,21 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 	if err != nil {
 		return err
 	}
-	var told []resourcesv1alpha1.ManagedResource
+	var chosen []resourcesv1alpha1.ManagedResource
 	for i := range items {
 		if len(names) > 0 || !state.Of(&items[i]).Word.IsWell() {
-			told = append(told, items[i])
+			chosen = append(chosen, items[i])
 		}
 	}
-	if len(told) == 0 && o.output.Format == "" {
+	if len(chosen) == 0 && o.output.Format == "" {
 		if len(items) == 0 {
-			c.Warn("There are no such ManagedResources.")
+			c.Warn("No ManagedResources found.")
 			return nil
 		}
-		c.Warn("All is well: every ManagedResource is ready or suspended (%d).", len(items))
+		c.Warn("All ManagedResources are ready or suspended (%d).", len(items))
 		return nil
 	}
-	_, findings, err := find(ctx, c, told, false)
+	_, findings, err := find(ctx, c, chosen, false)
 	if err != nil {
 		return err
 	}
@@ -82,22 +81,22 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		return c.PrintValue(o.output.Format, findings)
 	}
 	for i := range findings {
-		if err := findings[i].tell(c.Screen, c.Clock.Now(), i > 0); err != nil {
+		if err := findings[i].print(c.Screen, c.Clock.Now(), i > 0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Explanation is what is found of a ManagedResource at a moment.
+// Explanation explains the state of a ManagedResource at a point in time.
 type Explanation struct {
-	// Objects are those of its inventory, with what was read of what is below them.
+	// Objects are the objects of its inventory, with the owned objects that were read.
 	Objects  []*snapshot.Object
 	findings []finding
 }
 
-// Explain finds out all that there is to tell of a ManagedResource, and of those that it waits for. What is below its objects is read
-// of all of them, or of those with trouble alone, which is all that Print tells of.
+// Explain explains the state of a ManagedResource, and of those that it waits for. Owned objects are read for all of its objects if
+// below is set, or else only for those with problems, which are all that Print needs.
 func Explain(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource, below bool) (*Explanation, error) {
 	objects, findings, err := find(ctx, c, []resourcesv1alpha1.ManagedResource{*mr}, below)
 	if err != nil {
@@ -106,40 +105,40 @@ func Explain(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.Mana
 	return &Explanation{Objects: objects[0], findings: findings}, nil
 }
 
-// find reads the objects of ManagedResources, and of those that they wait for, and finds out what is wrong with them.
-func find(ctx context.Context, c *console.Console, told []resourcesv1alpha1.ManagedResource, below bool) ([][]*snapshot.Object, []finding, error) {
-	told, err := withDependencies(ctx, c, told)
+// find reads the objects of ManagedResources, and of those that they wait for, and finds what is wrong with them.
+func find(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource, below bool) ([][]*snapshot.Object, []finding, error) {
+	chosen, err := withDependencies(ctx, c, chosen)
 	if err != nil {
 		return nil, nil, err
 	}
-	objects, err := snapshot.Inventories(ctx, c, told, below, false)
+	objects, err := snapshot.Inventories(ctx, c, chosen, below, false)
 	if err != nil {
 		return nil, nil, err
 	}
-	findings, err := investigate(ctx, c, told, objects, below)
+	findings, err := investigate(ctx, c, chosen, objects, below)
 	return objects, findings, err
 }
 
-// Print writes why it is as it is.
+// Print prints the explanation for people.
 func (e *Explanation) Print(to screen.Screen, now time.Time) error {
 	for i := range e.findings {
-		if err := e.findings[i].tell(to, now, i > 0); err != nil {
+		if err := e.findings[i].print(to, now, i > 0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// finding is what is found of one ManagedResource.
+// finding is the result for one ManagedResource.
 type finding struct {
 	Name      string     `json:"name"`
 	Namespace string     `json:"namespace"`
 	Class     string     `json:"class"`
 	State     state.Word `json:"state"`
 	Since     *time.Time `json:"since,omitempty"`
-	// Hints say what else may be the reason, and what to do.
+	// Hints describe further possible reasons, and what to do.
 	Hints []string `json:"hints,omitempty"`
-	// Objects are those with trouble, the gravest first; More is how many are left out.
+	// Objects are those with problems, the most severe first; More is the number of omitted ones.
 	Objects []trouble `json:"objects,omitempty"`
 	More    int       `json:"more,omitempty"`
 	// Conditions and Events are those of the ManagedResource.
@@ -147,7 +146,7 @@ type finding struct {
 	Events     []snapshot.Event `json:"events,omitempty"`
 }
 
-// trouble is what is found of an object.
+// trouble is the result for one object.
 type trouble struct {
 	APIVersion string           `json:"apiVersion"`
 	Kind       string           `json:"kind"`
@@ -162,7 +161,7 @@ type trouble struct {
 	Takers     []snapshot.Taker `json:"changedBy,omitempty"`
 }
 
-// below is an object below one with trouble that is not well either.
+// below is an unhealthy object that an object with problems owns.
 type below struct {
 	Kind   string          `json:"kind"`
 	Name   string          `json:"name"`

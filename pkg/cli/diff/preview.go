@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// Subjects are the ManagedResources of which a command tells what applying them would do, as they are or as they are proposed.
+// Subjects are the ManagedResources for which a command previews changes, as they are or with proposed manifests.
 type Subjects struct {
 	console.Choice
 	create.Manifests
@@ -29,20 +29,20 @@ type Subjects struct {
 func (s *Subjects) AddFlags(flags *pflag.FlagSet) {
 	s.Choice.AddFlags(flags)
 	s.AddManifestFlags(flags)
-	flags.StringSliceVar(&s.set, "set", nil, "The Secrets of these names instead of those that the ManagedResource names, such as those of an earlier revision")
-	flags.StringVar(&s.ClusterID, "cluster-id", "", "Identity of the source cluster in the resource-manager's configuration; default: that on the objects")
-	flags.StringVar(&s.ManagedBy, "managed-by", "", "Value of the managed-by label in the resource-manager's configuration; default: that on the objects")
-	flags.BoolVar(&s.CollectsGarbage, "garbage-collector", false, "The garbage collector is enabled, and deletes its ConfigMaps and Secrets")
+	flags.StringSliceVar(&s.set, "set", nil, "Names of Secrets to use instead of those that the ManagedResource references, such as those of an earlier revision")
+	flags.StringVar(&s.ClusterID, "cluster-id", "", "Identity of the source cluster in the resource-manager's configuration (default: taken from the objects)")
+	flags.StringVar(&s.ManagedBy, "managed-by", "", "Value of the managed-by label in the resource-manager's configuration (default: taken from the objects)")
+	flags.BoolVar(&s.CollectsGarbage, "garbage-collector", false, "Assume that the garbage collector is enabled, and deletes unreferenced ConfigMaps and Secrets")
 }
 
-// Foresee finds out what would become of the objects of ManagedResources. What is not taken into account is told on standard error.
-func (s *Subjects) Foresee(ctx context.Context, c *console.Console, names []string) ([]preview.Result, *preview.Previewer, error) {
+// Preview computes what applying ManagedResources would change. It warns on standard error of what is not taken into account.
+func (s *Subjects) Preview(ctx context.Context, c *console.Console, names []string) ([]preview.Result, *preview.Previewer, error) {
 	items, secrets, err := s.find(ctx, c, names)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(items) == 0 {
-		c.Warn("There are no such ManagedResources.")
+		c.Warn("No ManagedResources found.")
 		return nil, nil, nil
 	}
 	var proposed *resourcesv1alpha1.ManagedResource
@@ -67,7 +67,7 @@ func (s *Subjects) Foresee(ctx context.Context, c *console.Console, names []stri
 	return results, previewer, nil
 }
 
-// find returns the ManagedResources, and the Secrets that are proposed.
+// find returns the ManagedResources and the proposed Secrets.
 func (s *Subjects) find(ctx context.Context, c *console.Console, names []string) ([]resourcesv1alpha1.ManagedResource, []*corev1.Secret, error) {
 	if err := s.Check(); err != nil {
 		return nil, nil, err
@@ -76,7 +76,7 @@ func (s *Subjects) find(ctx context.Context, c *console.Console, names []string)
 	case !s.HasNoManifests() && len(s.set) > 0:
 		return nil, nil, errors.New("-f and --set cannot be combined")
 	case s.proposes() && len(names) != 1:
-		return nil, nil, errors.New("name the one ManagedResource for which other manifests are proposed")
+		return nil, nil, errors.New("specify exactly one ManagedResource for the proposed manifests")
 	case !s.proposes():
 		items, err := c.Choose(ctx, names, s.Choice)
 		return items, nil, err
@@ -108,10 +108,10 @@ func (s *Subjects) find(ctx context.Context, c *console.Console, names []string)
 	return []resourcesv1alpha1.ManagedResource{*mr}, parcel.Secrets, nil
 }
 
-// proposes tells whether other manifests are compared than those that the cluster has.
+// proposes reports whether manifests other than those in the cluster are compared.
 func (s *Subjects) proposes() bool { return !s.HasNoManifests() || len(s.set) > 0 }
 
-// newManagedResource returns one that does not exist yet.
+// newManagedResource returns a ManagedResource that does not exist yet.
 func newManagedResource(name types.NamespacedName) *resourcesv1alpha1.ManagedResource {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	mr.Namespace, mr.Name = name.Namespace, name.Name

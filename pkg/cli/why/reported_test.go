@@ -7,8 +7,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health"
 )
 
-// TestUntold shows of a message, as the resource-manager writes it, what was not told above.
-func TestUntold(t *testing.T) {
+// TestWithoutReported shows of a message, as the resource-manager writes it, what was not told above.
+func TestWithoutReported(t *testing.T) {
 	subject := func(kind, namespace, name string) health.Subject {
 		return health.Subject{Kind: kind, Namespace: namespace, Name: name}
 	}
@@ -32,7 +32,7 @@ func TestUntold(t *testing.T) {
 		"others are counted": {"Deployment \"shop/web\" is unhealthy: x\nand 3 more", []trouble{tellWeb}, "and 3 more"},
 		"of another kind":    {"All is well.", []trouble{tellWeb}, "All is well."},
 	} {
-		if got := untold(test.message, test.told); got != test.want {
+		if got := withoutReported(test.message, test.told); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// untold returns what a condition says of objects other than those that were told of already: the resource-manager may have found
-// something by a check of its configuration, of which this program knows nothing. Each object has a paragraph that begins with its
-// kind and name, as health.Healthy and health.Progressing write it.
-func untold(message string, told []trouble) string {
+// withoutReported removes the paragraphs about objects that were already reported from the message of a condition. The rest matters:
+// the resource-manager may have found it with a check of its configuration, which this program does not know. Each object has a
+// paragraph that begins with its kind and name, as health.Healthy and health.Progressing write it.
+func withoutReported(message string, reported []trouble) string {
 	var kept []string
 	keep := true
 	for line := range strings.SplitSeq(message, "\n") {
 		if begins(line) {
 			keep = true
-			for i := range told {
-				if isAbout(line, &told[i]) {
+			for i := range reported {
+				if isAbout(line, &reported[i]) {
 					keep = false
 				}
 			}
@@ -27,7 +27,7 @@ func untold(message string, told []trouble) string {
 	return strings.TrimSpace(strings.Join(kept, "\n"))
 }
 
-// begins tells whether a line begins what is said of an object, or of how many others.
+// begins reports whether a line begins a paragraph about an object, or about the number of omitted ones.
 func begins(line string) bool {
 	return strings.HasPrefix(line, "Required ") || strings.HasPrefix(line, "and ") ||
 		strings.Contains(line, `" is unhealthy: `) || strings.Contains(line, `" is progressing: `) || strings.Contains(line, `" could not be checked: `)
