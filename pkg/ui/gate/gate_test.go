@@ -3,12 +3,10 @@ package gate
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -201,53 +199,4 @@ func TestEntrance(t *testing.T) {
 	if len(e.addresses) > mostAddresses {
 		t.Errorf("%d addresses are remembered", len(e.addresses))
 	}
-}
-
-// pipes is a listener whose connections are those of a channel.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	connection, open := <-p
-	if !open {
-		return nil, net.ErrClosed
-	}
-	return connection, nil
-}
-
-func (p pipes) Close() error { close(p); return nil }
-
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-func TestConnectionsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		clients := make(pipes, 3)
-		for range 3 {
-			_, server := net.Pipe()
-			clients <- server
-		}
-		listener := limit(clients, 1)
-		first, err := listener.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var second net.Conn
-		go func() { second, err = listener.Accept() }()
-		synctest.Wait()
-		if second != nil {
-			t.Error("a second connection is served beside the first one")
-		}
-		if err := first.Close(); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if second == nil || err != nil {
-			t.Errorf("after the first connection was closed, the second one is %v, %v", second, err)
-		}
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := listener.Accept(); err == nil {
-			t.Error("a listener that is closed accepts")
-		}
-	})
 }

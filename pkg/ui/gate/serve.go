@@ -8,32 +8,32 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/net/netutil"
 )
 
 const (
-	// headerTimeout bounds how long the handshake and a request may take to arrive, writeTimeout how long an answer may take that sets
-	// no time of its own, idleTimeout how long a connection is kept without a request.
+	// headerTimeout limits the time for the handshake and for receiving a request, writeTimeout the time for a response that does not
+	// set its own limit, idleTimeout the time that a connection is kept without a request.
 	headerTimeout, writeTimeout, idleTimeout = 10 * time.Second, 30 * time.Second, time.Minute
 	// headerLimit is enough for two tokens.
 	headerLimit = 48 << 10
-	// mostConnections is how many are served at the same time; others wait.
+	// mostConnections limits the connections served at the same time; others wait.
 	mostConnections = 256
-	// farewell is how long is waited for answers under way at the end.
+	// farewell limits the wait for pending responses at shutdown.
 	farewell = time.Second
 )
 
-// Server serves the page by HTTPS. It is a runnable of a manager, in every replica.
+// Server serves the page over HTTPS. It is a runnable of a manager, in every replica.
 type Server struct {
 	Gate *Gate
-	// Address is what is listened on, host and port.
+	// Address to listen on, host and port.
 	Address string
-	// Certificate is what is shown to browsers.
+	// Certificate returns the serving certificate.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Follow has the gate know ManagedResources until the context ends.
+	// Follow keeps the ManagedResources of the gate up to date until the context ends.
 	Follow func(ctx context.Context) error
 	Log    logr.Logger
 }
@@ -57,7 +57,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	s.Log.Info("Serving the page about ManagedResources, to viewers with a token, with their own rights", "address", listener.Addr().String())
 	ended := make(chan error, 2)
-	go func() { ended <- server.ServeTLS(limit(listener, mostConnections), "", "") }()
+	go func() { ended <- server.ServeTLS(netutil.LimitListener(listener, mostConnections), "", "") }()
 	go func() { ended <- s.Follow(ctx) }()
 	sweep := s.Gate.options.Clock.NewTicker(SweepPeriod)
 	defer sweep.Stop()
@@ -81,50 +81,4 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("serve the page: %w", err)
 	}
 	return nil
-}
-
-// limited is a listener that has no more than so many connections at the same time.
-type limited struct {
-	net.Listener
-	open chan struct{}
-	done chan struct{}
-	end  func()
-}
-
-func limit(listener net.Listener, most int) net.Listener {
-	done := make(chan struct{})
-	return &limited{Listener: listener, open: make(chan struct{}, most), done: done, end: sync.OnceFunc(func() { close(done) })}
-}
-
-// Accept waits until there is room for a connection, and for the connection.
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.open <- struct{}{}:
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-	connection, err := l.Listener.Accept()
-	if err != nil {
-		<-l.open
-		return nil, err
-	}
-	return &counted{Conn: connection, closed: sync.OnceFunc(func() { <-l.open })}, nil
-}
-
-// Close ends the listener.
-func (l *limited) Close() error {
-	l.end()
-	return l.Listener.Close()
-}
-
-// counted is a connection that makes room when it is closed.
-type counted struct {
-	net.Conn
-	closed func()
-}
-
-// Close closes the connection.
-func (c *counted) Close() error {
-	defer c.closed()
-	return c.Conn.Close()
 }
