@@ -104,7 +104,7 @@ func TestOneInBrowser(t *testing.T) {
 	}))
 	s := w.serve(t, "-n", namespace)
 	p := s.open(t, "#/mr/"+namespace+"/shop")
-	p.says("kubectl-edit", "data.colour", "Unschedulable: 0/3 nodes are available", "What the ManagedResource says")
+	p.says("kubectl-edit", "data.colour", "Unschedulable: 0/3 nodes are available", "Conditions of the ManagedResource")
 	p.look("red")
 
 	p.goTo("#/mr/" + namespace + "/shop?tab=tree&object=" + "Pod%2F" + namespace + "%2Fweb-1")
@@ -136,9 +136,9 @@ func TestOneInBrowser(t *testing.T) {
 	p.look("history")
 
 	kit.Must(t, w.client.Delete(t.Context(), mr))
-	p.says("There is no ManagedResource "+namespace+"/shop (any more).", "Deleted")
+	p.says("ManagedResource "+namespace+"/shop does not exist (any more).", "Deleted")
 	p.goTo("#/mr/" + namespace + "/never")
-	p.says("There is no ManagedResource")
+	p.says("does not exist (any more)")
 	p.goTo("#/fleet")
 	p.says("Drift and fights of the last hour", "Corrected ConfigMap settings")
 }
@@ -225,7 +225,7 @@ func TestTwoTabs(t *testing.T) {
 	first.await("the first one is told", rows+`.startsWith("Failed")`)
 	second.says("Failed")
 	kit.Must(t, chromedp.Do(second, chromedp.Navigate("about:blank"), chromedp.Navigate(strings.Replace(s.base, "127.0.0.1", "localhost", 1)+"/")))
-	second.says("This browser was not let in")
+	second.says("This browser is not logged in")
 }
 
 // TestLostConnection checks that the page says since when it is not live, and goes on when it is again.
@@ -252,7 +252,7 @@ func TestLostConnection(t *testing.T) {
 	p := s.open(t, "#/")
 	p.await("it is shown", rows+`.startsWith("Ready")`)
 	kit.Must(t, served.Close())
-	p.says("Not live since", "What is shown is from then.")
+	p.says("Not live since", "The data shown is from that time.")
 	p.await("it is marked", `document.body.classList.contains("stale") && document.querySelector("#banner").role === "alert"`)
 	p.look("lost")
 	w.write(t, mr, state.Failed, "no")

@@ -1,4 +1,4 @@
-// The page: which view is shown, the banner, and keys.
+// The page: the current view, the banner and keys.
 import { fill, h } from "./dom.js";
 import { follow, get, store, watch } from "./data.js";
 import { showFleet } from "./fleet.js";
@@ -10,7 +10,7 @@ import { clockTime } from "./words.js";
 const main = document.getElementById("main"), banner = document.getElementById("banner"), help = document.getElementById("help"), where = document.getElementById("where");
 let view = null, refused = false;
 
-// The address that opened the page is good for once and need not be kept.
+// The token in the address that opened the page is valid only once, so it is removed.
 if (new URLSearchParams(location.search).has("token")) history.replaceState(null, "", location.pathname + location.hash);
 
 function navigate(path, replace) {
@@ -28,7 +28,7 @@ function show() {
   if (steps[0] === "mr" && steps.length === 3) view = showOne(main, steps[1], steps[2], parameters, navigate);
   else if (steps[0] === "fleet") view = showFleet(main, parameters, navigate);
   else if (steps.length === 0) view = showList(main, parameters, navigate);
-  else { view = { title: "Not found" }; fill(main, h("p", { class: "empty" }, "There is no such view. ", h("a", { href: "#/" }, "To the list"))); }
+  else { view = { title: "Not found" }; fill(main, h("p", { class: "empty" }, "View not found. ", h("a", { href: "#/" }, "To the list"))); }
   document.title = `${view.title} · Trellis`;
   for (const [id, on] of [["to-list", steps.length === 0], ["to-fleet", steps[0] === "fleet"]]) {
     const link = document.getElementById(id);
@@ -49,12 +49,12 @@ function paintStatus() {
   document.body.classList.toggle("stale", Boolean(lost));
   if (!lost) return;
   const lines = lost.split("\n");
-  const what = `${store.cut ? "" : "The cluster does not answer as it should: "}${lines[0]}`;
-  const said = `Not live since ${clockTime(from)}. ${what}${store.rows.size ? " What is shown is from then." : ""}`;
+  const what = `${store.cut ? "" : "Request to the cluster failed: "}${lines[0]}`;
+  const said = `Not live since ${clockTime(from)}. ${what}${store.rows.size ? " The data shown is from that time." : ""}`;
   if (banner.dataset.said !== said) {
     banner.dataset.said = said;
     fill(banner, h("strong", {}, `Not live since ${clockTime(from)}.`), ` ${what}`, lines.slice(1).map((line) => h("span", { class: "advice" }, ` ${line}`)),
-      store.rows.size ? h("span", {}, " What is shown is from then.") : "");
+      store.rows.size ? h("span", {}, " The data shown is from that time.") : "");
   }
 }
 
@@ -115,7 +115,7 @@ function refuse() {
   refused = true;
   view?.leave?.();
   view = {};
-  fill(main, h("div", { class: "empty" }, h("h1", {}, "This browser was not let in"), h("p", {}, "Open the address that kubectl mr ui printed last. Each one opens the page once.")));
+  fill(main, h("div", { class: "empty" }, h("h1", {}, "This browser is not logged in"), h("p", {}, "Open the address that kubectl mr ui printed last. Each address opens the page once.")));
 }
 
 follow();

@@ -7,7 +7,7 @@ export const store = {
   loaded: false, read: 0,
   lost: null, lostSince: 0, // the cluster does not answer
   cut: null, cutSince: 0, // the server of this page does not answer
-  advice: " Does kubectl mr ui still run?",
+  advice: " Check that kubectl mr ui is still running.",
   notice: "", // what is not shown, and why
   out: () => {}, // called with a refusal when this viewer has to log in
 };
@@ -50,14 +50,14 @@ function connect() {
 // listen notices a connection on which nothing comes any more, not even that there is nothing new.
 function listen() {
   clearTimeout(silence);
-  silence = setTimeout(() => again("Nothing has come from the server of this page for a while."), 25000);
+  silence = setTimeout(() => again("The server of this page has sent nothing for a while."), 25000);
 }
 
 async function again(reason) {
   disconnect();
   const answer = await get("about").catch((error) => error);
   if (store.left) return;
-  if (answer instanceof Refused && answer.status === 401) reason = "This browser was not let in: " + answer.message;
+  if (answer instanceof Refused && answer.status === 401) reason = "This browser is not logged in: " + answer.message;
   if (!store.cut) store.cutSince = Date.now() / 1000;
   store.cut = reason;
   tell(new Set());

@@ -28,14 +28,14 @@ export function showFleet(main, parameters, navigate) {
       all.set(row.state, (all.get(row.state) ?? 0) + 1);
     }
     const count = store.rows.size, well = [...all].reduce((sum, [word, each]) => sum + (stateOf(word).well ? each : 0), 0);
-    fill(total, count ? [h("p", { class: "big" }, h("b", {}, well), ` of ${count} `, h("span", { class: "faint" }, "ManagedResources are well")), bar(all, count),
+    fill(total, count ? [h("p", { class: "big" }, h("b", {}, well), ` of ${count} `, h("span", { class: "faint" }, "ManagedResources are ready or suspended")), bar(all, count),
       h("p", { class: "legend" }, stateWords().filter((word) => all.has(word)).map((word) => h("a", { href: `#/?q=${encodeURIComponent(`state:${word.toLowerCase()}`)}` }, badge(word), " ", h("b", {}, all.get(word)))))]
       : h("p", { class: "empty" }, store.loaded ? "There are no ManagedResources." : "Reading ManagedResources"));
     const worst = (group) => Math.min(...[...group.states.keys()].map((word) => stateOf(word).rank));
     const sorted = [...groups.values()].sort((a, b) => worst(a) - worst(b) || (a.name < b.name ? -1 : 1));
     const focused = document.activeElement?.dataset?.tile;
     fill(tiles, sorted.slice(0, mostTiles).map((group) => tile(group, by)));
-    if (sorted.length > mostTiles) tiles.append(h("li", { class: "more" }, `and ${sorted.length - mostTiles} more that are better off`));
+    if (sorted.length > mostTiles) tiles.append(h("li", { class: "more" }, `and ${sorted.length - mostTiles} more with fewer problems`));
     if (focused) tiles.querySelector(`[data-tile="${CSS.escape(focused)}"]`)?.focus();
   }
 
@@ -43,8 +43,8 @@ export function showFleet(main, parameters, navigate) {
     try {
       const found = await get("activity");
       if (stopped) return;
-      fill(drift, found.unseen && h("p", { class: "note" }, "Not shown, as you may not read them: Events."),
-        !found.items.length && !found.unseen ? h("p", { class: "all-well" }, icon("good"), " Nobody changed anything that had to be put back.") : "",
+      fill(drift, found.unseen && h("p", { class: "note" }, "Not shown, because you may not read them: Events."),
+        !found.items.length && !found.unseen ? h("p", { class: "all-well" }, icon("good"), " No drift was corrected.") : "",
         found.items.length ? h("section", { class: "card" }, h("table", {}, h("tbody", {}, found.items.map((item) => h("tr", {},
           h("td", { class: "age" }, since(item.last)), h("td", {}, item.reason === "Contested" ? h("span", { class: "badge tone-bad" }, icon("bad", "bad"), "Fight") : h("span", { class: "badge tone-busy" }, icon("drift", "busy"), "Drift")),
           h("td", {}, h("a", { href: `#/mr/${encodeURIComponent(item.namespace)}/${encodeURIComponent(item.name)}?tab=history` }, `${item.namespace}/${item.name}`)),

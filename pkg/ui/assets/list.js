@@ -100,7 +100,7 @@ export function showList(main, parameters, navigate) {
       const term = `state:${word.toLowerCase()}`, on = filter.toLowerCase().split(/\s+/).includes(term);
       return h("button", {
         type: "button", class: `chip tone-${stateOf(word).tone}`, "aria-pressed": on, "data-state": word,
-        title: on ? `Show others than ${word}, too` : `Show ${word} alone`,
+        title: on ? `Also show states other than ${word}` : `Show only ${word}`,
         onclick: () => {
           const rest = filter.split(/\s+/).filter((each) => each && !each.toLowerCase().startsWith("state:"));
           input.value = filter = [...rest, ...(on ? [] : [term])].join(" ");

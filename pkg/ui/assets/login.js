@@ -19,8 +19,8 @@ function field(id, label, hint) {
 
 /** showLogin asks for a token. The refusal says why, and whether there is another cluster with the objects. */
 export function showLogin(main, refusal) {
-  const [token, tokenField] = field("token", "Token", "Of the cluster with the ManagedResources, such as of kubectl create token.");
-  const [target, targetField] = field("target-token", "Token for the cluster with the objects", "Optional: without it, what is read of objects is left out.");
+  const [token, tokenField] = field("token", "Token", "For the cluster with the ManagedResources, for example from kubectl create token.");
+  const [target, targetField] = field("target-token", "Token for the cluster with the objects", "Optional: without it, the page does not show the state of objects.");
   const problem = h("p", { class: "problem", role: "alert" }), submit = h("button", { type: "submit", class: "chip" }, "Log in");
   const form = h("form", { class: "login", "aria-labelledby": "login-title",
     onsubmit: async (event) => {
@@ -37,7 +37,7 @@ export function showLogin(main, refusal) {
       }
       token.value = target.value = "";
     },
-  }, h("h1", { id: "login-title" }, "Log in"), h("p", {}, "You see what this token may read. It is kept until you log out or close the browser."), problem,
+  }, h("h1", { id: "login-title" }, "Log in"), h("p", {}, "You see what this token may read. The browser keeps it until you log out or close the browser."), problem,
   tokenField, refusal.login === "tokens" ? targetField : "", submit);
   fill(main, form);
   document.title = "Log in · Trellis";
@@ -56,7 +56,7 @@ export function addUser(facts) {
   } }, "Log out"));
 }
 
-// What is not shown, and why, is told above every view.
+// The notice above every view explains what is not shown.
 const notice = h("p", { class: "notice", role: "status", hidden: true });
 document.getElementById("main").before(notice);
 watch(() => {

@@ -50,7 +50,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
       is && h("p", { class: "facts" }, [
         `class ${is.class}`, `${is.objects} object${is.objects === 1 ? "" : "s"}`, is.created ? ["created ", since(is.created), " ago"] : null,
         summary?.secrets ? `Secret${summary.secrets.length === 1 ? "" : "s"} ${summary.secrets.slice(0, 3).join(", ")}${summary.secrets.length > 3 ? ` and ${summary.secrets.length - 3} more` : ""}` : null,
-        summary?.keepsObjects ? "keeps its objects" : null,
+        summary?.keepsObjects ? "keeps its objects on deletion" : null,
       ].filter(Boolean).map((fact) => h("span", {}, fact)),
       (summary?.dependsOn ?? []).map((each) => h("span", {}, "waits for ", h("a", { href: `#/mr/${each}` }, each)))),
       !gone && is?.message && h("p", { class: `message tone-${stateOf(is.state).tone}` }, tab === "why" ? is.message : summary?.text || is.message));
@@ -92,12 +92,12 @@ export function showOne(main, namespace, name, parameters, navigate) {
     if (gone) {
       seen ||= part === "history" && Boolean(view?.seen);
       paintHead();
-      fill(notes, h("p", { class: "note bad", role: "alert" }, `There is no ManagedResource ${key} (any more).`,
-        view ? (part === "history" ? " What is shown below is what was seen of it." : " What is shown below is what it was.") : "", " ", h("a", { href: back() }, "Back to the list")));
+      fill(notes, h("p", { class: "note bad", role: "alert" }, `ManagedResource ${key} does not exist (any more).`,
+        view ? (part === "history" ? " The history below is from before." : " The data below is from before.") : "", " ", h("a", { href: back() }, "Back to the list")));
       if (!view && part !== "history") showPast();
       return;
     }
-    const title = error.forbidden ? "You may not see this." : "This could not be read.";
+    const title = error.forbidden ? "You may not see this." : "Reading failed.";
     fill(notes, h("div", { class: "note bad", role: "alert" }, h("strong", {}, title), h("pre", {}, error.message)));
   }
 

@@ -17,11 +17,11 @@ function explain(finding, self, base) {
   const well = stateOf(finding.state).well && !(finding.objects ?? []).length;
   return h("article", { class: "finding" },
     self ? h("h2", { class: "hidden" }, "Why") : h("h2", {}, "It waits for ", h("a", { href: `#/mr/${finding.namespace}/${finding.name}` }, `${finding.namespace}/${finding.name}`), " ", badge(finding.state)),
-    well && h("p", { class: "all-well" }, icon("good"), " Nothing is wrong with it."),
+    well && h("p", { class: "all-well" }, icon("good"), " No problems found."),
     (finding.hints ?? []).map((hint) => h("p", { class: "note" }, hint)),
     (finding.objects ?? []).map((object) => trouble(object, base)),
     finding.more ? h("p", {}, h("a", { href: `#${base}?tab=tree` }, `and ${finding.more} more objects`)) : "",
-    h("section", { class: "card" }, h("h3", {}, "What the ManagedResource says"), conditions(finding.conditions ?? [], finding.objects?.length)),
+    h("section", { class: "card" }, h("h3", {}, "Conditions of the ManagedResource"), conditions(finding.conditions ?? [], finding.objects?.length)),
     finding.events?.length ? h("section", { class: "card" }, h("h3", {}, "Events of the ManagedResource"), eventTable(finding.events, true)) : "");
 }
 
@@ -35,7 +35,7 @@ function trouble(object, base) {
     (object.changedBy ?? []).map((taker) => h("p", { class: "text" }, "The field manager ", h("strong", {}, taker.manager), " changed it ", since(seconds(taker.when)), " ago: ",
       h("code", {}, (taker.fields ?? []).join(", ")))),
     !well && object.conditions?.length ? [h("h4", {}, "Conditions"), conditions(object.conditions)] : "",
-    object.below?.length ? [h("h4", {}, "Below it"), h("table", {}, h("tbody", {}, object.below.map((below) => h("tr", {},
+    object.below?.length ? [h("h4", {}, "Owned objects"), h("table", {}, h("tbody", {}, object.below.map((below) => h("tr", {},
       h("td", {}, h("span", { class: "kind" }, below.kind), " ", below.name), h("td", {}, badge(below.health, "healths")), h("td", { class: "age" }, since(seconds(below.since))), h("td", { class: "grow" }, below.why)))))] : "",
     object.events?.length ? [h("h4", {}, "Events"), eventTable(object.events)] : "");
 }
@@ -68,11 +68,11 @@ export function showDiff(panel) {
       const changes = (value.changes ?? []).filter((each) => each.verb !== "nothing"), same = (value.changes ?? []).length - changes.length;
       let left = mostLines;
       fill(panel, h("div", { class: "text-view" }, h("h2", { class: "hidden" }, "Differences"),
-        value.state === "Suspended" && h("p", { class: "note" }, "It is suspended: this is done once it is resumed."),
+        value.state === "Suspended" && h("p", { class: "note" }, "It is suspended: these changes are made when it is resumed."),
         (value.problems ?? []).map((problem) => h("p", { class: "note bad" }, problem)),
-        value.blocked && h("p", { class: "note" }, `Nothing is applied for now: ${value.blocked}`),
-        !changes.length && h("p", { class: "all-well" }, icon("good"), ` Applying it would change nothing: ${same} object${same === 1 ? " is" : "s are"} as in the manifests.`),
-        changes.length ? h("p", { class: "faint" }, `− is what is there, + what applying would make of it. ${changes.length} of ${changes.length + same} objects differ. The values of Secrets are hidden.`) : "",
+        value.blocked && h("p", { class: "note" }, `The changes are waiting: ${value.blocked}`),
+        !changes.length && h("p", { class: "all-well" }, icon("good"), ` Applying would change nothing: ${same} object${same === 1 ? " matches" : "s match"} the manifests.`),
+        changes.length ? h("p", { class: "faint" }, `− marks the current state, + the state after applying. ${changes.length} of ${changes.length + same} objects differ. The values of Secrets are redacted.`) : "",
         changes.map((change) => {
           const [sign, tone, words] = verbs[change.verb] ?? ["?", "plain", change.verb];
           const lines = (change.diff ?? "").replace(/\n$/, "").split("\n").filter((line, at, all) => all.length > 1 || line);
@@ -94,7 +94,7 @@ export function showEvents(panel) {
   return {
     paint(events) {
       fill(panel, h("div", { class: "text-view" }, events.length ? h("section", { class: "card" }, h("h2", { class: "hidden" }, "Events"), eventTable(events))
-        : h("p", { class: "empty" }, "There are no Events; the API server keeps them for an hour by default.")));
+        : h("p", { class: "empty" }, "No Events found. The API server keeps them for one hour by default.")));
     },
   };
 }
@@ -105,7 +105,7 @@ export function showHistory(panel) {
     paint(changes) {
       this.seen = changes.length > 0;
       fill(panel, h("div", { class: "text-view" },
-        h("p", { class: "faint" }, "What changed since this page is served, the latest first. It is kept in memory."),
+        h("p", { class: "faint" }, "Changes since this page is served, the latest first. They are kept in memory."),
         changes.length ? h("ol", { class: "changes" }, atOnce(changes).map((together) => h("li", {}, moment(together[0].at), h("div", {}, together.map(storyOf)))))
           : h("p", { class: "empty" }, "Nothing has changed yet.")));
     },
@@ -125,10 +125,10 @@ function storyOf(change) {
     case "condition": return [h("p", {}, h("strong", {}, change.condition), change.from !== change.to ? [` ${change.from ?? ""} → `, h("b", {}, change.to)] : ` stays ${change.to}`, change.reason ? ` (${change.reason})` : ""), change.message && h("p", { class: "text faint" }, change.message)];
     case "spec": return h("p", {}, `Its spec changed: generation ${change.from} → ${change.to}`, change.manager ? [", by the field manager ", h("strong", {}, change.manager)] : "");
     case "created": return h("p", {}, "It was created.");
-    case "deleted": return h("p", {}, "It is gone.");
+    case "deleted": return h("p", {}, "It was deleted.");
     case "objects": return [
       change.appliedCount ? h("p", {}, `Applied ${change.appliedCount} object${change.appliedCount === 1 ? "" : "s"}: `, names(change.applied, change.appliedCount)) : "",
-      change.goneCount ? h("p", {}, `${change.goneCount} object${change.goneCount === 1 ? "" : "s"} left it: `, names(change.gone, change.goneCount)) : ""];
+      change.goneCount ? h("p", {}, `${change.goneCount} object${change.goneCount === 1 ? "" : "s"} removed: `, names(change.gone, change.goneCount)) : ""];
   }
   return h("p", {}, change.what);
 }

@@ -17,7 +17,7 @@ export function showTree(panel, { parameters, path }) {
     },
   });
   const unwellCount = h("b", {});
-  const toggle = h("button", { type: "button", class: "chip", "aria-pressed": false, onclick: () => { unwell = !unwell; toggle.setAttribute("aria-pressed", unwell); update(); } }, "Only what is not well ", unwellCount);
+  const toggle = h("button", { type: "button", class: "chip", "aria-pressed": false, onclick: () => { unwell = !unwell; toggle.setAttribute("aria-pressed", unwell); update(); } }, "Only unhealthy ", unwellCount);
   const count = h("p", { class: "count", role: "status" });
   const facts = h("div", { class: "facts-of", "aria-live": "polite", hidden: true });
   const empty = h("p", { class: "empty", hidden: true });
@@ -98,17 +98,17 @@ export function showTree(panel, { parameters, path }) {
     }
     table.set(shown);
     const ill = nodes.filter((node) => !node.well).length;
-    say(count, `${shown.length === nodes.length ? nodes.length : `${shown.length} of ${nodes.length}`} objects${more ? `, ${more} more are left out` : ""}${unknown && `, ${unknown}`}`);
+    say(count, `${shown.length === nodes.length ? nodes.length : `${shown.length} of ${nodes.length}`} objects${more ? `, ${more} more are omitted` : ""}${unknown && `, ${unknown}`}`);
     say(unwellCount, unknown ? "" : `${ill}`);
     toggle.classList.toggle("some", !unknown && ill > 0);
     empty.hidden = shown.length > 0;
     table.element.hidden = shown.length === 0;
-    fill(empty, nodes.length ? (unwell && unknown ? "How they are is not known yet." : unwell && !filter ? "All is well." : "No object matches the filter.") : "It has no objects.");
+    fill(empty, nodes.length ? (unwell && unknown ? "The health of the objects is not known yet." : unwell && !filter ? "No unhealthy objects." : "No object matches the filter.") : "It has no objects.");
   }
 
   return {
     paint(value, partial) {
-      [nodes, more, unknown] = [link(value.nodes), value.more ?? 0, partial ? "reading how they are" : ""];
+      [nodes, more, unknown] = [link(value.nodes), value.more ?? 0, partial ? "reading their health" : ""];
       if (!partial && !performance.getEntriesByName("known").length) performance.mark("known"); // for measurements
       update();
       if (chosen) {
@@ -118,7 +118,7 @@ export function showTree(panel, { parameters, path }) {
       if (document.activeElement === document.body || document.activeElement?.id === "main") table.element.focus({ preventScroll: true });
     },
     // What is shown may be only what was known before it was read.
-    fail() { if (unknown) { unknown = "how they are could not be read"; update(); } },
+    fail() { if (unknown) { unknown = "their health could not be read"; update(); } },
     search: () => { input.focus(); input.select(); },
     escape: () => { if (close()) return true; if (filter) { clear(); return true; } return false; },
     leave: () => table.destroy(),
