@@ -1,5 +1,5 @@
-// Package ui is a page that shows ManagedResources live: how they are, what they own, why one is not ready. It reads and never
-// writes, and decides with the same code as the command line.
+// Package ui serves a web page that shows ManagedResources live: their states, their objects, and why one is not ready. It never
+// writes, and uses the same code as the command line.
 package ui
 
 import (
@@ -28,64 +28,62 @@ import (
 )
 
 const (
-	// readTimeout bounds how long a part of a ManagedResource is read; errSlow tells of it.
+	// readTimeout limits the time to read a part of a ManagedResource; errSlow reports it.
 	readTimeout = time.Minute
-	// writeTimeout bounds how long a page may take to receive what it asked for.
+	// writeTimeout limits the time that a page may take to receive a response.
 	writeTimeout = 30 * time.Second
-	// mostReads is how many parts are read at the same time, for all pages.
+	// mostReads limits the concurrent reads of parts, for all pages.
 	mostReads = 8
-	// mostStreams is how many pages are told what changes at the same time.
+	// mostStreams limits the number of concurrent event streams.
 	mostStreams = 64
 )
 
-// Options say what is shown to one viewer, who may see all that is listed.
+// Options configure a server for one viewer, who may see everything that is listed.
 type Options struct {
-	// Console reaches the clusters, with the rights of whoever looks at the page.
+	// Console accesses the clusters with the permissions of the viewer.
 	Console *console.Console
-	// Choice and Namespace say which ManagedResources are listed. The namespace is empty for all.
+	// Choice and Namespace select the listed ManagedResources. Namespace is empty for all.
 	Choice    console.Choice
 	Namespace string
-	// Scope says so for people, such as "all namespaces".
+	// Scope describes the selection for people, such as "all namespaces".
 	Scope string
 }
 
-// SharedOptions say how pages are served to many viewers.
+// SharedOptions configure a server for many viewers.
 type SharedOptions struct {
-	// Viewer tells who asks, or why they are shown nothing (DeniedError). It is called for each request, and again while a page is
-	// being told of changes.
+	// Viewer returns the viewer of a request, or a DeniedError. It is called for each request, and again while changes are streamed.
 	Viewer func(r *http.Request) (*Viewer, error)
-	// Program and Version are those of what serves the page, Host is the address of the API server.
+	// Program and Version identify the serving program, Host is the address of the API server.
 	Program, Version, Host string
-	// Namespaces are those of which anything is shown; empty for all.
+	// Namespaces are the namespaces that are shown; empty for all.
 	Namespaces []string
-	// Login is what pages of those are to ask for who are not let in (Refusal); empty for nothing.
+	// Login is what pages ask viewers for who are not logged in (Refusal); empty for nothing.
 	Login string
 	Clock clock.WithTicker
-	// Reads and Streams bound what is done for all viewers at the same time: parts of ManagedResources that are read, and pages
-	// that are told of changes.
+	// Reads and Streams limit the concurrent reads of parts of ManagedResources and the concurrent event streams, for all viewers.
 	Reads, Streams int
 }
 
-// Server serves the page and what it shows.
+// Server serves the page and its data.
 type Server struct {
 	shared SharedOptions
-	// follow follows ManagedResources until a context ends; nil if somebody else does.
+	// follow follows ManagedResources until a context ends; nil if an informer does.
 	follow func(context.Context)
 	store  *store
 	assets assets
-	// epoch tells this server from a former one.
+	// epoch distinguishes this server from a previous one.
 	epoch   string
 	reads   chan struct{}
 	streams chan struct{}
 }
 
-// New returns a server for one viewer. Run has it follow ManagedResources.
+// New returns a server for one viewer. Run must be called to follow ManagedResources.
 func New(options Options) (*Server, error) {
 	source, err := options.Console.Source()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := options.Console.Target(); err != nil { // so that nobody has to set it up later, at the same time as others
+	if _, err := options.Console.Target(); err != nil { // set up before concurrent requests use it
 		return nil, err
 	}
 	options.Choice.AllNamespaces = options.Namespace == ""
@@ -112,7 +110,7 @@ func New(options Options) (*Server, error) {
 	return server, nil
 }
 
-// NewShared returns a server for many viewers. FollowInformer has it follow ManagedResources.
+// NewShared returns a server for many viewers. FollowInformer must be called to follow ManagedResources.
 func NewShared(options SharedOptions) (*Server, error) {
 	files, err := loadAssets()
 	if err != nil {
@@ -127,7 +125,7 @@ func NewShared(options SharedOptions) (*Server, error) {
 // Run follows ManagedResources until the context ends.
 func (s *Server) Run(ctx context.Context) { s.follow(ctx) }
 
-// Handler serves everything. What is below /api/ is only for viewers; the rest is the same for everybody.
+// Handler serves everything. Paths below /api/ require a viewer; the rest is public.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", s.assets)
@@ -143,7 +141,7 @@ func (s *Server) Handler() http.Handler {
 	return Secure(mux)
 }
 
-// as finds out who asks.
+// as determines the viewer of a request.
 func (s *Server) as(serve func(http.ResponseWriter, *http.Request, *Viewer)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		viewer, err := s.shared.Viewer(r)
@@ -155,11 +153,11 @@ func (s *Server) as(serve func(http.ResponseWriter, *http.Request, *Viewer)) htt
 	}
 }
 
-// policy lets the page load nothing but its own files, and nobody put it into a frame.
+// policy allows the page to load only its own files, and forbids framing it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; frame-ancestors 'none'; " +
 	"base-uri 'none'; form-action 'none'"
 
-// SetHeaders sets the headers that keep browsers from doing what the page does not need.
+// SetHeaders sets headers that disable browser features which the page does not need.
 func SetHeaders(header http.Header) {
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -171,27 +169,27 @@ func SetHeaders(header http.Header) {
 	header.Set("Cache-Control", "no-store")
 }
 
-// Secure sets these headers, and refuses whatever does not only read.
+// Secure sets these headers, and rejects requests other than reads.
 func Secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		SetHeaders(header)
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			header.Set("Allow", "GET, HEAD")
-			http.Error(w, "this only reads", http.StatusMethodNotAllowed)
+			http.Error(w, "only GET and HEAD are allowed", http.StatusMethodNotAllowed)
 			return
 		}
 		if r.ContentLength != 0 {
-			header.Set("Connection", "close") // nobody waits for the rest
-			http.Error(w, "a request has no body here", http.StatusBadRequest)
+			header.Set("Connection", "close") // the rest of the body is not read
+			http.Error(w, "request body not allowed", http.StatusBadRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// FromElsewhere tells whether a page of another server asks, by what browsers say (https://www.w3.org/TR/fetch-metadata). What is no
-// browser says nothing.
+// FromElsewhere reports whether a page of another server sent the request, by the headers of browsers
+// (https://www.w3.org/TR/fetch-metadata). Other clients do not send them.
 func FromElsewhere(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
@@ -200,7 +198,7 @@ func FromElsewhere(r *http.Request) bool {
 	return true
 }
 
-// Word is how a state, a health or a sync state is shown.
+// Word describes how a state, a health or a sync state is shown.
 type Word struct {
 	Word string `json:"word"`
 	// Tone is good, bad, busy, faint or plain.
@@ -208,7 +206,7 @@ type Word struct {
 	Well bool   `json:"well"`
 }
 
-// Meaning is what words mean, which is the same for everybody.
+// Meaning describes all words. It is the same for all viewers.
 type Meaning struct {
 	// States are the words for ManagedResources, the gravest first; Healths those for objects, and Syncs.
 	States  []Word `json:"states"`
@@ -229,7 +227,7 @@ func meaningOfWords() Meaning {
 	return meaning
 }
 
-// About is what a page shows besides ManagedResources.
+// About describes the server and the viewer.
 type About struct {
 	// Program is what serves the page.
 	Program string `json:"program"`
@@ -257,7 +255,7 @@ func (s *Server) serveActivity(w http.ResponseWriter, r *http.Request, v *Viewer
 func (s *Server) nameIn(r *http.Request) (types.NamespacedName, error) {
 	name := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	if len(validation.IsDNS1123Label(name.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(name.Name)) > 0 {
-		return name, apierrors.NewBadRequest(fmt.Sprintf("%q is no name of a ManagedResource", name))
+		return name, apierrors.NewBadRequest(fmt.Sprintf("%q is not a valid name of a ManagedResource", name))
 	}
 	if served := s.shared.Namespaces; len(served) > 0 && !slices.Contains(served, name.Namespace) {
 		return name, &DeniedError{Code: http.StatusForbidden, Reason: fmt.Sprintf("this resource-manager has nothing to do with namespace %s", name.Namespace)}
@@ -319,20 +317,20 @@ func (s *Server) serveNoted(w http.ResponseWriter, r *http.Request, v *Viewer, n
 	s.answer(w, r, noted(name))
 }
 
-// Refusal says why there is no answer.
+// Refusal is the body of an error response.
 type Refusal struct {
 	Error string `json:"error"`
-	// Gone says that there is no such ManagedResource, Forbidden that it may not be read.
+	// Gone is set if the ManagedResource does not exist, Forbidden if the viewer may not read it.
 	Gone      bool `json:"gone,omitempty"`
 	Forbidden bool `json:"forbidden,omitempty"`
-	// Login has the page ask for a token, or for tokens of both clusters: "token" or "tokens". Empty if that is of no use.
+	// Login is "token" if the page should ask for a token, "tokens" for the tokens of both clusters, or else empty.
 	Login string `json:"login,omitempty"`
 }
 
-// errSlow is told of what is given up.
+// errSlow is the cause of canceled reads.
 var errSlow = errors.New("the cluster has not answered within a minute: it may be slow, overloaded or hard to reach")
 
-// refuse says why there is no answer, to a viewer or to somebody who is none.
+// refuse sends an error, to a viewer or to a client that is not logged in.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, v *Viewer, err error) {
 	code, refusal := codeOf(err)
 	if refusal.Error = err.Error(); v != nil {
@@ -351,7 +349,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, value any) {
 	s.send(w, r, http.StatusOK, value)
 }
 
-// send sends a value as JSON, unless the page has the same one already.
+// send sends a value as JSON, unless the page already has it.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, code int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -371,7 +369,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, code int, value an
 	header.Set("Content-Type", "application/json; charset=utf-8")
 	if !takesGzip(r) {
 		w.WriteHeader(code)
-		_, _ = w.Write(body) // who went away needs no answer
+		_, _ = w.Write(body) // the client may be gone
 		return
 	}
 	header.Set("Content-Encoding", "gzip")

@@ -187,7 +187,7 @@ func TestMarkupInBrowser(t *testing.T) {
 	}
 	p.says("<img src=x")
 	p.goTo("#/mr/" + namespace + "/%3Cimg%20src=x%20onerror=window.hit=1%3E")
-	p.says("is no name of a ManagedResource")
+	p.says("is not a valid name of a ManagedResource")
 	if value[bool](p, `window.hit === 1 || document.querySelector("main img, main script, main b > b") !== null`) {
 		t.Error("a text became markup")
 	}

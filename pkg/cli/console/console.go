@@ -1,4 +1,4 @@
-// Package console is what all commands of kubectl mr share: the clusters they talk to and what they say to people.
+// Package console is shared by all commands of kubectl mr: access to the clusters, and output for people.
 package console
 
 import (
@@ -22,7 +22,7 @@ type Clusters interface {
 	// Source and Target return how the cluster with the ManagedResources and the one with the objects are reached.
 	Source() (*rest.Config, error)
 	Target() (*rest.Config, error)
-	// HasOwnTarget tells whether they are reached in different ways.
+	// HasOwnTarget reports whether the two clusters are configured separately.
 	HasOwnTarget() bool
 	// TargetMapper knows the names of kinds of the target cluster, short ones too, as kubectl does.
 	TargetMapper() (meta.RESTMapper, error)
@@ -49,8 +49,8 @@ type Console struct {
 
 	source *Source
 	target *Target
-	// told is where Err goes.
-	told *orderly
+	// stderr is the writer of Err.
+	stderr *orderly
 }
 
 // New returns a console with these clusters.
@@ -59,18 +59,18 @@ func New(streams genericiooptions.IOStreams, version string, clusters Clusters) 
 		In: streams.In, Screen: screen.Of(streams.Out), Err: screen.Of(streams.ErrOut), Clock: clock.RealClock{}, Version: version,
 		clusters: clusters,
 	}
-	c.told = &orderly{writer: c.Err.Writer}
-	c.Err.Writer = c.told
+	c.stderr = &orderly{writer: c.Err.Writer}
+	c.Err.Writer = c.stderr
 	return c
 }
 
 // Divert returns the console with progress, warnings and errors, also those of its clusters, going to a writer that is no terminal,
 // until the function is called that is returned, too.
 func (c *Console) Divert(to io.Writer) (diverted *Console, end func()) {
-	before := c.told.redirect(to)
+	before := c.stderr.redirect(to)
 	diverted = ptr.To(*c)
-	diverted.Err = screen.Screen{Writer: c.told}
-	return diverted, func() { c.told.redirect(before) }
+	diverted.Err = screen.Screen{Writer: c.stderr}
+	return diverted, func() { c.stderr.redirect(before) }
 }
 
 // AddFlags adds the flags that name the clusters.

@@ -19,10 +19,10 @@ import (
 // errStop ends Follow without an error.
 var errStop = errors.New("stop")
 
-// Stop is what a function returns that Follow is to call no more.
+// Stop returns the error by which a callback ends Follow.
 func Stop() error { return errStop }
 
-// retryWatch is how long is waited before a watch is begun anew that ended.
+// retryWatch is the delay before a watch that ended is restarted.
 const retryWatch = time.Second
 
 // Follow calls a function for each ManagedResource that was chosen, by its name or not, and for each change of one, until the function
@@ -35,7 +35,7 @@ func (c *Console) Follow(ctx context.Context, chosen []resourcesv1alpha1.Managed
 		if byName {
 			f.named = append(f.named, state.NameOf(&chosen[i]))
 		}
-		if err := f.tell(&chosen[i], false); err != nil {
+		if err := f.report(&chosen[i], false); err != nil {
 			return unlessStopped(err)
 		}
 	}
@@ -65,11 +65,11 @@ type follower struct {
 	// named are the chosen ones; nil for all.
 	named   []types.NamespacedName
 	changed func(*resourcesv1alpha1.ManagedResource, bool) error
-	// seen are the versions that were told.
+	// seen are the resourceVersions that were reported.
 	seen map[types.NamespacedName]string
 }
 
-func (f *follower) tell(mr *resourcesv1alpha1.ManagedResource, gone bool) error {
+func (f *follower) report(mr *resourcesv1alpha1.ManagedResource, gone bool) error {
 	name := state.NameOf(mr)
 	if f.named != nil && !slices.Contains(f.named, name) || !f.choice.Includes(mr) || !gone && f.seen[name] == mr.ResourceVersion {
 		return nil
@@ -113,7 +113,7 @@ func (f *follower) watch(ctx context.Context) error {
 	}
 }
 
-// noticeGone tells of those that were told before and are gone. The watch that runs by now tells of all that go later.
+// noticeGone reports those that were reported before and no longer exist. The running watch reports later deletions.
 func (f *follower) noticeGone(ctx context.Context, source *Source, options []client.ListOption) error {
 	items, err := source.ListManagedResources(ctx, func(int) {}, options...)
 	if err != nil {
@@ -170,5 +170,5 @@ func (f *follower) take(event watch.Event) error {
 	if !is {
 		return fmt.Errorf("a %T was watched instead of a ManagedResource", event.Object)
 	}
-	return f.tell(mr, event.Type == watch.Deleted)
+	return f.report(mr, event.Type == watch.Deleted)
 }

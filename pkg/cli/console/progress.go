@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// progressAfter is how long something may take before it is told that it is going on.
+	// progressAfter is the delay before progress is shown.
 	progressAfter = time.Second
-	// progressInterval is how often what is told is renewed on a terminal.
+	// progressInterval is the interval at which progress is updated on a terminal.
 	progressInterval = 200 * time.Millisecond
 )
 
-// clearLine takes back what is on the line of a terminal (ECMA-48).
+// clearLine clears the current line of a terminal (ECMA-48).
 const clearLine = "\r\x1b[K"
 
-// Progress tells on standard error what takes long: on a terminal in one line that is renewed, elsewhere once.
+// Progress shows on standard error what takes long: in one line that is updated on a terminal, elsewhere once.
 type Progress struct {
 	console *Console
 	stop    chan struct{}
@@ -34,14 +34,14 @@ func (c *Console) Begin(text string) *Progress {
 	return p
 }
 
-// Say replaces what is told.
+// Say replaces the text.
 func (p *Progress) Say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.text = fmt.Sprintf(format, args...)
 }
 
-// End takes back what was told on a terminal.
+// End removes the text from a terminal.
 func (p *Progress) End() {
 	close(p.stop)
 	p.ended.Wait()
@@ -76,7 +76,7 @@ func (p *Progress) said() string {
 	return p.text + " …"
 }
 
-// orderly lets several write at once, as progress and warnings do.
+// orderly serializes concurrent writes, such as progress and warnings.
 type orderly struct {
 	mu     sync.Mutex
 	writer io.Writer
@@ -96,10 +96,10 @@ func (o *orderly) redirect(to io.Writer) (before io.Writer) {
 	return before
 }
 
-// Talks tells whether standard error is a terminal.
+// Talks reports whether standard error is a terminal.
 func (c *Console) Talks() bool { return c.Err.Width > 0 }
 
-// Warn tells something on standard error that does not keep the command from going on.
+// Warn prints a warning on standard error.
 func (c *Console) Warn(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if c.Talks() {

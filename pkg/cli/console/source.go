@@ -122,7 +122,7 @@ func ManagedResourceKind() schema.GroupVersionKind {
 	return resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource")
 }
 
-// ListManagedResources reads all ManagedResources that the options select, page by page, and tells how many it has read.
+// ListManagedResources reads all ManagedResources that the options select, page by page, and reports the number read so far.
 func (s *Source) ListManagedResources(ctx context.Context, progress func(int), options ...client.ListOption,
 ) ([]resourcesv1alpha1.ManagedResource, error) {
 	var all []resourcesv1alpha1.ManagedResource
@@ -153,17 +153,17 @@ func (s *Source) GetManagedResource(ctx context.Context, name types.NamespacedNa
 }
 
 // GetManagedResourceSince reads a ManagedResource that is known in a version already, in that one or a later one. The API server has that
-// in memory, and need not read and decode it anew, which takes most of the time for a large one.
+// in memory, and need not read and decode it again, which takes most of the time for a large one.
 func (s *Source) GetManagedResourceSince(ctx context.Context, name types.NamespacedName, version string) (*resourcesv1alpha1.ManagedResource, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	err := s.Get(ctx, name, mr, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: version}})
-	if version != "" && (apierrors.IsTimeout(err) || apierrors.IsResourceExpired(err)) { // this API server is behind the one that told of the version
+	if version != "" && (apierrors.IsTimeout(err) || apierrors.IsResourceExpired(err)) { // this API server is behind the one that returned the version
 		return s.GetManagedResource(ctx, name)
 	}
 	return mr, err
 }
 
-// May tells whether the user may do something with a ManagedResource.
+// May reports whether the user may perform a verb on a ManagedResource.
 func (s *Source) May(ctx context.Context, verb string, name types.NamespacedName) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -174,7 +174,7 @@ func (s *Source) May(ctx context.Context, verb string, name types.NamespacedName
 	return review.Status.Allowed, err
 }
 
-// HasNoKind tells whether an error means that the API server does not serve the kind at all, and not that an object is missing.
+// HasNoKind reports whether an error means that the API server does not serve the kind, and not that an object is missing.
 func HasNoKind(err error) bool {
 	return meta.IsNoMatchError(err) ||
 		apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)

@@ -76,10 +76,10 @@ func cookieOf(r *http.Request, name string) string {
 func (t tokens) check(longest int) error {
 	for _, token := range []string{t.source, t.target} {
 		if len(token) > longest {
-			return &ui.DeniedError{Code: http.StatusUnauthorized, Reason: fmt.Sprintf("This token is longer than the %d bytes that are taken here.", longest)}
+			return &ui.DeniedError{Code: http.StatusUnauthorized, Reason: fmt.Sprintf("This token is longer than the limit of %d bytes.", longest)}
 		}
 		if strings.ContainsFunc(strings.TrimRight(token, "="), isForeign) {
-			return &ui.DeniedError{Code: http.StatusUnauthorized, Reason: "This is no token: it has characters that tokens do not have."}
+			return &ui.DeniedError{Code: http.StatusUnauthorized, Reason: "This is not a token: it contains invalid characters."}
 		}
 	}
 	return nil
@@ -95,7 +95,7 @@ func (g *Gate) post(w http.ResponseWriter, r *http.Request, do func(http.Respons
 	err := func() error {
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
-			return &ui.DeniedError{Code: http.StatusMethodNotAllowed, Reason: "this takes POST alone"}
+			return &ui.DeniedError{Code: http.StatusMethodNotAllowed, Reason: "only POST is allowed"}
 		}
 		if !g.server.Loaded() {
 			return errNotYet
@@ -140,10 +140,10 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
 		TargetToken string `json:"targetToken"`
 	}
 	if kind := r.Header.Get("Content-Type"); kind != "application/json" {
-		return &ui.DeniedError{Code: http.StatusUnsupportedMediaType, Reason: "this takes JSON"}
+		return &ui.DeniedError{Code: http.StatusUnsupportedMediaType, Reason: "the content type must be application/json"}
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, longestLogin)).Decode(&asked); err != nil {
-		return &ui.DeniedError{Code: http.StatusBadRequest, Reason: "this is not what the page sends to log in"} // without what it is
+		return &ui.DeniedError{Code: http.StatusBadRequest, Reason: "invalid login request"} // without what it is
 	}
 	given := tokens{strings.TrimSpace(asked.Token), strings.TrimSpace(asked.TargetToken)}
 	if given.source == "" {

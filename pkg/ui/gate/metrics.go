@@ -9,7 +9,7 @@ const (
 	resultLimited  = "limited"
 )
 
-// Metrics tell how much the page is used.
+// Metrics measure the use of the page.
 type Metrics struct {
 	viewers prometheus.Gauge
 	logins  *prometheus.CounterVec

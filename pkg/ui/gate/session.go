@@ -175,7 +175,7 @@ func (s *session) namespaces(ctx context.Context, now time.Time) (access, error)
 	switch {
 	case len(seen) == 0:
 		known.scope = "no namespace"
-		known.notice = "You may list and watch ManagedResources in no namespace that has any. One that you may get is at #/mr/NAMESPACE/NAME."
+		known.notice = "You may not list and watch ManagedResources in any namespace that has some. Open one that you may get at #/mr/NAMESPACE/NAME."
 	case len(seen) > 1:
 		known.scope = fmt.Sprintf("%d namespaces", len(seen))
 	}
@@ -186,7 +186,7 @@ func (s *session) namespaces(ctx context.Context, now time.Time) (access, error)
 	return known, nil
 }
 
-// mayFollow tells whether the viewer may know of all ManagedResources of a namespace, and of their changes; of all for none.
+// mayFollow reports whether the viewer may list and watch the ManagedResources of a namespace; of all namespaces if it is empty.
 func (s *session) mayFollow(ctx context.Context, namespace string) (bool, error) {
 	for _, verb := range []string{"list", "watch"} {
 		if may, err := s.review(ctx, verb, namespace, ""); err != nil || !may {
