@@ -56,7 +56,7 @@ func (d delivery) pack(files fs.FS) (*parcel, error) {
 	return &parcel{d, packed}, nil
 }
 
-// write creates the Secrets, unless they are there, and lets the ManagedResource name them. It tells whether that changed the
+// write creates the Secrets, unless they are there, and lets the ManagedResource name them. It reports whether that changed the
 // ManagedResource.
 func (p *parcel) write(ctx context.Context, c client.Client) (bool, error) {
 	for _, secret := range p.Secrets {

@@ -44,7 +44,7 @@ type Change struct {
 	Message   string `json:"message,omitempty"`
 	// Manager is the field manager that changed the spec; empty if that cannot be told.
 	Manager string `json:"manager,omitempty"`
-	// Applied and Gone are objects that a reconcile applied anew, and that left the inventory; so many of each.
+	// Applied and Gone are objects that a reconcile applied again, and that left the inventory; so many of each.
 	Applied      []string `json:"applied,omitempty"`
 	Gone         []string `json:"gone,omitempty"`
 	AppliedCount int      `json:"appliedCount,omitempty"`
@@ -92,7 +92,7 @@ func differences(before, after *record, now time.Time) []Change {
 	return changes
 }
 
-// compareObjects tells whether objects were applied or left the inventory. An entry without a digest is about to be applied.
+// compareObjects reports whether objects were applied or left the inventory. An entry without a digest is about to be applied.
 func compareObjects(before, after *record, change *Change) bool {
 	if slices.Equal(before.entries, after.entries) {
 		return false

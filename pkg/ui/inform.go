@@ -74,7 +74,7 @@ func isSameEntry(a, b resourcesv1alpha1.ObjectReference) bool {
 	return a.Digest == b.Digest && a.Name == b.Name && a.Namespace == b.Namespace && a.Kind == b.Kind
 }
 
-// Loaded tells whether all ManagedResources were read once.
+// Loaded reports whether all ManagedResources were read once.
 func (s *Server) Loaded() bool {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()

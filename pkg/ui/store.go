@@ -11,7 +11,7 @@ import (
 )
 
 // mostGone is how many ManagedResources that are gone are remembered, for pages that are behind. A page that is further behind gets
-// all anew.
+// everything again.
 const mostGone = 1000
 
 // store keeps records of ManagedResources for all pages, and what has changed lately.

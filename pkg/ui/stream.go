@@ -69,7 +69,7 @@ func (s *Server) serveChanges(w http.ResponseWriter, r *http.Request, v *Viewer)
 			return
 		}
 		if next.Sees.key != v.Sees.key {
-			sequence = 0 // all anew
+			sequence = 0 // everything again
 		}
 		v = next
 	}

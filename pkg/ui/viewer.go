@@ -23,7 +23,7 @@ type Viewer struct {
 	Console *console.Console
 	// Sees are the namespaces whose ManagedResources are listed.
 	Sees Namespaces
-	// MayGet tells whether a ManagedResource of another namespace may be read by its name.
+	// MayGet reports whether a ManagedResource of another namespace may be read by its name.
 	MayGet func(ctx context.Context, name types.NamespacedName) (bool, error)
 	// Name is that of the user, as far as it is known. Scope says for people what is seen, such as "all namespaces", and Notice what
 	// is not.
@@ -37,7 +37,7 @@ type Viewer struct {
 // explain says what is wrong, and what to do.
 func (v *Viewer) explain(err error) string { return v.Console.Explain(err).Error() }
 
-// sees tells whether what was noted of a ManagedResource may be shown.
+// sees reports whether what was noted of a ManagedResource may be shown.
 func (v *Viewer) sees(ctx context.Context, name types.NamespacedName) error {
 	if v.Sees.Include(name.Namespace) {
 		return nil
@@ -110,10 +110,10 @@ func TheseNamespaces(names []string) Namespaces {
 	return n
 }
 
-// Include tells whether a namespace is one of them.
+// Include reports whether a namespace is one of them.
 func (n Namespaces) Include(name string) bool { return n.all || n.named[name] }
 
-// All tells whether they are all that there are, Names which they are otherwise, sorted.
+// All reports whether they are all that there are, Names which they are otherwise, sorted.
 func (n Namespaces) All() bool { return n.all }
 
 // Names returns the names of the namespaces, sorted; none for all.

@@ -63,7 +63,7 @@ func (c *clusters) Target() (*rest.Config, error) { return restConfig(c.targetFl
 // TargetMapper knows the names of kinds of the target cluster.
 func (c *clusters) TargetMapper() (meta.RESTMapper, error) { return c.targetFlags().ToRESTMapper() }
 
-// HasOwnTarget tells whether the target cluster is reached in another way than the source cluster.
+// HasOwnTarget reports whether the target cluster is reached in another way than the source cluster.
 func (c *clusters) HasOwnTarget() bool { return c.targetKubeconfig != "" || c.targetContext != "" }
 
 func (c *clusters) targetFlags() *genericclioptions.ConfigFlags {

@@ -18,7 +18,7 @@ const (
 // lastApplied is where kubectl apply keeps the whole object.
 const lastApplied = corev1.LastAppliedConfigAnnotation
 
-// IsSecret tells whether an object is a Secret.
+// IsSecret reports whether an object is a Secret.
 func IsSecret(obj map[string]any) bool {
 	return obj["kind"] == "Secret" && obj["apiVersion"] == "v1"
 }

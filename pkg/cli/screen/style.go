@@ -61,7 +61,7 @@ func terminalOf(writer io.Writer) (file *os.File, is bool) {
 	return file, is && term.IsTerminal(int(file.Fd()))
 }
 
-// IsTerminal tells whether a person looks at the screen, whatever is known of its size.
+// IsTerminal reports whether a person looks at the screen, whatever is known of its size.
 func (s Screen) IsTerminal() bool {
 	_, is := terminalOf(s.Writer)
 	return is

@@ -137,7 +137,7 @@ func (r *Reader) listAll(ctx context.Context, at place, namespaces map[string]bo
 	return nil
 }
 
-// isFormer tells whether an object is a ReplicaSet of a former revision.
+// isFormer reports whether an object is a ReplicaSet of a former revision.
 func isFormer(object *Object) bool {
 	set, is := object.Body.(*appsv1.ReplicaSet)
 	return is && ptr.Deref(set.Spec.Replicas, 1) == 0 && set.Status.Replicas == 0

@@ -25,7 +25,7 @@ type Taker struct {
 	Fields []string `json:"fields"`
 }
 
-// Changed tells whether an object is not as it was applied any more, by the digest in the inventory. It is not if that has none.
+// Changed reports whether an object is not as it was applied any more, by the digest in the inventory. It is not if that has none.
 func Changed(o *Object, entry resourcesv1alpha1.ObjectReference) bool {
 	_, owned, applied := strings.Cut(entry.Digest, ".")
 	if o.Presence != live.Present || !applied {

@@ -81,7 +81,7 @@ func unread(items []resourcesv1alpha1.ManagedResource, why error) [][]*Object {
 	return objects
 }
 
-// isApplied tells whether the resource-manager says that it has applied the objects.
+// isApplied reports whether the resource-manager says that it has applied the objects.
 func isApplied(mr resourcesv1alpha1.ManagedResource) bool {
 	return resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied).Status == resourcesv1alpha1.ConditionTrue
 }

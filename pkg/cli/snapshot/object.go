@@ -116,7 +116,7 @@ func (h Health) Style() screen.Style {
 	return screen.Plain
 }
 
-// IsWell tells whether nothing is wrong with an object, and nothing under way.
+// IsWell reports whether nothing is wrong with an object, and nothing under way.
 func (h Health) IsWell() bool { return h == Healthy || h == Present || h == Unchecked }
 
 // Created returns when an object was created; zero if it is not there.

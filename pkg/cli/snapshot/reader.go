@@ -181,7 +181,7 @@ func (r *Reader) collection(gvk schema.GroupVersionKind) (target.Collection, boo
 	return collection, whole, err
 }
 
-// needsBody tells whether more than the metadata of a kind's objects is read: those that have a health, or of which there is
+// needsBody reports whether more than the metadata of a kind's objects is read: those that have a health, or of which there is
 // something to say. It is false for Secrets.
 func (r *Reader) needsBody(gk schema.GroupKind) bool {
 	switch gk {

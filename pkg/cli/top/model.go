@@ -154,7 +154,7 @@ func (m *model) take(changes changes) {
 	}
 }
 
-// sort finds out anew what is shown. The chosen item stays chosen.
+// sort recomputes the shown items. The selected item stays selected.
 func (m *model) sort() {
 	m.shown = make([]*item, 0, len(m.items))
 	for _, is := range m.items {

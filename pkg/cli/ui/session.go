@@ -72,7 +72,7 @@ func (s *session) isOurs(host string) bool {
 	return err == nil && port == strconv.Itoa(s.port) && (name == "127.0.0.1" || name == "localhost")
 }
 
-// redeem tells whether a token is the present one, which is good for once.
+// redeem reports whether a token is the present one, which is good for once.
 func (s *session) redeem(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -34,7 +34,7 @@ func (c *clusters) Target() (*rest.Config, error) {
 	return c.target, nil
 }
 
-// HasOwnTarget tells whether the objects are in another cluster than the ManagedResources.
+// HasOwnTarget reports whether the objects are in another cluster than the ManagedResources.
 func (c *clusters) HasOwnTarget() bool { return c.hasOwnTarget }
 
 // AddFlags does nothing: there is no command line.

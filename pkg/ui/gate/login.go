@@ -120,7 +120,7 @@ func (g *Gate) post(w http.ResponseWriter, r *http.Request, do func(http.Respons
 	_, _ = w.Write(body) // who went away needs no answer
 }
 
-// isFromPage tells whether a page of this server asks, by what all browsers say of what they send with POST.
+// isFromPage reports whether a page of this server asks, by what all browsers say of what they send with POST.
 func isFromPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin":

@@ -14,7 +14,7 @@ import (
 
 const (
 	// mostSessions bounds how many viewers are known at the same time, more than are told of changes. Who is forgotten is asked about
-	// anew, and notices nothing.
+	// again, and notices nothing.
 	mostSessions = 96
 	// idle is after how long without a request a viewer is forgotten.
 	idle = 5 * time.Minute
@@ -127,7 +127,7 @@ func newEntrance() *entrance {
 	}
 }
 
-// admits tells whether somebody from an address may log in now.
+// admits reports whether somebody from an address may log in now.
 func (e *entrance) admits(address string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
