@@ -30,9 +30,12 @@ type exception struct {
 
 // exceptions are looked at in this order.
 var exceptions = []exception{
-	{regexp.MustCompile(`^(make|go test|\.ci/run)\b`), "tests and builds themselves; TestCommandsExist checks targets, packages and flags"},
+	{regexp.MustCompile(`^(sudo )?(make|go test|\.ci/run)\b`), "tests and builds themselves; TestCommandsExist checks targets, packages and flags"},
 	{regexp.MustCompile(`^bin/bench\b`), "takes minutes: make bench"},
 	{regexp.MustCompile(`^bin/resource-manager\b`), "runs until it is stopped; every test on a control plane starts it so"},
+	{regexp.MustCompile(`^bin/apiserver\b`), "runs until it is stopped; every test in test/apiserver starts it so"},
+	{regexp.MustCompile(`^kubectl create --raw \S+/adminkubeconfig\b`), "needs a Shoot with its certificate authority: TestKubeconfigs"},
+	{regexp.MustCompile(`^bin/kubectl get pods\b`), "needs the landscape: test/landscape/e2e"},
 	{regexp.MustCompile(`^kubectl (-n \S+ )?(logs|port-forward)\b`), "needs a kubelet, which simulated nodes do not have"},
 	{regexp.MustCompile(`^kubectl mr ui\b`), "serves until it is stopped: test/ui"},
 	{regexp.MustCompile(`^kubectl mr top\b`), "needs a terminal: TestTop, TestTopOnTerminal"},
