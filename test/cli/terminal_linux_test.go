@@ -187,8 +187,8 @@ func TestTopOnTerminal(t *testing.T) {
 		environment []string
 		wanted      string
 	}{
-		"dumb":       {[]string{"TERM=dumb"}, "top cannot draw on this terminal (TERM=dumb): use `kubectl mr get -w`"},
-		"nothing":    {[]string{"TERM="}, "top cannot draw on this terminal"},
+		"dumb":       {[]string{"TERM=dumb"}, "top does not support this terminal (TERM=dumb): use `kubectl mr get -w`"},
+		"nothing":    {[]string{"TERM="}, "top does not support this terminal"},
 		"unknown":    {[]string{"TERM=abacus"}, "get -w"},
 		"no cluster": {[]string{"KUBECONFIG=/nowhere"}, "KUBECONFIG is /nowhere, which does not exist"},
 	} {
