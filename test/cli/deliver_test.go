@@ -69,7 +69,7 @@ func TestDecodeMasks(t *testing.T) {
 	if out := w.run("decode", "webshop-base", "-n", "garden", "--mask"); strings.Contains(out.out, "not-a-real-password") || !strings.Contains(out.out, "DATABASE_PASSWORD: '***'") {
 		t.Errorf("--mask shows:\n%s", out.out)
 	}
-	w.run("decode", "webshop-base", "-n", "garden", "--set", "nothing").says(t, 2, "!Secret garden/nothing does not exist")
+	w.run("decode", "webshop-base", "-n", "garden", "--set", "nothing").says(t, 2, "!no Secret garden/nothing exists")
 }
 
 func TestCreateRefusesBadInput(t *testing.T) {

@@ -123,7 +123,7 @@ func ReadSecrets(ctx context.Context, c *console.Console, namespace string, name
 		err := source.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret)
 		switch {
 		case apierrors.IsNotFound(err):
-			errs = append(errs, fmt.Errorf("Secret %s/%s does not exist", namespace, name))
+			errs = append(errs, fmt.Errorf("no Secret %s/%s exists", namespace, name))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err))
 		default:

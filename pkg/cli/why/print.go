@@ -66,7 +66,7 @@ func (p *printer) age(when *time.Time) string {
 	return console.Age(*when, p.now)
 }
 
-func (f *finding) print(to screen.Screen, now time.Time, next bool) error {
+func (f *finding) printTo(to screen.Screen, now time.Time, next bool) error {
 	p := &printer{Screen: to, now: now}
 	if next {
 		p.line("", screen.Plain, "")

@@ -81,7 +81,7 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		return c.PrintValue(o.output.Format, findings)
 	}
 	for i := range findings {
-		if err := findings[i].print(c.Screen, c.Clock.Now(), i > 0); err != nil {
+		if err := findings[i].printTo(c.Screen, c.Clock.Now(), i > 0); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func find(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.Ma
 // Print prints the explanation for people.
 func (e *Explanation) Print(to screen.Screen, now time.Time) error {
 	for i := range e.findings {
-		if err := e.findings[i].print(to, now, i > 0); err != nil {
+		if err := e.findings[i].printTo(to, now, i > 0); err != nil {
 			return err
 		}
 	}
