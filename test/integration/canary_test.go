@@ -114,7 +114,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	for _, found := range c.in(text) {
 		t.Errorf("the resource-manager tells: %s", found)
 	}
-	wantContains(t, text, "details are withheld", "must not use", "not valid YAML", "rejected by the admission webhook", "brotli")
+	wantContains(t, text, "details are withheld", "exec credentials", "not valid YAML", "rejected by the admission webhook", "brotli")
 	for _, operation := range []string{"CREATE Secret", "CREATE ConfigMap", "CREATE Pod", "UPDATE Secret", "DELETE Secret"} {
 		if !repeated.has(operation) {
 			t.Errorf("the webhook was not asked about %s: the test tests nothing", operation)
