@@ -35,10 +35,29 @@ func TestMain(m *testing.M) {
 // newClient returns an administrator's client for the garden's kinds and those of Kubernetes.
 func newClient(t *testing.T) client.WithWatch {
 	t.Helper()
+	return newClientFor(t, shared.Get(t))
+}
+
+// startGarden starts a garden that the test has for itself.
+func startGarden(t *testing.T) *garden.Garden {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a control plane, which -short excludes")
+	}
+	binary, err := garden.Binary()
+	kit.Must(t, err)
+	g, err := garden.Start(t.Context(), garden.Options{APIServer: binary})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, g.Stop()) })
+	return g
+}
+
+func newClientFor(t *testing.T, g *garden.Garden) client.WithWatch {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	kit.Must(t, clientgoscheme.AddToScheme(scheme))
 	kit.Must(t, served.AddToScheme(scheme))
-	c, err := client.NewWithWatch(shared.Get(t).Config(), client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(g.Config(), client.Options{Scheme: scheme})
 	kit.Must(t, err)
 	return c
 }
