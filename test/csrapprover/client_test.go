@@ -49,7 +49,7 @@ func TestNodeAgentBootstraps(t *testing.T) {
 	d.template.Subject.CommonName = "gardener.cloud:node-agent:machine:" + labelled
 	a.wantDecision(d, approvedClient, "") // the label is there before the Node
 	f.nodeWith(f.name("later"))
-	a.wantDecision(d, deniedClient, `the Machine "`+labelled+`" has the Node "`+f.name("later")+`" already`)
+	a.wantDecision(d, deniedClient, `the Machine "`+labelled+`" already has the Node "`+f.name("later")+`"`)
 	kit.Must(t, f.client.Delete(f.ctx, machine))
 	a.wantDecision(d, deniedClient, `Machine "`+labelled+`" does not exist`)
 }
@@ -103,7 +103,7 @@ func TestNodeAgentWithoutMachines(t *testing.T) {
 	a := f.newApprover(false)
 	a.wantDecision(f.bootstrap(f.name("node")), approvedClient, "")
 	a.wantDecision(f.renewal(f.name("node")), approvedClient, "")
-	a.wantDecision(f.bootstrap(f.node("node")), deniedClient, `has the Node "`+f.name("node")+`" already`)
+	a.wantDecision(f.bootstrap(f.node("node")), deniedClient, `already has the Node "`+f.name("node")+`"`)
 }
 
 // TestNodeAgentIsDenied violates every other condition once.

@@ -141,7 +141,7 @@ func TestStaleViewDecidesNothing(t *testing.T) {
 	a.wantDecision(f.serving(keptNode), approvedServing, "")
 	a.wantDecision(f.serving(movedNode), approvedServing, "")
 	a.wantDecision(f.serving(newNode), approvedServing, "")
-	a.wantDecision(f.serving(goneNode), deniedServing, "there are 0 Machines")
+	a.wantDecision(f.serving(goneNode), deniedServing, "has 0 Machines")
 	if !listed() {
 		t.Error("nobody searched, so that the view was not behind")
 	}

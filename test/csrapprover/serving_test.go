@@ -114,14 +114,14 @@ func TestServingNeedsNodeAndMachine(t *testing.T) {
 	alone := f.node("alone")
 	a.wantDecision(f.serving(alone), deniedServing, `the Node "`+alone+`" has 0 Machines (none)`)
 	f.machine(alone, "") // not the name counts, but the label
-	a.wantDecision(f.serving(alone), deniedServing, `there are 0 Machines`)
+	a.wantDecision(f.serving(alone), deniedServing, `has 0 Machines`)
 	f.machine(f.name("first"), alone)
 	a.wantDecision(f.serving(alone), approvedServing, "")
 	f.machine(f.name("second"), alone)
 	a.wantDecision(f.serving(alone), deniedServing, `the Node "`+alone+`" has 2 Machines ("`+f.name("first")+`", "`+f.name("second")+`"); it must have exactly one`)
 	long := f.name(strings.Repeat("x", 80)) // no label can have it
 	f.nodeWith(long, corev1.NodeAddress{Type: corev1.NodeHostName, Address: long}, corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: long + ".internal"})
-	a.wantDecision(f.serving(long), deniedServing, "there are 0 Machines")
+	a.wantDecision(f.serving(long), deniedServing, "has 0 Machines")
 }
 
 // TestServingAddresses: the alternative names are those that a kubelet asks for, given the addresses of its Node.
@@ -169,7 +169,7 @@ func TestDeniedKubeletHasAnEvent(t *testing.T) {
 	d := f.serving(f.node("node"))
 	name := f.request(d)
 	a.decide(name)
-	want := "Warning ServingCertificateDenied CertificateSigningRequest " + name + " was denied: there are 0 Machines"
+	want := "Warning ServingCertificateDenied CertificateSigningRequest " + name + " was denied: the Node \"" + f.name("node") + "\" has 0 Machines"
 	if got := <-a.recorder.Events; !strings.HasPrefix(got, want) {
 		t.Errorf("got  %s\nwant %s…", got, want)
 	}

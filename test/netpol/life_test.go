@@ -243,8 +243,8 @@ func TestWrongAnnotations(t *testing.T) {
 		t.Errorf("open are %v", ports)
 	}
 	for words, reason := range map[string]string{
-		"from-world-to-ports: not readable": "InvalidAnnotation", "namespace-selectors: selector 0": "InvalidAnnotation",
-		"from-none-allowed-ports: port 0 of the list: port 70000": "InvalidAnnotation", `protocol "tcp" is none of`: "InvalidAnnotation",
+		"from-world-to-ports: not valid JSON": "InvalidAnnotation", "namespace-selectors: selector 0": "InvalidAnnotation",
+		"from-none-allowed-ports: port 0 of the list: port 70000": "InvalidAnnotation", `protocol "tcp" is not one of`: "InvalidAnnotation",
 	} {
 		f.warned(service, reason, words)
 	}

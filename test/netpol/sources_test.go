@@ -234,10 +234,10 @@ func TestNamedPortThatNoPodHas(t *testing.T) {
 		t.Errorf("Pods are read %d times for the same ports", count)
 	}
 	f.annotate(service, "from-world-to-ports", `[{"port":"metrics"}]`)
-	f.warned(service, "PodPortNotFound", `from-world-to-ports: no Pod that the Service selects has a container port named "metrics" with protocol TCP`)
+	f.warned(service, "PodPortNotFound", `from-world-to-ports: no Pod selected by the Service has a container port named "metrics" with protocol TCP`)
 	f.annotate(service, "from-world-to-ports", nil)
 	target("wbe")
-	f.warned(service, "PodPortNotFound", `Port 80 of the Service: no Pod that the Service selects has a container port named "wbe"`)
+	f.warned(service, "PodPortNotFound", `Port 80 of the Service: no Pod selected by the Service has a container port named "wbe"`)
 	if f.requests.Watched("/pods") {
 		t.Error("Pods are watched")
 	}
