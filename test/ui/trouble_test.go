@@ -146,7 +146,7 @@ func TestOpen(t *testing.T) {
 	t.Setenv("PATH", programs)
 	without := w.run(t, "-n", namespace, "--open")
 	kit.Eventually(t, "it is said that there is no xdg-open", func() string {
-		if text := without.errors.String(); !strings.Contains(text, "The browser cannot be opened") || !strings.Contains(text, "xdg-open") || !strings.Contains(text, "open the address yourself") {
+		if text := without.errors.String(); !strings.Contains(text, "Could not open the browser") || !strings.Contains(text, "xdg-open") || !strings.Contains(text, "open the address manually") {
 			return "it says " + text
 		}
 		return ""

@@ -213,7 +213,7 @@ func TestBadConfiguration(t *testing.T) {
 			t.Errorf("%s cannot read its own configuration: %+v", user, status)
 		}
 		status := agent.ask(getSecret("file-of-all"))
-		if status.EvaluationError != "500 the key osc.yaml of Secret kube-system/osc-bad is no OperatingSystemConfig in YAML" {
+		if status.EvaluationError != "500 the key osc.yaml of Secret kube-system/osc-bad is not an OperatingSystemConfig in YAML" {
 			t.Errorf("%s: %+v", user, status)
 		}
 	}
