@@ -48,7 +48,7 @@ func (h heap) busyGCPercent() int {
 	return int(min(max(heapRoom*100/h.live, quietGCPercent), mostGCPercent))
 }
 
-// quiet tells whether there is nothing to do, from the heap as it was one heapInterval ago.
+// quiet reports whether there is nothing to do, from the heap as it was one heapInterval ago.
 func (h heap) quiet(before heap) bool {
 	return h.allocated-before.allocated <= max(quietBytes, h.live/quietShare)
 }

@@ -193,7 +193,7 @@ func changed(err error) error {
 	return err
 }
 
-// concernsUID tells whether the API server found the UID of an object to be another one.
+// concernsUID reports whether the API server found the UID of an object to be another one.
 func concernsUID(err error) bool {
 	cause, found := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
 	return found && cause.Field == "metadata.uid"

@@ -34,7 +34,7 @@ type decidedError struct {
 
 func (e *decidedError) Unwrap() error { return e.error }
 
-// Terminal tells whether sending the same request again is pointless until the object or the cluster's configuration
+// Terminal reports whether sending the same request again is pointless until the object or the cluster's configuration
 // changes, as for an object that violates its kind's schema.
 func Terminal(err error) bool {
 	var decided *decidedError
@@ -84,7 +84,7 @@ func explain(manifest object.Manifest, exists bool, err error) error {
 // unauthorized matches what Kubernetes' authorization says, which is about names alone.
 var unauthorized = regexp.MustCompile(`cannot \S+ resource "`)
 
-// aboutContent tells whether an error may repeat what an object holds: an API server said it, and not because of somebody's rights. What
+// aboutContent reports whether an error may repeat what an object holds: an API server said it, and not because of somebody's rights. What
 // fails on the way names the API server, which a kubeconfig or environment variable may well do, too.
 func aboutContent(err error) bool {
 	text := err.Error()
@@ -201,7 +201,7 @@ func (e *withheldError) Error() string {
 
 func (e *withheldError) Unwrap() error { return e.err }
 
-// repeats tells whether a text contains a value of a Secret's data, or a part of one, in any form. A body that cannot be read may be
+// repeats reports whether a text contains a value of a Secret's data, or a part of one, in any form. A body that cannot be read may be
 // repeated anywhere.
 func repeats(err error, manifest object.Manifest) bool {
 	text := err.Error()
@@ -259,7 +259,7 @@ func repeatsValue(text string, value any, top bool) bool {
 	return false
 }
 
-// containsWord tells whether a text contains a value, as it is or as quoting it in Go or JSON writes it. Short values
+// containsWord reports whether a text contains a value, as it is or as quoting it in Go or JSON writes it. Short values
 // count only as whole words: they are part of any text.
 func containsWord(text, value string) bool {
 	const short = 4

@@ -66,7 +66,7 @@ var fixed = []fieldowner.Pattern{
 	{"spec", "clusterIPs"},
 }
 
-// yields tells whether the object is created with fields that controllers may change.
+// yields reports whether the object is created with fields that controllers may change.
 func (t Task) yields() bool {
 	return len(t.PreserveIfSet) > 0 || slices.ContainsFunc(t.Stripped, func(stripped fieldowner.Pattern) bool {
 		return !slices.ContainsFunc(fixed, func(field fieldowner.Pattern) bool {
@@ -87,7 +87,7 @@ func yield(ctx context.Context, resource metadata.ResourceInterface, task Task, 
 	return yielded
 }
 
-// preserves tells whether fields of the live object may be ours that are to be preserved.
+// preserves reports whether fields of the live object may be ours that are to be preserved.
 func (t Task) preserves() bool {
 	if len(t.PreserveIfSet) > 0 {
 		return true

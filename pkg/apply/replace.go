@@ -29,7 +29,7 @@ func (r Replace) due(err error) bool {
 	return r.Allowed || r.Immutable && immutable(err)
 }
 
-// invalid tells whether the API server itself found a field of the object invalid. Webhooks and admission policies may deny
+// invalid reports whether the API server itself found a field of the object invalid. Webhooks and admission policies may deny
 // requests with the same code, but name no field; deleting the object would not mend that.
 func invalid(err error) bool {
 	var status apierrors.APIStatus
@@ -39,7 +39,7 @@ func invalid(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field != "" })
 }
 
-// immutable tells whether a ConfigMap or Secret was rejected because it is immutable.
+// immutable reports whether a ConfigMap or Secret was rejected because it is immutable.
 func immutable(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -57,7 +57,7 @@ func immutable(err error) bool {
 // ErrReplacing says that an object was deleted because its update was invalid, and could not be created again yet.
 var ErrReplacing = errors.New("deleted object because of 'invalid' update error")
 
-// hopeless tells whether an object that could not be created in a trial cannot be created either once its name is free:
+// hopeless reports whether an object that could not be created in a trial cannot be created either once its name is free:
 // a field is invalid, or creating objects of its kind is not allowed. An address or port that is taken may be the
 // object's own. All else, such as a quota or the denial of a webhook, proves nothing.
 func hopeless(err error) bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// undeclared tells whether the API server found a field that a kind does not have. It is in the object that was sent, or in the live one as
+// undeclared reports whether the API server found a field that a kind does not have. It is in the object that was sent, or in the live one as
 // it is in a version that a field manager used.
 func undeclared(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
@@ -104,7 +104,7 @@ func dropFields(body []byte, paths []string) (rest []byte, dropped []string, err
 	return rest, dropped, err
 }
 
-// dropField removes the field of a path, and tells whether there was one. Keys of maps may have dots, so every way to read the path is tried.
+// dropField removes the field of a path, and reports whether there was one. Keys of maps may have dots, so every way to read the path is tried.
 func dropField(value any, path string) bool {
 	switch value := value.(type) {
 	case map[string]any:

@@ -28,7 +28,7 @@ const (
 
 var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// IsDefinition tells whether the kind is CustomResourceDefinition.
+// IsDefinition reports whether the kind is CustomResourceDefinition.
 func IsDefinition(gk schema.GroupKind) bool {
 	return gk == definition
 }

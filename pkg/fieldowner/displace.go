@@ -66,7 +66,7 @@ func DisplaceableLater(entries []metav1.ManagedFieldsEntry, policy Policy, keep 
 	return goingOf(parts), nil
 }
 
-// Beyond tells whether a set has fields that match none of the patterns, and are not around fields that do.
+// Beyond reports whether a set has fields that match none of the patterns, and are not around fields that do.
 func Beyond(set *fieldpath.Set, patterns []Pattern) bool {
 	if set == nil {
 		return false
@@ -76,7 +76,7 @@ func Beyond(set *fieldpath.Set, patterns []Pattern) bool {
 }
 
 // Displace returns the entries after the fields of others went to our apply, so that the next apply removes those that are not in it. It
-// tells whether anything changed. See Displaceable.
+// reports whether anything changed. See Displaceable.
 func Displace(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
 	if own(entries) < 0 {
 		return entries, false, nil
@@ -207,7 +207,7 @@ func around(fields *fieldpath.Set) *fieldpath.Set {
 }
 
 // Yield returns the entries after our fields that match a pattern went to Preserver, so that an apply without them
-// leaves them as they are. It tells whether anything changed.
+// leaves them as they are. It reports whether anything changed.
 func Yield(entries []metav1.ManagedFieldsEntry, patterns []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
 	mine := own(entries)
 	if mine < 0 {
@@ -284,7 +284,7 @@ func Existing(entries []metav1.ManagedFieldsEntry, patterns []Pattern) (*fieldpa
 	return existing, nil
 }
 
-// Leave returns the entries without those of our applies. It tells whether anything changed.
+// Leave returns the entries without those of our applies. It reports whether anything changed.
 func Leave(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool) {
 	rest := slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == resourcesv1alpha1.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply

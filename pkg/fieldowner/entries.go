@@ -31,7 +31,7 @@ func own(entries []metav1.ManagedFieldsEntry) int {
 	return slices.IndexFunc(entries, isOwn)
 }
 
-// isOwn tells whether an entry is that of our applies.
+// isOwn reports whether an entry is that of our applies.
 func isOwn(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == resourcesv1alpha1.FieldManager && entry.Subresource == "" && entry.FieldsV1 != nil &&
 		entry.Operation == metav1.ManagedFieldsOperationApply
@@ -73,7 +73,7 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return set, nil
 }
 
-// tooDeep tells whether fields are nested so deep that reading them could use up the stack. Braces in names of list items come in pairs.
+// tooDeep reports whether fields are nested so deep that reading them could use up the stack. Braces in names of list items come in pairs.
 func tooDeep(fields []byte) bool {
 	depth := 0
 	for _, char := range fields {
@@ -113,7 +113,7 @@ func split(set *fieldpath.Set, patterns []Pattern) (matching, others *fieldpath.
 	return matching, others
 }
 
-// HasTemplateWithout tells whether managers own parts of an object's pod template, and none of them a label of the given key
+// HasTemplateWithout reports whether managers own parts of an object's pod template, and none of them a label of the given key
 // in it.
 func HasTemplateWithout(entries []metav1.ManagedFieldsEntry, label string) bool {
 	found := false

@@ -39,7 +39,7 @@ func FootprintOf(fields []byte) Footprint {
 	return footprint
 }
 
-// MayHave tells whether fields that match the pattern, or something that they are part of, may be owned.
+// MayHave reports whether fields that match the pattern, or something that they are part of, may be owned.
 func (f Footprint) MayHave(pattern Pattern) bool {
 	for i, part := range pattern[:min(len(pattern), footprintDepth)] {
 		if part == anyItem || i > 0 && f.has(strings.Join(pattern[:i], "/")+whole) {
@@ -69,7 +69,7 @@ func position(path string) (word, bit uint64) {
 	return sum >> 62, 1 << (sum >> 32 % 64)
 }
 
-// owns tells whether a field is among those of FieldsV1. Fields that cannot be read have none.
+// owns reports whether a field is among those of FieldsV1. Fields that cannot be read have none.
 func owns(fields []byte, field Pattern) bool {
 	found := false
 	walk(&scanner{rest: string(fields)}, nil, func(path Pattern, _ bool) {
@@ -78,7 +78,7 @@ func owns(fields []byte, field Pattern) bool {
 	return found
 }
 
-// walk calls visit for every field of the JSON object that comes next, outside of lists, and tells whether all could be
+// walk calls visit for every field of the JSON object that comes next, outside of lists, and reports whether all could be
 // read. The path that visit gets is valid during the call only.
 func walk(fields *scanner, path Pattern, visit func(path Pattern, isWhole bool)) bool {
 	if fields.depth++; fields.depth > deepest || !fields.take('{') {
@@ -124,7 +124,7 @@ func (s *scanner) take(char byte) bool {
 	return true
 }
 
-// empty tells whether an empty object comes next.
+// empty reports whether an empty object comes next.
 func (s *scanner) empty() bool {
 	ahead := *s
 	return ahead.take('{') && ahead.take('}')

@@ -12,7 +12,7 @@ type Imposition[T metav1.Object] struct {
 	Apply func() (T, error)
 	// Patch sends a JSON patch to the live object.
 	Patch func(live T, patch []byte) error
-	// AsDesired tells whether nothing of a live object differs from what is desired.
+	// AsDesired reports whether nothing of a live object differs from what is desired.
 	AsDesired func(live T) bool
 	// Keep are the fields that others may own.
 	Keep []Pattern

@@ -14,7 +14,7 @@ const anyItem = "*"
 // of a map.
 type Pattern []string
 
-// matches tells whether the path is the field or below it.
+// matches reports whether the path is the field or below it.
 func (p Pattern) matches(path fieldpath.Path) bool {
 	if len(path) < len(p) {
 		return false
@@ -58,7 +58,7 @@ func strip(value any, pattern Pattern) {
 	}
 }
 
-// Has tells whether a field that matches the pattern is in the object.
+// Has reports whether a field that matches the pattern is in the object.
 func (p Pattern) Has(obj map[string]any) bool {
 	return has(obj, p)
 }
@@ -142,7 +142,7 @@ func stripPath(value any, path fieldpath.Path) {
 	}
 }
 
-// hasKey tells whether a list item is the one that a path element names.
+// hasKey reports whether a list item is the one that a path element names.
 func hasKey(item map[string]any, element fieldpath.PathElement) bool {
 	for _, field := range *element.Key {
 		if fmt.Sprint(item[field.Name]) != fmt.Sprint(field.Value.Unstructured()) {

@@ -58,17 +58,17 @@ func (p Policy) WithoutControllers() Policy {
 	return p
 }
 
-// Predecessor tells whether all fields of a manager are taken over.
+// Predecessor reports whether all fields of a manager are taken over.
 func (p Policy) Predecessor(manager string) bool {
 	return slices.Contains(p.Predecessors, manager) || manager == Preserver
 }
 
-// Controller tells whether all fields of a manager stay.
+// Controller reports whether all fields of a manager stay.
 func (p Policy) Controller(manager string) bool {
 	return slices.ContainsFunc(p.Controllers, func(name string) bool { return matchesName(name, manager) })
 }
 
-// matchesName tells whether a manager has a name in which one "*" may stand for any text.
+// matchesName reports whether a manager has a name in which one "*" may stand for any text.
 func matchesName(name, manager string) bool {
 	before, after, wild := strings.Cut(name, "*")
 	if !wild {
@@ -133,14 +133,14 @@ func (p Policy) FormerApplier(entries []metav1.ManagedFieldsEntry) string {
 	return ""
 }
 
-// sharesOrigin tells whether our apply left the origin annotation as others have it, or was not made yet. Whoever owns it alone has changed
+// sharesOrigin reports whether our apply left the origin annotation as others have it, or was not made yet. Whoever owns it alone has changed
 // it since.
 func sharesOrigin(entries []metav1.ManagedFieldsEntry) bool {
 	ours := own(entries)
 	return ours < 0 || ownsOrigin(entries[ours])
 }
 
-// ownsOrigin tells whether the manager of an entry owns the origin annotation.
+// ownsOrigin reports whether the manager of an entry owns the origin annotation.
 func ownsOrigin(entry metav1.ManagedFieldsEntry) bool {
 	return entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(resourcesv1alpha1.AnnotationOrigin)) &&
 		owns(entry.FieldsV1.GetRawBytes(), Pattern{"metadata", "annotations", resourcesv1alpha1.AnnotationOrigin})

@@ -53,7 +53,7 @@ func rollout(deployment *appsv1.Deployment, conditions []condition) string {
 	return notUpdated(min(status.UpdatedReplicas, status.Replicas), replicasOf(deployment.Spec.Replicas))
 }
 
-// hasDeadline tells whether the deployment controller maintains the condition Progressing, which it does not for the
+// hasDeadline reports whether the deployment controller maintains the condition Progressing, which it does not for the
 // deadline that stands for none.
 func hasDeadline(deployment *appsv1.Deployment) bool {
 	deadline := deployment.Spec.ProgressDeadlineSeconds

@@ -74,7 +74,7 @@ func (e *Examiner) SetOwn(origin string, checks []resourcesv1alpha1.HealthCheck)
 	return slices.Collect(maps.Keys(changed)), after.err
 }
 
-// NeedsBody tells whether more than the metadata of a kind's objects has to be known.
+// NeedsBody reports whether more than the metadata of a kind's objects has to be known.
 func (e *Examiner) NeedsBody(gk schema.GroupKind) bool {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

@@ -59,7 +59,7 @@ func unobserved(detail string) Verdict {
 	return Verdict{Unhealthy: detail, Progressing: detail, Unobserved: true}
 }
 
-// Check tells whether an object is well, and whether it is still rolling out, by the rules of gardener-resource-manager for
+// Check reports whether an object is well, and whether it is still rolling out, by the rules of gardener-resource-manager for
 // the kinds that it knows, and by kstatus, as far as wanted, for other kinds. Group, version and kind decide. The object is
 // unstructured, or typed if client-go's scheme knows its type; it is not changed. Of mere metadata nothing is said. What
 // cannot be checked has Err set. Check never panics.

@@ -65,7 +65,7 @@ func checkOtherTyped(obj runtime.Object, other OtherKinds) Verdict {
 	return checkOther(converted, other)
 }
 
-// NeedsBody tells whether Check has to see more than the metadata of a kind's objects to say anything: those of kinds with a
+// NeedsBody reports whether Check has to see more than the metadata of a kind's objects to say anything: those of kinds with a
 // rule, and those that may have a status that kstatus understands. It is false for Secrets, always.
 func NeedsBody(gk schema.GroupKind, other OtherKinds) bool {
 	for known := range rules {
@@ -79,7 +79,7 @@ func NeedsBody(gk schema.GroupKind, other OtherKinds) bool {
 	return other == OtherKindsFullStatus && hasStatus(gk)
 }
 
-// hasStatus tells whether a kind of a group of client-go's scheme has a status. One that is newer than the scheme may.
+// hasStatus reports whether a kind of a group of client-go's scheme has a status. One that is newer than the scheme may.
 func hasStatus(gk schema.GroupKind) bool {
 	versions := scheme.Scheme.VersionsForGroupKind(gk)
 	for _, version := range versions {

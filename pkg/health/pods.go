@@ -17,7 +17,7 @@ func checkPod(pod *corev1.Pod) Verdict {
 	return Verdict{Unhealthy: fmt.Sprintf("pod is in invalid phase %q (expected one of %q)", pod.Status.Phase, valid)}
 }
 
-// RelevantPod tells whether a Pod counts as one of a Deployment's, see PodCount: Pods that are over, or that were evicted or
+// RelevantPod reports whether a Pod counts as one of a Deployment's, see PodCount: Pods that are over, or that were evicted or
 // turned away by their node, stay around as objects only, and do not count (as gardener-resource-manager).
 func RelevantPod(pod *corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {

@@ -43,7 +43,7 @@ type Settling struct {
 }
 
 // Settle returns what a condition says, given what it said before and what is found now, and how soon that may have to
-// change without anything else happening; 0 for never. Rolling tells whether an object is being rolled out, or was just now.
+// change without anything else happening; 0 for never. Rolling reports whether an object is being rolled out, or was just now.
 func (s *Settling) Settle(before resourcesv1alpha1.Condition, found resourcesv1alpha1.Statement, rolling bool, now time.Time,
 ) (resourcesv1alpha1.Statement, time.Duration) {
 	said := resourcesv1alpha1.Statement{Status: before.Status, Reason: before.Reason, Message: before.Message}
@@ -96,7 +96,7 @@ type Rollout struct {
 	last time.Time
 }
 
-// Rolling tells whether objects are being rolled out, as found now or as the condition ResourcesProgressing tells, or were until
+// Rolling reports whether objects are being rolled out, as found now or as the condition ResourcesProgressing tells, or were until
 // a moment ago: the last Pods may not be ready yet.
 func (r *Rollout) Rolling(before resourcesv1alpha1.Condition, subjects []Subject, now time.Time) bool {
 	if before.Status == resourcesv1alpha1.ConditionTrue || slices.ContainsFunc(subjects, func(subject Subject) bool {

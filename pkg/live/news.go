@@ -27,7 +27,7 @@ func (v *View) SuspendHealth(origin string) (resume func()) {
 	return func() { v.health.resume(origin) }
 }
 
-// HealthSuspended tells whether an origin's objects are being changed.
+// HealthSuspended reports whether an origin's objects are being changed.
 func (v *View) HealthSuspended(origin string) bool {
 	v.health.mu.Lock()
 	defer v.health.mu.Unlock()

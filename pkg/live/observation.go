@@ -56,7 +56,7 @@ type Observation struct {
 	ManagedBy string
 	// Labels and Annotations are the keys that the object has.
 	Labels, Annotations Keys
-	// OwnedDigest tells whether the fields that the resource-manager owns changed hands; empty if it owns none.
+	// OwnedDigest reports whether the fields that the resource-manager owns changed hands; empty if it owns none.
 	OwnedDigest string
 	// Owned tells which fields the resource-manager certainly does not own.
 	Owned fieldowner.Footprint
@@ -149,7 +149,7 @@ func sortedFields(entry *metav1.ManagedFieldsEntry) []byte {
 	return sorted
 }
 
-// Agrees tells whether a decision about the object would be the same after another observation: it leaves out what changes
+// Agrees reports whether a decision about the object would be the same after another observation: it leaves out what changes
 // with every write, such as one of the status, and how the object is.
 func (o *Observation) Agrees(other *Observation) bool {
 	a, b := *o, *other
@@ -162,7 +162,7 @@ func (o *Observation) Agrees(other *Observation) bool {
 	return a == b
 }
 
-// feels tells whether an object is as well, or as unwell, after another observation.
+// feels reports whether an object is as well, or as unwell, after another observation.
 func (o *Observation) feels(other *Observation) bool {
 	return o.Examined == other.Examined && o.Exempt == other.Exempt && o.Origin == other.Origin && o.verdict() == other.verdict()
 }

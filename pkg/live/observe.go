@@ -16,7 +16,7 @@ import (
 
 // Examiner tells how objects are. It is safe for concurrent use.
 type Examiner interface {
-	// NeedsBody tells whether more than the metadata of a kind's objects has to be known.
+	// NeedsBody reports whether more than the metadata of a kind's objects has to be known.
 	NeedsBody(gk schema.GroupKind) bool
 	// Examine returns how a whole object is.
 	Examine(gk schema.GroupKind, obj runtime.Object) health.Verdict

@@ -50,7 +50,7 @@ func newOldPods(open func(schema.GroupVersionKind) (target.Collection, error), c
 	return &oldPods{open: open, clock: clk, slots: make(chan struct{}, firstCounts), running: map[types.NamespacedName]*podCount{}}
 }
 
-// awaitsCount tells whether Pods have to be counted to say whether the object is rolled out.
+// awaitsCount reports whether Pods have to be counted to say whether the object is rolled out.
 func (o *Observation) awaitsCount() bool {
 	return o != nil && o.verdict().OldPods != (health.PodCount{})
 }

@@ -211,7 +211,7 @@ func (s *store) put(key types.NamespacedName, observation *Observation) differen
 	return difference
 }
 
-// completes tells whether an observation is of the same state of the object as another one, and tells more of it.
+// completes reports whether an observation is of the same state of the object as another one, and tells more of it.
 func completes(before, observation *Observation) bool {
 	return before.ResourceVersion == observation.ResourceVersion && (before.borrowed || !before.Examined) &&
 		observation.Examined && !observation.borrowed
@@ -285,7 +285,7 @@ func (s *store) get(key types.NamespacedName) (observation Observation, found bo
 	return Observation{}, false
 }
 
-// has tells whether there is an observation of an object.
+// has reports whether there is an observation of an object.
 func (s *store) has(key types.NamespacedName) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -299,14 +299,14 @@ func (s *store) size() int {
 	return len(s.objects)
 }
 
-// newer tells whether a resourceVersion is younger than another one. Those of aggregated APIs need not be comparable; then
+// newer reports whether a resourceVersion is younger than another one. Those of aggregated APIs need not be comparable; then
 // the one that comes later is taken to be.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || order > 0
 }
 
-// surelyNewer tells whether a resourceVersion is younger than another one, and not if they cannot be compared.
+// surelyNewer reports whether a resourceVersion is younger than another one, and not if they cannot be compared.
 func surelyNewer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0

@@ -110,7 +110,7 @@ func (v *View) Use(user types.NamespacedName, gvks []schema.GroupVersionKind) {
 	}
 }
 
-// InUse tells whether the kinds that a user needs are watched, or are about to be.
+// InUse reports whether the kinds that a user needs are watched, or are about to be.
 func (v *View) InUse(user types.NamespacedName) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -189,7 +189,7 @@ func (v *View) tryWatch(gvk schema.GroupVersionKind) bool {
 	return true
 }
 
-// lacks tells whether a kind is in use and not watched.
+// lacks reports whether a kind is in use and not watched.
 func (v *View) lacks(gk schema.GroupKind) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -272,13 +272,13 @@ func (v *View) usable(ctx context.Context, refs []object.Ref) map[schema.GroupKi
 	return watches
 }
 
-// Watches tells whether an object's changes and its end are noticed at once.
+// Watches reports whether an object's changes and its end are noticed at once.
 func (v *View) Watches(ref object.Ref) bool {
 	w := v.watchOf(ref.GroupVersionKind)
 	return w != nil && w.state() == stateWatching && w.store.has(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 }
 
-// Shows tells whether the watch of a kind has shown all of its objects. It does not wait for that.
+// Shows reports whether the watch of a kind has shown all of its objects. It does not wait for that.
 func (v *View) Shows(gk schema.GroupKind) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -286,7 +286,7 @@ func (v *View) Shows(gk schema.GroupKind) bool {
 	return w != nil && w.state() == stateWatching
 }
 
-// Watching tells whether all watches show the state of the cluster at once.
+// Watching reports whether all watches show the state of the cluster at once.
 func (v *View) Watching() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

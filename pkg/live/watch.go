@@ -41,12 +41,12 @@ func retryDenied(clk clock.Clock) wait.DelayFunc {
 	return backoff.DelayWithReset(clk, 30*time.Second)
 }
 
-// isDenied tells whether the error is an answer of an API server that works.
+// isDenied reports whether the error is an answer of an API server that works.
 func isDenied(err error) bool {
 	return err != nil && !rewatch.IsOutage(err) && !isRefused(err) && !isOutdated(err)
 }
 
-// isOutdated tells whether a resourceVersion is too old to go on from, so that a list is needed.
+// isOutdated reports whether a resourceVersion is too old to go on from, so that a list is needed.
 func isOutdated(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
@@ -71,7 +71,7 @@ type kindWatch struct {
 	decided chan struct{}
 }
 
-// usable waits for a new watch, and tells whether what it shows is the state of the cluster.
+// usable waits for a new watch, and reports whether what it shows is the state of the cluster.
 func (w *kindWatch) usable(ctx context.Context) bool {
 	select {
 	case <-w.decided:
@@ -83,7 +83,7 @@ func (w *kindWatch) usable(ctx context.Context) bool {
 	return w.unsynced == 0 && !w.hopeless && !w.unserved && (w.failing.IsZero() || w.clock.Since(w.failing) < outage)
 }
 
-// covers tells whether the objects of a namespace are watched.
+// covers reports whether the objects of a namespace are watched.
 func (w *kindWatch) covers(namespace string) bool {
 	return w.namespaces == nil || slices.Contains(w.namespaces, namespace)
 }
@@ -183,7 +183,7 @@ func (w *kindWatch) fail(ctx context.Context, err error) {
 	}
 }
 
-// isRefused tells whether the API server refused the way in which something was asked for.
+// isRefused reports whether the API server refused the way in which something was asked for.
 func isRefused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
@@ -213,7 +213,7 @@ const (
 	stateImpossible = "impossible"
 )
 
-// ended tells whether the watch has given up because its kind was not served, and is worth another try.
+// ended reports whether the watch has given up because its kind was not served, and is worth another try.
 func (w *kindWatch) ended() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -165,7 +165,7 @@ func relevantChange() predicate.Predicate {
 	}
 }
 
-// turnedUnhealthy tells whether objects were healthy, or not checked, and are not healthy now (as in
+// turnedUnhealthy reports whether objects were healthy, or not checked, and are not healthy now (as in
 // gardener-resource-manager). That they are being deleted is this controller's own word.
 func turnedUnhealthy(before, after client.Object) bool {
 	healthyBefore, healthyAfter := healthOf(before), healthOf(after)

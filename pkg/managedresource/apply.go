@@ -27,7 +27,7 @@ func compareSteps(a, b step) int {
 	return cmp.Or(cmp.Compare(a.asked, b.asked), cmp.Compare(a.kind, b.kind))
 }
 
-// awaitsEndOf tells whether nothing of a step is deleted before a later one is gone. Definitions hold up no Namespaces: none of them is in
+// awaitsEndOf reports whether nothing of a step is deleted before a later one is gone. Definitions hold up no Namespaces: none of them is in
 // one, and both take seconds, which pass at once then.
 func (s step) awaitsEndOf(later step) bool {
 	return s.asked != later.asked || later.kind != apply.WaveDefinitions
@@ -303,7 +303,7 @@ func (p *pass) delete(ctx context.Context, changes []change) (outdated []*change
 	return outdated
 }
 
-// deletesClaims tells whether an object is deleted together with its PersistentVolumeClaims.
+// deletesClaims reports whether an object is deleted together with its PersistentVolumeClaims.
 func (p *pass) deletesClaims(key object.Key) bool {
 	return key.Kind == "StatefulSet" && (key.Group == "apps" || key.Group == "extensions") &&
 		ptr.Deref(p.mr.Spec.DeletePersistentVolumeClaims, false)

@@ -31,7 +31,7 @@ func (p *pass) readAutoscalers(ctx context.Context) error {
 	return nil
 }
 
-// hasReplicas tells whether a document may have to leave its replicas to an autoscaler.
+// hasReplicas reports whether a document may have to leave its replicas to an autoscaler.
 func hasReplicas(document document) bool {
 	return fieldowner.Replicas().Has(document.object)
 }

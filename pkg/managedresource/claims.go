@@ -180,7 +180,7 @@ func (c *claims) sharing(keys []object.Key, owner types.NamespacedName) []types.
 	return sharing
 }
 
-// shared tells whether others than the given owner claim anything.
+// shared reports whether others than the given owner claim anything.
 func (c *claims) shared(owner types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +188,7 @@ func (c *claims) shared(owner types.NamespacedName) bool {
 	return len(c.byOwner) > 1 || len(c.byOwner) == 1 && !claims
 }
 
-// has tells whether the owner claims the object, and whether it disowns it.
+// has reports whether the owner claims the object, and whether it disowns it.
 func (c *claims) has(key object.Key, owner types.NamespacedName) (claims, disowns bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,7 +30,7 @@ type contest struct {
 	managers []string
 }
 
-// open tells whether somebody keeps changing the object.
+// open reports whether somebody keeps changing the object.
 func (c contest) open() bool { return c.corrections > contestTolerance }
 
 // resumes is when the object may be put back again.
@@ -98,7 +98,7 @@ func (c *contests) sweep(now time.Time) {
 	}
 }
 
-// corrected notes that an object was put back after a manager had changed it. It tells whether that opened a contest.
+// corrected notes that an object was put back after a manager had changed it. It reports whether that opened a contest.
 func (c *contests) corrected(key object.Key, manager string, now time.Time) (opened bool) {
 	known := c.of(key, now)
 	c.mu.Lock()

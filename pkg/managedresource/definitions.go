@@ -43,7 +43,7 @@ func (d newKinds) add(changes []change, held map[schema.GroupKind]heldBack) {
 	}
 }
 
-// becomesServed tells whether the kinds of a CustomResourceDefinition are expected to be served within a moment: it was written just now,
+// becomesServed reports whether the kinds of a CustomResourceDefinition are expected to be served within a moment: it was written just now,
 // or it is established.
 func becomesServed(change change) bool {
 	written := change.action == actionCreate || change.action == actionApply && !change.unchanged

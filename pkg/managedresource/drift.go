@@ -59,7 +59,7 @@ func patternOf(pointer string) (fieldowner.Pattern, error) {
 	return pattern, nil
 }
 
-// coversMark tells whether a pattern, which begins with metadata, is about a label or annotation that marks objects as ours.
+// coversMark reports whether a pattern, which begins with metadata, is about a label or annotation that marks objects as ours.
 func coversMark(pattern fieldowner.Pattern) bool {
 	return slices.ContainsFunc([]fieldowner.Pattern{
 		{"metadata", "labels", resourcesv1alpha1.LabelManagedBy},

@@ -41,7 +41,7 @@ func (p *pass) readWanted(ctx context.Context, manifests []object.Manifest, held
 	return states
 }
 
-// notShownYet tells whether an object is of a kind that is so new that its watch shows nothing. It is not waited for: the health controller
+// notShownYet reports whether an object is of a kind that is so new that its watch shows nothing. It is not waited for: the health controller
 // tells how the object is.
 func (p *pass) notShownYet(ref object.Ref) bool {
 	return p.freshKinds[ref.GroupKind()] && !p.Live.Shows(ref.GroupKind())

@@ -27,7 +27,7 @@ type gate struct {
 
 func (g gate) open() bool { return len(g.cycle) == 0 && len(g.waits) == 0 }
 
-// holds tells whether a change has to wait until the gate opens. Applied is the digest of the manifest that was applied last, empty if
+// holds reports whether a change has to wait until the gate opens. Applied is the digest of the manifest that was applied last, empty if
 // none was. The change of an object that is in no manifest any more has no manifest.
 func (g gate) holds(change change, applied string) bool {
 	switch {

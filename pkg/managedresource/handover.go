@@ -43,7 +43,7 @@ func (p *pass) handOver(ctx context.Context, changes []change) {
 	}
 }
 
-// records tells whether an object is in the inventory of a ManagedResource. Without a namespace it has none: then one that was recorded
+// records reports whether an object is in the inventory of a ManagedResource. Without a namespace it has none: then one that was recorded
 // before that was known does not count.
 func records(mr *resourcesv1alpha1.ManagedResource, key object.Key) bool {
 	return slices.ContainsFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {

@@ -101,7 +101,7 @@ func firstWord(conditions []resourcesv1alpha1.Condition, found, changed findings
 	return conditions
 }
 
-// speaks tells whether a condition says anything of the objects as they are checked.
+// speaks reports whether a condition says anything of the objects as they are checked.
 func speaks(conditions []resourcesv1alpha1.Condition, conditionType resourcesv1alpha1.ConditionType) bool {
 	switch resourcesv1alpha1.ConditionOf(conditions, conditionType).Reason {
 	case "", resourcesv1alpha1.ReasonChecksPending, resourcesv1alpha1.ReasonManagedResourceIgnored:

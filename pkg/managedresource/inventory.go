@@ -65,7 +65,7 @@ func sortKey(key object.Key) string {
 	return key.Group + "/" + key.Kind + "/" + namespace + "/" + key.Name
 }
 
-// union returns the inventory with every manifest in it. It tells whether that added an object.
+// union returns the inventory with every manifest in it. It reports whether that added an object.
 func (i inventory) union(manifests []object.Manifest) (union inventory, grown bool) {
 	union = maps.Clone(i)
 	for _, manifest := range manifests {

@@ -66,7 +66,7 @@ func replaceOf(manifest *object.Manifest) apply.Replace {
 	return replace
 }
 
-// isConfiguration tells whether the object is a ConfigMap or a Secret.
+// isConfiguration reports whether the object is a ConfigMap or a Secret.
 func isConfiguration(key object.Key) bool {
 	return key.Group == "" && (key.Kind == "ConfigMap" || key.Kind == "Secret")
 }

@@ -53,7 +53,7 @@ func checkAliases(content []byte, maxBytes int64, maxDepth int) error {
 	return nil
 }
 
-// fits tells whether a node, with every alias replaced by what it stands for, stays within depth and budget.
+// fits reports whether a node, with every alias replaced by what it stands for, stays within depth and budget.
 func fits(node *yamlv3.Node, depth int, budget *int64) bool {
 	*budget -= int64(len(node.Value)) + 1
 	if depth == 0 || *budget < 0 {

@@ -118,7 +118,7 @@ func (p *pass) readSecrets(ctx context.Context) {
 var errEmptied = errors.New("the secrets hold no data at all, though there are objects: restore the manifests, or, if no object is " +
 	"wanted, put in a key with an empty value")
 
-// emptied tells whether there are Secrets, and none of them has a key.
+// emptied reports whether there are Secrets, and none of them has a key.
 func emptied(secrets []*corev1.Secret) bool {
 	for _, secret := range secrets {
 		if len(secret.Data) > 0 {
@@ -369,7 +369,7 @@ func (p *pass) other(ctx context.Context, name types.NamespacedName) (*resources
 	return mr, nil
 }
 
-// stands tells whether an origin's ManagedResource exists and wants the object, or holds it and may want it. One that cannot be seen
+// stands reports whether an origin's ManagedResource exists and wants the object, or holds it and may want it. One that cannot be seen
 // from here is taken to exist.
 func (p *pass) stands(ctx context.Context, owner resourcesv1alpha1.Origin, key object.Key) bool {
 	if owner.ClusterID != p.self.ClusterID {

@@ -84,7 +84,7 @@ type change struct {
 // ownership answers who owns an object.
 type ownership struct {
 	self resourcesv1alpha1.Origin
-	// stands tells whether the ManagedResource that an origin names exists and wants or holds the object.
+	// stands reports whether the ManagedResource that an origin names exists and wants or holds the object.
 	stands func(owner resourcesv1alpha1.Origin, key object.Key) bool
 	// firstClaim returns the ManagedResource that was the first to want an object that does not exist.
 	firstClaim func(key object.Key) (types.NamespacedName, bool)
@@ -201,7 +201,7 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 	return change{action: actionSkip, reason: "nothing changed"}
 }
 
-// appliedByOther tells whether another ManagedResource was the last one to apply an object. It may have sent the same fields, so that no
+// appliedByOther reports whether another ManagedResource was the last one to apply an object. It may have sent the same fields, so that no
 // digest tells.
 func (in applyInput) appliedByOther(observation live.Observation) bool {
 	origin, ok := resourcesv1alpha1.ParseOrigin(observation.Origin)
@@ -299,7 +299,7 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 	return change{action: actionDelete, reason: "it is no longer wanted"}
 }
 
-// ours tells whether a live object is the one that was recorded: its origin is this ManagedResource or, if it lost that
+// ours reports whether a live object is the one that was recorded: its origin is this ManagedResource or, if it lost that
 // annotation, we own fields of it, it has our label, or it was created without any mark because it asked to be ignored.
 func (in pruneInput) ours(entry resourcesv1alpha1.ObjectReference, observation live.Observation) bool {
 	if observation.Origin == in.ownership.self.String() {

@@ -26,7 +26,7 @@ func progressOf(before resourcesv1alpha1.Condition) verdict {
 		"The resources are currently being reconciled."}
 }
 
-// hasNews tells whether the ManagedResource or the data of its Secrets changed since they were last applied. While
+// hasNews reports whether the ManagedResource or the data of its Secrets changed since they were last applied. While
 // something cannot be read, that is what the condition has to say.
 func (p *pass) hasNews() bool {
 	last := p.mr.Status.SecretsDataChecksum

@@ -313,7 +313,7 @@ func (r *Reconciler) forget(owner types.NamespacedName) {
 }
 
 // prepare puts the finalizer on the ManagedResource before anything is applied, and takes the request to reconcile off
-// it. It tells whether there was one.
+// it. It reports whether there was one.
 func (r *Reconciler) prepare(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (asked bool, err error) {
 	before := mr.DeepCopy()
 	changed := controllerutil.AddFinalizer(mr, resourcesv1alpha1.FinalizerOf(r.Options.Class))

@@ -24,7 +24,7 @@ import (
 // version before.
 const inputsFormat = "1"
 
-// settled tells whether the last reconcile was complete and nothing has changed since: neither what it worked from nor any
+// settled reports whether the last reconcile was complete and nothing has changed since: neither what it worked from nor any
 // object. It takes this from caches and watches, so that rest costs no request.
 func (p *pass) settled(ctx context.Context) (bool, error) {
 	status := p.mr.Status
@@ -44,7 +44,7 @@ func (p *pass) settled(ctx context.Context) (bool, error) {
 	return p.undisturbed(ctx), nil
 }
 
-// undisturbed tells whether every recorded object is as it was applied.
+// undisturbed reports whether every recorded object is as it was applied.
 func (p *pass) undisturbed(ctx context.Context) bool {
 	manifests := make([]object.Manifest, 0, len(p.recorded))
 	var bare []object.Ref
@@ -71,7 +71,7 @@ func (p *pass) undisturbed(ctx context.Context) bool {
 	return true
 }
 
-// watched tells whether every change of a recorded object is an event.
+// watched reports whether every change of a recorded object is an event.
 func (p *pass) watched() bool {
 	for _, entry := range p.recorded {
 		if applyoptions.Of(entry.Annotations).Bare || !p.Live.Watches(refOfEntry(entry)) {

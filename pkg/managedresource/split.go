@@ -55,7 +55,7 @@ func isBreak(char rune) bool {
 	return false
 }
 
-// isSeparator tells whether a line is the marker, alone or followed by white space.
+// isSeparator reports whether a line is the marker, alone or followed by white space.
 func isSeparator(line []byte, marker string) bool {
 	rest, found := bytes.CutPrefix(line, []byte(marker))
 	if !found || len(rest) == 0 {
@@ -65,7 +65,7 @@ func isSeparator(line []byte, marker string) bool {
 	return char == ' ' || char == '\t' || isBreak(char)
 }
 
-// onlyPreamble tells whether there is nothing but directives, comments and blank lines, which belong to the document
+// onlyPreamble reports whether there is nothing but directives, comments and blank lines, which belong to the document
 // that follows.
 func onlyPreamble(content []byte) bool {
 	for len(content) > 0 {

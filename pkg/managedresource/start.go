@@ -27,7 +27,7 @@ type start struct {
 	awaited map[types.NamespacedName]string
 }
 
-// begin prepares for the first reconcile, and tells whether it may come. First the cache has to show every ManagedResource at least
+// begin prepares for the first reconcile, and reports whether it may come. First the cache has to show every ManagedResource at least
 // as it was when this process began to lead: an inventory that a former leader has enlarged since would be read without what it
 // has applied, and that would be lost. Then every ManagedResource claims what its inventory holds.
 func (r *Reconciler) begin(ctx context.Context) (bool, error) {
@@ -67,7 +67,7 @@ func (r *Reconciler) seedClaims(all []resourcesv1alpha1.ManagedResource) {
 	r.start.done, r.start.awaited = true, nil
 }
 
-// isCurrent tells whether the cache shows all ManagedResources at least as the API server had them when it was first asked.
+// isCurrent reports whether the cache shows all ManagedResources at least as the API server had them when it was first asked.
 func (r *Reconciler) isCurrent(ctx context.Context, cached []resourcesv1alpha1.ManagedResource) (bool, error) {
 	for i := range cached {
 		name := client.ObjectKeyFromObject(&cached[i])
@@ -87,7 +87,7 @@ func (r *Reconciler) isCurrent(ctx context.Context, cached []resourcesv1alpha1.M
 	return len(r.start.awaited) == 0, nil
 }
 
-// isMissing tells whether the cache will not show a ManagedResource: it was deleted meanwhile, or is in none of its namespaces.
+// isMissing reports whether the cache will not show a ManagedResource: it was deleted meanwhile, or is in none of its namespaces.
 func (r *Reconciler) isMissing(ctx context.Context, name types.NamespacedName) (bool, error) {
 	cached := &resourcesv1alpha1.ManagedResource{}
 	if err := r.Source.Get(ctx, name, cached); !apierrors.IsNotFound(err) {

@@ -201,7 +201,7 @@ func contestsOf(changes []change) []string {
 	return items
 }
 
-// retryable tells whether trying again, with nothing changed by the user, may help.
+// retryable reports whether trying again, with nothing changed by the user, may help.
 func (t tally) retryable() bool {
 	return slices.ContainsFunc(t.problems, func(p problem) bool { return p.transient }) ||
 		slices.ContainsFunc(slices.Concat(t.failed, t.unreleased, t.undeletable), func(c change) bool { return !apply.Terminal(c.err) })

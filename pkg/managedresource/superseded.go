@@ -44,7 +44,7 @@ func (s *superseded) add(name types.NamespacedName, resourceVersion string) {
 	s.replaced[name] = replaced{versions[max(0, len(versions)-supersededKept):], s.clock.Now()}
 }
 
-// has tells whether a resourceVersion was replaced. If the cache should have shown that long ago, it is in doubt: etcd may have been
+// has reports whether a resourceVersion was replaced. If the cache should have shown that long ago, it is in doubt: etcd may have been
 // restored from a backup that has it.
 func (s *superseded) has(name types.NamespacedName, resourceVersion string) bool {
 	s.mu.Lock()
@@ -68,7 +68,7 @@ func (s *superseded) doubt(name types.NamespacedName, resourceVersion string) {
 	s.doubted[name] = resourceVersion
 }
 
-// doubts tells whether it is not known whether the last write to a ManagedResource was carried out.
+// doubts reports whether it is not known whether the last write to a ManagedResource was carried out.
 func (s *superseded) doubts(name types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

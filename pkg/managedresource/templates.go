@@ -98,7 +98,7 @@ func templateLabels() []fieldowner.Pattern {
 	return patterns
 }
 
-// hasTemplateLabel tells whether a pod template of the object has the managed-by label.
+// hasTemplateLabel reports whether a pod template of the object has the managed-by label.
 func hasTemplateLabel(obj map[string]any) bool {
 	return slices.ContainsFunc(templateLabels(), func(label fieldowner.Pattern) bool { return label.Has(obj) })
 }

@@ -31,7 +31,7 @@ func tokenFields(ref object.Ref, obj map[string]any, labels map[string]string, t
 	return slices.DeleteFunc(slices.Clone(writtenByTokenRequestor), func(field fieldowner.Pattern) bool { return field.Has(obj) })
 }
 
-// getsToken tells whether an object is a Secret that a token requestor fills in, or into which it copies what it got.
+// getsToken reports whether an object is a Secret that a token requestor fills in, or into which it copies what it got.
 func getsToken(ref object.Ref, labels map[string]string, targets map[object.Key]bool) bool {
 	return isSecret(ref.Key()) && (labels[resourcesv1alpha1.LabelPurpose] == resourcesv1alpha1.PurposeTokenRequestor || targets[ref.Key()])
 }
@@ -81,7 +81,7 @@ func (p *pass) readTokenTargets(ctx context.Context) error {
 	return nil
 }
 
-// mayBeFilled tells whether one of the documents is a Secret with a key that a token requestor writes.
+// mayBeFilled reports whether one of the documents is a Secret with a key that a token requestor writes.
 func (p *pass) mayBeFilled() bool {
 	return slices.ContainsFunc(p.documents, func(document document) bool {
 		ref, err := refOf(document.object)
@@ -91,7 +91,7 @@ func (p *pass) mayBeFilled() bool {
 	})
 }
 
-// takesOverSecrets tells whether one of the documents is a Secret that gardener-resource-manager applied, or of which others
+// takesOverSecrets reports whether one of the documents is a Secret that gardener-resource-manager applied, or of which others
 // own fields. Both have its label, so that watches show them.
 func (p *pass) takesOverSecrets(ctx context.Context) bool {
 	var secrets []object.Ref
@@ -104,7 +104,7 @@ func (p *pass) takesOverSecrets(ctx context.Context) bool {
 	return p.takesOver(ctx, secrets)
 }
 
-// takesOver tells whether fields of one of the objects are to be taken over.
+// takesOver reports whether fields of one of the objects are to be taken over.
 func (p *pass) takesOver(ctx context.Context, refs []object.Ref) bool {
 	for _, state := range p.Live.Read(ctx, refs) {
 		if state.Presence == live.Present && (state.Observation.OwnedDigest == "" || state.Observation.Displaceable != nil) {

@@ -77,7 +77,7 @@ func (r *retrying) WatchWithContext(ctx context.Context, options metav1.ListOpti
 	}
 }
 
-// IsOutage tells whether a request failed because the API server did not answer, or answered that it cannot serve at the moment.
+// IsOutage reports whether a request failed because the API server did not answer, or answered that it cannot serve at the moment.
 func IsOutage(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -43,7 +43,7 @@ func (o *Objects) DeleteClaims(ctx context.Context, namespace, name string, uid 
 	return nil
 }
 
-// isClaimOf tells whether a claim has a name that the controller of StatefulSets gives (getPersistentVolumeClaimName in Kubernetes'
+// isClaimOf reports whether a claim has a name that the controller of StatefulSets gives (getPersistentVolumeClaimName in Kubernetes'
 // pkg/controller/statefulset): <template>-<StatefulSet>-<ordinal>.
 func isClaimOf(statefulSet *appsv1.StatefulSet, claim string) bool {
 	return slices.ContainsFunc(statefulSet.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {

@@ -288,7 +288,7 @@ func (k *kinds) Explain(ref object.Ref, err error) error {
 	return notServed(ref.GroupVersionKind)
 }
 
-// remembers tells whether requests about a kind are sent without asking for the kind first.
+// remembers reports whether requests about a kind are sent without asking for the kind first.
 func (k *kinds) remembers(gvk schema.GroupVersionKind) bool {
 	k.mu.RLock()
 	found, absence := k.mappings[gvk], k.absent[gvk]

@@ -28,7 +28,7 @@ type Reading interface {
 
 // Collection reads all objects of one kind.
 type Collection struct {
-	// Namespaced tells whether the objects are in namespaces.
+	// Namespaced reports whether the objects are in namespaces.
 	Namespaced bool
 	// In returns what reads the objects of a namespace, or those of all if it is empty.
 	In func(namespace string) Reading

@@ -64,7 +64,7 @@ func (r *Reconciler) wakeResting(ctx context.Context, queue workqueue.TypedRateL
 	}
 }
 
-// oversees tells whether ManagedResources of a namespace are looked at.
+// oversees reports whether ManagedResources of a namespace are looked at.
 func (r *Reconciler) oversees(namespace string) bool {
 	return len(r.Options.Namespaces) == 0 || slices.Contains(r.Options.Namespaces, namespace)
 }
@@ -88,7 +88,7 @@ func ignored(mr *resourcesv1alpha1.ManagedResource) bool {
 	return resourcesv1alpha1.Truthy(mr.Annotations[resourcesv1alpha1.AnnotationIgnore])
 }
 
-// saysOtherwise tells whether the conditions of this controller changed.
+// saysOtherwise reports whether the conditions of this controller changed.
 func saysOtherwise(before, after *resourcesv1alpha1.ManagedResource) bool {
 	return slices.ContainsFunc([]resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ResourcesProgressing},
 		func(conditionType resourcesv1alpha1.ConditionType) bool {
@@ -96,7 +96,7 @@ func saysOtherwise(before, after *resourcesv1alpha1.ManagedResource) bool {
 		})
 }
 
-// appliedChanged tells whether the controller of ManagedResources wrote something that matters here.
+// appliedChanged reports whether the controller of ManagedResources wrote something that matters here.
 func appliedChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	healthy := resourcesv1alpha1.ConditionOf(after.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
 	return healthy.Reason == resourcesv1alpha1.ReasonChecksPending ||

@@ -31,7 +31,7 @@ type explanation struct {
 	looked time.Time
 }
 
-// due tells whether the Events are to be read now, and how soon they are otherwise; 0 for never.
+// due reports whether the Events are to be read now, and how soon they are otherwise; 0 for never.
 func (e explanation) due(now time.Time) (bool, time.Duration) {
 	if e.looks == len(eventsAfter) {
 		return false, 0

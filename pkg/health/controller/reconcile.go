@@ -133,7 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, err
 }
 
-// concerned tells whether the objects of a ManagedResource are to be checked: not before any was applied for the first time, not
+// concerned reports whether the objects of a ManagedResource are to be checked: not before any was applied for the first time, not
 // while they are being deleted, and not if it asks to be ignored (as in gardener-resource-manager).
 func (r *Reconciler) concerned(mr *resourcesv1alpha1.ManagedResource) bool {
 	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
@@ -144,7 +144,7 @@ func (r *Reconciler) concerned(mr *resourcesv1alpha1.ManagedResource) bool {
 		applied.Reason != "" && applied.Reason != resourcesv1alpha1.ReasonApplyProgressing
 }
 
-// observable tells whether the live view shows the objects of a ManagedResource, and nobody is changing them.
+// observable reports whether the live view shows the objects of a ManagedResource, and nobody is changing them.
 func (r *Reconciler) observable(mr *resourcesv1alpha1.ManagedResource) bool {
 	return !r.Live.HealthSuspended(r.originOf(client.ObjectKeyFromObject(mr))) &&
 		(len(mr.Status.Resources) == 0 || r.Live.InUse(client.ObjectKeyFromObject(mr)))
@@ -259,7 +259,7 @@ func (r *Reconciler) untilStuck(progressing resourcesv1alpha1.Statement, mr *res
 	return left + time.Second // conditions show whole seconds
 }
 
-// store writes the conditions, if they differ, and tells whether they did. It fails with a conflict if the ManagedResource is not the one that was read.
+// store writes the conditions, if they differ, and reports whether they did. It fails with a conflict if the ManagedResource is not the one that was read.
 func (r *Reconciler) store(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, healthy, progressing resourcesv1alpha1.Statement,
 	news time.Time,
 ) (written bool, err error) {

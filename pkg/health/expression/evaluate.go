@@ -91,7 +91,7 @@ func (e *evaluation) verdict(ctx context.Context) (Verdict, error) {
 	return verdict, nil
 }
 
-// holds tells whether the condition in a field is true, or returns the default if there is none.
+// holds reports whether the condition in a field is true, or returns the default if there is none.
 func (e *evaluation) holds(ctx context.Context, field string, condition *expression, otherwise bool) (bool, error) {
 	if condition == nil {
 		return otherwise, nil
@@ -151,7 +151,7 @@ func isEmpty(status any) bool {
 	return status == nil || isMap && len(fields) == 0
 }
 
-// isMissingKey tells whether an expression asked for a field that is not there. CEL has no type for that error.
+// isMissingKey reports whether an expression asked for a field that is not there. CEL has no type for that error.
 func isMissingKey(err error) bool {
 	var failure *types.Err
 	return errors.As(err, &failure) && strings.HasPrefix(failure.Error(), "no such key: ")
