@@ -43,6 +43,7 @@ type Garden struct {
 
 	options    Options
 	dir        string
+	authority  []byte
 	kubeconfig string
 	port       int
 	process    *controlplane.Process
@@ -67,19 +68,14 @@ func Start(ctx context.Context, options Options) (_ *Garden, err error) {
 	if g.ControlPlane, err = controlplane.Start(ctx, withAggregator(options.ControlPlane, dir)); err != nil {
 		return nil, err
 	}
-	if g.port, err = controlplane.FreePort(); err != nil {
-		return nil, err
-	}
-	if err := g.register(ctx, authority); err != nil {
-		return nil, err
-	}
+	g.authority = authority
 	if g.kubeconfig, err = g.writeKubeconfig(); err != nil {
 		return nil, err
 	}
-	if err := g.StartAPIServer(); err != nil {
+	if err := g.applyChart(ctx, isRight); err != nil {
 		return nil, err
 	}
-	if err := g.AwaitAPIServer(ctx); err != nil {
+	if err := g.StartAPIServer(ctx); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -103,8 +99,28 @@ func withAggregator(options controlplane.Options, dir string) controlplane.Optio
 	return options
 }
 
-// StartAPIServer starts the API server, again if it was killed before, without waiting for it.
-func (g *Garden) StartAPIServer() error {
+// StartAPIServer starts the API server, again if it was killed before, and waits until the aggregator serves all its groups.
+//
+// The aggregator learns the address only when the API server is ready, as in a cluster, where a Service has ready Pods only. A
+// connection that begins earlier can be anonymous for as long as it lasts: the server asks for client certificates of the
+// authorities that it has read by then.
+func (g *Garden) StartAPIServer(ctx context.Context) (err error) {
+	if g.port, err = controlplane.FreePort(); err != nil {
+		return err
+	}
+	if err := g.startProcess(); err != nil {
+		return err
+	}
+	if err := g.awaitReady(ctx); err != nil {
+		return err
+	}
+	if err := g.applyChart(ctx, isAPIService); err != nil {
+		return err
+	}
+	return g.awaitGroups(ctx)
+}
+
+func (g *Garden) startProcess() error {
 	args := []string{
 		"--cluster-identity=" + identity,
 		"--etcd-servers=" + g.EtcdURL().String(),
@@ -128,31 +144,45 @@ func (g *Garden) KillAPIServer() error { return g.process.Stop(0) }
 // PID is the process ID of the API server.
 func (g *Garden) PID() int { return g.process.PID() }
 
-// AwaitAPIServer waits until the API server is ready, and all its groups are served by the aggregator.
-func (g *Garden) AwaitAPIServer(ctx context.Context) error {
-	direct, err := discovery.NewDiscoveryClientForConfig(g.Direct())
+// awaitReady waits until the API server is ready. It sends no credentials: see StartAPIServer.
+func (g *Garden) awaitReady(ctx context.Context) error {
+	direct, err := discovery.NewDiscoveryClientForConfig(rest.AnonymousClientConfig(g.Direct()))
 	if err != nil {
 		return err
 	}
+	return g.await(ctx, "the API server", func(ctx context.Context) error {
+		return direct.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+}
+
+// awaitGroups waits until all groups of the API server are served by the aggregator.
+func (g *Garden) awaitGroups(ctx context.Context) error {
 	aggregated, err := discovery.NewDiscoveryClientForConfig(g.Config())
 	if err != nil {
 		return err
 	}
+	return g.await(ctx, "the aggregator", func(context.Context) error {
+		for _, version := range versions() {
+			if _, err := aggregated.ServerResourcesForGroupVersion(version.String()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// await waits until the condition returns no error. It ends earlier if the API server does.
+func (g *Garden) await(ctx context.Context, what string, condition func(context.Context) error) error {
 	var objection error
-	err = wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		if err := g.process.Err(); err != nil {
 			return false, err
 		}
-		objection = direct.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-		for _, version := range versions() {
-			if objection == nil {
-				_, objection = aggregated.ServerResourcesForGroupVersion(version.String())
-			}
-		}
+		objection = condition(ctx)
 		return objection == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for the garden's API: %w", errors.Join(err, objection))
+		return fmt.Errorf("wait for %s: %w", what, errors.Join(err, objection))
 	}
 	return nil
 }

@@ -32,40 +32,63 @@ func versions() []schema.GroupVersion {
 	return versions
 }
 
-// register makes kube-apiserver pass requests for the garden's API on to the API server, and gives that its rights, with what
-// the chart has for the garden.
-func (g *Garden) register(ctx context.Context, authority []byte) error {
-	root, err := controlplane.RepositoryRoot()
+// fieldOwner owns the fields of what the garden needs in its control plane.
+const fieldOwner = "test-garden"
+
+// isAPIService reports whether the object makes kube-apiserver pass requests on to the API server.
+func isAPIService(object *unstructured.Unstructured) bool { return object.GetKind() == "APIService" }
+
+// isRight reports whether the object is needed before the API server starts.
+func isRight(object *unstructured.Unstructured) bool { return !isAPIService(object) }
+
+// applyChart applies those objects of the chart for the garden's side for which selected is true.
+func (g *Garden) applyChart(ctx context.Context, selected func(*unstructured.Unstructured) bool) error {
+	objects, err := g.renderChart()
 	if err != nil {
 		return err
-	}
-	loaded, err := generate.LoadFrom(filepath.Join(root, "charts", "apiserver"))
-	if err != nil {
-		return err
-	}
-	files, err := generate.Render(loaded, "garden", map[string]any{
-		"mode": "garden", "user": userName, "externalName": "localhost", "servicePort": g.port, "tls": map[string]any{"caBundle": string(authority)},
-	})
-	if err != nil {
-		return fmt.Errorf("render the chart of the API server: %w", err)
 	}
 	c, err := client.New(g.Config(), client.Options{})
 	if err != nil {
 		return fmt.Errorf("connect to the control plane: %w", err)
 	}
-	for document := range strings.SplitSeq(files["garden.yaml"], "\n---\n") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
-			return fmt.Errorf("read the rendered chart: %w", err)
-		}
-		if len(object.Object) == 0 {
+	for _, object := range objects {
+		if !selected(object) {
 			continue
 		}
-		if err := c.Create(ctx, object); err != nil {
-			return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
+		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	return nil
+}
+
+// renderChart renders the chart of the API server for the garden's side, with the port that the API server listens on now.
+func (g *Garden) renderChart() ([]*unstructured.Unstructured, error) {
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := generate.LoadFrom(filepath.Join(root, "charts", "apiserver"))
+	if err != nil {
+		return nil, err
+	}
+	files, err := generate.Render(loaded, "garden", map[string]any{
+		"mode": "garden", "user": userName, "externalName": "localhost", "servicePort": g.port, "tls": map[string]any{"caBundle": string(g.authority)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("render the chart of the API server: %w", err)
+	}
+	var objects []*unstructured.Unstructured
+	for document := range strings.SplitSeq(files["garden.yaml"], "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			return nil, fmt.Errorf("read the rendered chart: %w", err)
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
 }
 
 // writeKubeconfig writes the kubeconfig of the API server, in which the administrator impersonates its user.
