@@ -91,18 +91,26 @@ func newCA(t *testing.T) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: ca.Raw}), key
 }
 
-// startTarget starts a kube-apiserver that trusts a client CA, with the rights that a gardenlet gives to the groups.
+// startTarget starts a kube-apiserver that trusts a client CA, with the rights that a gardenlet gives to the groups. It has data of its
+// own: with those of the garden it would find the garden's APIServices, which it cannot reach, and report them as unavailable.
 func startTarget(t *testing.T, authority []byte) *rest.Config {
 	t.Helper()
-	g, c := shared.Get(t), newClient(t)
+	g := shared.Get(t)
 	own, err := os.ReadFile(filepath.Join(g.Dir(), "certs", "client-cert-auth-ca.crt"))
 	kit.Must(t, err)
 	bundle := filepath.Join(t.TempDir(), "clients.crt")
 	kit.Must(t, os.WriteFile(bundle, append(own, authority...), 0o600))
-	server, err := g.ControlPlane.StartAPIServer(t.Context(), "target", g.EtcdURL(), map[string][]string{"client-ca-file": {bundle}})
+	server, err := g.ControlPlane.StartAPIServer(t.Context(), "target", g.EtcdURL(), map[string][]string{
+		"client-ca-file": {bundle}, "etcd-prefix": {"/target"},
+	})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, server.Kill()) })
-	for group, role := range map[string]string{"gardener.cloud:system:admins": "cluster-admin", "gardener.cloud:system:viewers": "view"} {
+	c, err := client.New(server.Config(), client.Options{})
+	kit.Must(t, err)
+	// Without a controller manager the role view is empty: it is aggregated from the other one.
+	for group, role := range map[string]string{
+		"gardener.cloud:system:admins": "cluster-admin", "gardener.cloud:system:viewers": "system:aggregate-to-view",
+	} {
 		kit.Must(t, c.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: group}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
