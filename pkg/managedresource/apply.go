@@ -27,10 +27,19 @@ func compareSteps(a, b step) int {
 	return cmp.Or(cmp.Compare(a.asked, b.asked), cmp.Compare(a.kind, b.kind))
 }
 
-// awaitsEndOf reports whether nothing of a step is deleted before a later one is gone. Definitions hold up no Namespaces: none of them is in
-// one, and both take seconds, which pass at once then.
-func (s step) awaitsEndOf(later step) bool {
-	return s.asked != later.asked || later.kind != apply.WaveDefinitions
+// compareForDeletion orders steps as their objects are deleted: backwards, but Namespaces before definitions. Both take seconds, which pass at
+// once then, and the API server answers slowly while it deletes large definitions.
+func compareForDeletion(a, b step) int {
+	if order := compareSteps(b, a); a.asked != b.asked || max(a.kind, b.kind) > apply.WaveDefinitions {
+		return order
+	}
+	return compareSteps(a, b)
+}
+
+// awaitsEndOf reports whether nothing of a step is deleted before an earlier step of the deletion is gone. Definitions do not wait for
+// Namespaces, as they are in none.
+func (s step) awaitsEndOf(earlier step) bool {
+	return s.asked != earlier.asked || earlier.kind != apply.WaveNamespaces
 }
 
 // stepOf returns the place of a manifest. A static token comes after its ServiceAccount: kube-controller-manager deletes one that has none.
@@ -186,8 +195,8 @@ func (p *pass) pruneUnwanted(ctx context.Context) {
 	p.prune(ctx, p.guard(ctx, unwanted))
 }
 
-// prune deletes objects, in the opposite order of their waves. A wave is deleted only when the later ones that hold it up are gone. What
-// another ManagedResource gets holds nothing up.
+// prune deletes objects in the order of compareForDeletion. A step begins only when the earlier ones that hold it up are gone. What another
+// ManagedResource gets holds nothing up.
 func (p *pass) prune(ctx context.Context, entries inventory) {
 	p.claims.disown(p.self.Owner, slices.Collect(maps.Keys(entries)))
 	bySteps := map[step]inventory{}
@@ -199,7 +208,7 @@ func (p *pass) prune(ctx context.Context, entries inventory) {
 		bySteps[step][key] = entry
 	}
 	var pending []step
-	for _, step := range slices.Backward(slices.SortedFunc(maps.Keys(bySteps), compareSteps)) {
+	for _, step := range slices.SortedFunc(maps.Keys(bySteps), compareForDeletion) {
 		if slices.ContainsFunc(pending, step.awaitsEndOf) {
 			continue
 		}

@@ -3,6 +3,8 @@ package managedresource
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -101,16 +103,40 @@ func TestDropped(t *testing.T) {
 
 func TestAwaitsEndOf(t *testing.T) {
 	for _, test := range []struct {
-		earlier, later step
+		later, earlier step
 		want           bool
 	}{
-		{step{0, apply.WaveNamespaces}, step{0, apply.WaveDefinitions}, false},
+		{step{0, apply.WaveDefinitions}, step{0, apply.WaveNamespaces}, false},
+		{step{0, apply.WaveDefinitions}, step{1, apply.WaveNamespaces}, true},
 		{step{0, apply.WaveNamespaces}, step{1, apply.WaveDefinitions}, true},
 		{step{0, apply.WaveNamespaces}, step{0, apply.WaveConfiguration}, true},
 		{step{0, apply.WaveDefinitions}, step{0, apply.WaveCustomResources}, true},
 	} {
-		if got := test.earlier.awaitsEndOf(test.later); got != test.want {
-			t.Errorf("%v is deleted after %v: %t", test.earlier, test.later, got)
+		if got := test.later.awaitsEndOf(test.earlier); got != test.want {
+			t.Errorf("%v is deleted after %v: %t", test.later, test.earlier, got)
+		}
+	}
+}
+
+// TestOrderOfDeletion: the API server is busy for a second with ten large CustomResourceDefinitions, and a Namespace takes five seconds, so
+// the Namespace comes first.
+func TestOrderOfDeletion(t *testing.T) {
+	want := []step{
+		{1, apply.WaveNamespaces},
+		{1, apply.WaveDefinitions},
+		{0, apply.WaveGates},
+		{0, apply.WaveCustomResources},
+		{0, apply.WaveWorkloads},
+		{0, apply.WaveConfiguration},
+		{0, apply.WaveNamespaces},
+		{0, apply.WaveDefinitions},
+		{-1, apply.WaveConfiguration},
+	}
+	for range 100 {
+		got := slices.Clone(want)
+		rand.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
+		if slices.SortFunc(got, compareForDeletion); !slices.Equal(got, want) {
+			t.Fatalf("steps are deleted in the order %v, want %v", got, want)
 		}
 	}
 }
