@@ -9,6 +9,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/cell"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 )
@@ -30,7 +31,9 @@ func backupBuckets() *registry.Kind[*gardencorev1beta1.BackupBucket] {
 			{Name: "Operation", Description: "State of the last operation.", Value: func(b bucket) any { return cell.State(b.Status.LastOperation) }},
 			{Name: "Progress", Description: "Progress of the last operation.", Value: func(b bucket) any { return cell.Progress(b.Status.LastOperation) }},
 		},
-		CopyStatus: func(to, from bucket) { to.Status = from.Status },
+		Validate:       validation.ValidateBackupBucket,
+		ValidateUpdate: validation.ValidateBackupBucketUpdate,
+		CopyStatus:     func(to, from bucket) { to.Status = from.Status },
 		GenerationChanges: func(updated, old bucket) bool {
 			asked := operations.Requested(updated, old)
 			return asked || differ(updated.Spec, old.Spec)
@@ -57,7 +60,9 @@ func backupEntries() *registry.Kind[*gardencorev1beta1.BackupEntry] {
 			{Name: "Operation", Description: "State of the last operation.", Value: func(e entry) any { return cell.State(e.Status.LastOperation) }},
 			{Name: "Progress", Description: "Progress of the last operation.", Value: func(e entry) any { return cell.Progress(e.Status.LastOperation) }},
 		},
-		CopyStatus: func(to, from entry) { to.Status = from.Status },
+		Validate:       validation.ValidateBackupEntry,
+		ValidateUpdate: validation.ValidateBackupEntryUpdate,
+		CopyStatus:     func(to, from entry) { to.Status = from.Status },
 		GenerationChanges: func(updated, old entry) bool {
 			asked := operations.Requested(updated, old)
 			return asked || differ(updated.Spec, old.Spec) || registry.TurnsTrue(updated, old, constants.AnnotationBackupEntryForceDeletion)

@@ -43,6 +43,9 @@ func namespacedCloudProfiles(now func() time.Time) *registry.Kind[namespacedClou
 		}
 		dropImageVersions(updated.Spec.MachineImages, old.Spec.MachineImages,
 			func(v gardencorev1beta1.ExpirableVersion) bool { return inactive(v, now()) })
+		updated.Spec.MachineImages = slices.DeleteFunc(updated.Spec.MachineImages, func(image gardencorev1beta1.MachineImage) bool {
+			return len(image.Versions) == 0 && image.UpdateStrategy == nil
+		})
 	}
 	return &registry.Kind[namespacedCloudProfile]{
 		Resource:                 resource("NamespacedCloudProfile"),
@@ -53,6 +56,8 @@ func namespacedCloudProfiles(now func() time.Time) *registry.Kind[namespacedClou
 			{Name: "Parent Name", Description: "Name of the parent.", Value: func(p namespacedCloudProfile) any { return p.Spec.Parent.Name }},
 			{Name: "Parent Kind", Description: "Kind of the parent.", Value: func(p namespacedCloudProfile) any { return p.Spec.Parent.Kind }},
 		},
+		Validate:          validation.ValidateNamespacedCloudProfile,
+		ValidateUpdate:    validation.ValidateNamespacedCloudProfileUpdate,
 		CopyStatus:        func(to, from namespacedCloudProfile) { to.Status = from.Status },
 		GenerationChanges: func(updated, old namespacedCloudProfile) bool { return differ(updated.Spec, old.Spec) },
 		PrepareForCreate: func(_ context.Context, created namespacedCloudProfile) {

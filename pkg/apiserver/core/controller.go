@@ -8,6 +8,7 @@ import (
 
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/cell"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
@@ -21,9 +22,11 @@ type (
 
 func controllerDeployments() *registry.Kind[controllerDeployment] {
 	return &registry.Kind[controllerDeployment]{
-		Resource: served.Of(gardencorev1.SchemeGroupVersion.WithKind("ControllerDeployment")),
-		New:      func() controllerDeployment { return &gardencorev1.ControllerDeployment{} },
-		NewList:  func() runtime.Object { return &gardencorev1.ControllerDeploymentList{} },
+		Resource:       served.Of(gardencorev1.SchemeGroupVersion.WithKind("ControllerDeployment")),
+		New:            func() controllerDeployment { return &gardencorev1.ControllerDeployment{} },
+		NewList:        func() runtime.Object { return &gardencorev1.ControllerDeploymentList{} },
+		Validate:       validation.ValidateControllerDeployment,
+		ValidateUpdate: validation.ValidateControllerDeploymentUpdate,
 		GenerationChanges: func(updated, old controllerDeployment) bool {
 			for _, annotation := range []string{gardencorev1.AnnotationMigrationType, gardencorev1.AnnotationMigrationProviderConfig} {
 				if updated.Annotations[annotation] != old.Annotations[annotation] {
@@ -49,6 +52,8 @@ func controllerRegistrations() *registry.Kind[controllerRegistration] {
 				return strings.Join(names, ", ")
 			}},
 		},
+		Validate:          validation.ValidateControllerRegistration,
+		ValidateUpdate:    validation.ValidateControllerRegistrationUpdate,
 		GenerationChanges: func(updated, old controllerRegistration) bool { return differ(updated.Spec, old.Spec) },
 	}
 }
@@ -90,6 +95,8 @@ func controllerInstallations() *registry.Kind[controllerInstallation] {
 			condition(gardencorev1beta1.ControllerInstallationHealthy, "Whether the extension is healthy."),
 			condition(gardencorev1beta1.ControllerInstallationProgressing, "Whether the extension is being rolled out."),
 		},
+		Validate:          validation.ValidateControllerInstallation,
+		ValidateUpdate:    validation.ValidateControllerInstallationUpdate,
 		CopyStatus:        func(to, from controllerInstallation) { to.Status = from.Status },
 		GenerationChanges: func(updated, old controllerInstallation) bool { return differ(updated.Spec, old.Spec) },
 	}

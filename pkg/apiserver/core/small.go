@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/cell"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 )
@@ -29,6 +30,8 @@ func exposureClasses() *registry.Kind[exposureClass] {
 		Columns: []registry.Column[exposureClass]{
 			{Name: "Handler", Description: "Name of the handler.", Value: func(e exposureClass) any { return e.Handler }},
 		},
+		Validate:       validation.ValidateExposureClass,
+		ValidateUpdate: validation.ValidateExposureClassUpdate,
 	}
 }
 
@@ -43,6 +46,8 @@ func internalSecrets() *registry.Kind[internalSecret] {
 			{Name: "Type", Description: "Type of the secret.", Value: func(s internalSecret) any { return string(s.Type) }},
 			{Name: "Data", Description: "Number of keys.", Value: func(s internalSecret) any { return int64(len(s.Data)) }},
 		},
+		Validate:       validation.ValidateInternalSecret,
+		ValidateUpdate: validation.ValidateInternalSecretUpdate,
 		PrepareForCreate: func(_ context.Context, s internalSecret) {
 			mergeStringData(s)
 			if s.Type == "" {
@@ -84,6 +89,8 @@ func quotas() *registry.Kind[quota] {
 				return fmt.Sprintf("%d days", *q.Spec.ClusterLifetimeDays)
 			}},
 		},
+		Validate:       validation.ValidateQuota,
+		ValidateUpdate: validation.ValidateQuotaUpdate,
 	}
 }
 
@@ -102,6 +109,10 @@ func secretBindings() *registry.Kind[secretBinding] {
 				return b.Provider.Type
 			}},
 		},
+		// Again, because the namespace of an object that lacks it is known only now.
+		PrepareForCreate: func(_ context.Context, b secretBinding) { gardencorev1beta1.SetDefaultsSecretBinding(b) },
+		Validate:         validation.ValidateSecretBinding,
+		ValidateUpdate:   validation.ValidateSecretBindingUpdate,
 		Warnings: func(context.Context, secretBinding, secretBinding) []string {
 			return []string{"SecretBinding is deprecated: use a CredentialsBinding of security.gardener.cloud/v1alpha1"}
 		},
@@ -117,6 +128,8 @@ func shootStates() *registry.Kind[shootState] {
 			{Name: "Gardener Data", Description: "Number of data of the gardenlet.", Value: func(s shootState) any { return int64(len(s.Spec.Gardener)) }},
 			{Name: "Extension States", Description: "Number of states of extensions.", Value: func(s shootState) any { return int64(len(s.Spec.Extensions)) }},
 		},
+		Validate:          validation.ValidateShootState,
+		ValidateUpdate:    validation.ValidateShootStateUpdate,
 		GenerationChanges: func(updated, old shootState) bool { return differ(updated.Spec, old.Spec) },
 	}
 }

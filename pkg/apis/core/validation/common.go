@@ -5,7 +5,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/internal/rules"
 )
 
 // labelName is the name of an object that becomes part of a label, a host name or another name.
@@ -27,45 +28,22 @@ func withoutTwoHyphens(name string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-func required(value string, path *field.Path) field.ErrorList {
-	if value == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	return nil
-}
+func required(value string, path *field.Path) field.ErrorList { return rules.Required(value, path) }
 
 // notEmpty checks an optional value, which must not be empty if there is one.
-func notEmpty(value *string, path *field.Path) field.ErrorList {
-	if value != nil && *value == "" {
-		return field.ErrorList{field.Invalid(path, "", "must not be empty if it is set")}
-	}
-	return nil
-}
+func notEmpty(value *string, path *field.Path) field.ErrorList { return rules.NotEmpty(value, path) }
 
 func oneOf[T ~string](value T, path *field.Path, allowed ...T) field.ErrorList {
-	if value == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	if !slices.Contains(allowed, value) {
-		return field.ErrorList{field.NotSupported(path, value, allowed)}
-	}
-	return nil
+	return rules.OneOf(value, path, allowed...)
 }
 
 func optionalOneOf[T ~string](value *T, path *field.Path, allowed ...T) field.ErrorList {
-	if value == nil || slices.Contains(allowed, *value) {
-		return nil
-	}
-	return field.ErrorList{field.NotSupported(path, *value, allowed)}
+	return rules.OptionalOneOf(value, path, allowed...)
 }
 
 // messages makes errors of what a function of apimachinery says about a value.
 func messages(found []string, value any, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, message := range found {
-		errs = append(errs, field.Invalid(path, value, message))
-	}
-	return errs
+	return rules.Messages(found, value, path)
 }
 
 func dnsLabel(value string, path *field.Path) field.ErrorList {
@@ -78,29 +56,12 @@ func dnsSubdomain(value string, path *field.Path) field.ErrorList {
 
 // unique reports the items of a list whose keys occurred before. An empty key is not compared.
 func unique[T any](items []T, path *field.Path, name string, key func(T) string) field.ErrorList {
-	var errs field.ErrorList
-	seen := map[string]bool{}
-	for i, item := range items {
-		value := key(item)
-		if value != "" && seen[value] {
-			at := path.Index(i)
-			if name != "" {
-				at = at.Child(name)
-			}
-			errs = append(errs, field.Duplicate(at, value))
-		}
-		seen[value] = true
-	}
-	return errs
+	return rules.Unique(items, path, name, key)
 }
 
-func uniqueValues[T ~string](values []T, path *field.Path) field.ErrorList {
-	return unique(values, path, "", func(value T) string { return string(value) })
-}
+func uniqueValues[T ~string](values []T, path *field.Path) field.ErrorList { return rules.UniqueValues(values, path) }
 
-func immutable(value, old any, path *field.Path) field.ErrorList {
-	return apivalidation.ValidateImmutableField(value, old, path)
-}
+func immutable(value, old any, path *field.Path) field.ErrorList { return rules.Immutable(value, old, path) }
 
 // immutableOnceSet checks an optional value, which may be set but neither changed nor removed.
 func immutableOnceSet[T any](value, old *T, path *field.Path) field.ErrorList {
@@ -110,15 +71,7 @@ func immutableOnceSet[T any](value, old *T, path *field.Path) field.ErrorList {
 	return immutable(value, old, path)
 }
 
-func selector(value *metav1.LabelSelector, path *field.Path) field.ErrorList {
-	if value == nil {
-		return nil
-	}
-	if _, err := metav1.LabelSelectorAsSelector(value); err != nil {
-		return field.ErrorList{field.Invalid(path, value, err.Error())}
-	}
-	return nil
-}
+func selector(value *metav1.LabelSelector, path *field.Path) field.ErrorList { return rules.Selector(value, path) }
 
 // prefixOf parses a range, whose address must have no bits behind its prefix.
 func prefixOf(value string, path *field.Path) (netip.Prefix, field.ErrorList) {

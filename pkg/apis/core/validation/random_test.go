@@ -22,6 +22,17 @@ func TestRandomObjects(t *testing.T) {
 		random(t, seed, v1beta1.SetDefaultsSeed, ValidateSeed, ValidateSeedUpdate)
 		random(t, seed, v1beta1.SetDefaultsCloudProfile, ValidateCloudProfile, ValidateCloudProfileUpdate)
 		random(t, seed, v1beta1.SetDefaultsShoot, ValidateShoot, ValidateShootUpdate)
+		random(t, seed, noDefaults, ValidateBackupBucket, ValidateBackupBucketUpdate)
+		random(t, seed, noDefaults, ValidateBackupEntry, ValidateBackupEntryUpdate)
+		random(t, seed, noDefaults, ValidateControllerDeployment, ValidateControllerDeploymentUpdate)
+		random(t, seed, noDefaults, ValidateControllerInstallation, ValidateControllerInstallationUpdate)
+		random(t, seed, v1beta1.SetDefaultsControllerRegistration, ValidateControllerRegistration, ValidateControllerRegistrationUpdate)
+		random(t, seed, noDefaults, ValidateExposureClass, ValidateExposureClassUpdate)
+		random(t, seed, noDefaults, ValidateInternalSecret, ValidateInternalSecretUpdate)
+		random(t, seed, v1beta1.SetDefaultsNamespacedCloudProfile, ValidateNamespacedCloudProfile, ValidateNamespacedCloudProfileUpdate)
+		random(t, seed, noDefaults, ValidateQuota, ValidateQuotaUpdate)
+		random(t, seed, v1beta1.SetDefaultsSecretBinding, ValidateSecretBinding, ValidateSecretBindingUpdate)
+		random(t, seed, noDefaults, ValidateShootState, ValidateShootStateUpdate)
 	}
 }
 

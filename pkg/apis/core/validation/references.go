@@ -7,68 +7,34 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/internal/rules"
 )
 
-// typeOf is the API version and kind of what is referred to.
-type typeOf struct{ apiVersion, kind string }
-
 var (
-	secret           = typeOf{"v1", "Secret"}
-	configMap        = typeOf{"v1", "ConfigMap"}
-	internalSecret   = typeOf{v1beta1.SchemeGroupVersion.String(), "InternalSecret"}
-	workloadIdentity = typeOf{"security.gardener.cloud/v1alpha1", "WorkloadIdentity"}
+	secret         = rules.Secret
+	configMap      = rules.ConfigMap
+	internalSecret = rules.InternalSecret
 )
 
 // referencedType checks what a reference refers to.
-func referencedType(apiVersion, kind string, path *field.Path, allowed ...typeOf) field.ErrorList {
-	var errs field.ErrorList
-	errs = append(errs, required(apiVersion, path.Child("apiVersion"))...)
-	errs = append(errs, required(kind, path.Child("kind"))...)
-	if len(errs) > 0 {
-		return errs
-	}
-	var names []string
-	for _, one := range allowed {
-		if one == (typeOf{apiVersion, kind}) {
-			return nil
-		}
-		names = append(names, one.apiVersion+" "+one.kind)
-	}
-	return field.ErrorList{field.NotSupported(path, apiVersion+" "+kind, names)}
+func referencedType(apiVersion, kind string, path *field.Path, allowed ...rules.Type) field.ErrorList {
+	return rules.ReferencedType(apiVersion, kind, path, allowed...)
 }
 
 // credentials checks a reference to credentials in any namespace.
-func credentials(ref *corev1.ObjectReference, path *field.Path, allowed ...typeOf) field.ErrorList {
-	if ref == nil {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	if len(allowed) == 0 {
-		allowed = []typeOf{secret, internalSecret, workloadIdentity}
-	}
-	errs := referencedType(ref.APIVersion, ref.Kind, path, allowed...)
-	errs = append(errs, objectName(ref.Name, path.Child("name"))...)
-	return append(errs, namespaceName(ref.Namespace, path.Child("namespace"))...)
+func credentials(ref *corev1.ObjectReference, path *field.Path, allowed ...rules.Type) field.ErrorList {
+	return rules.Credentials(ref, path, allowed...)
 }
 
 // localCredentials checks a reference to credentials in the namespace of the referring object.
 func localCredentials(ref autoscalingv1.CrossVersionObjectReference, path *field.Path) field.ErrorList {
-	errs := referencedType(ref.APIVersion, ref.Kind, path, secret, internalSecret, workloadIdentity)
+	errs := referencedType(ref.APIVersion, ref.Kind, path, secret, internalSecret, rules.WorkloadIdentity)
 	return append(errs, objectName(ref.Name, path.Child("name"))...)
 }
 
-func objectName(name string, path *field.Path) field.ErrorList {
-	if errs := required(name, path); errs != nil {
-		return errs
-	}
-	return dnsSubdomain(name, path)
-}
+func objectName(name string, path *field.Path) field.ErrorList { return rules.ObjectName(name, path) }
 
-func namespaceName(name string, path *field.Path) field.ErrorList {
-	if errs := required(name, path); errs != nil {
-		return errs
-	}
-	return dnsLabel(name, path)
-}
+func namespaceName(name string, path *field.Path) field.ErrorList { return rules.NamespaceName(name, path) }
 
 func namedResources(resources []v1beta1.NamedResourceReference, path *field.Path) field.ErrorList {
 	errs := unique(resources, path, "name", func(resource v1beta1.NamedResourceReference) string { return resource.Name })
@@ -76,7 +42,7 @@ func namedResources(resources []v1beta1.NamedResourceReference, path *field.Path
 		at, ref := path.Index(i), resource.ResourceRef
 		errs = append(errs, required(resource.Name, at.Child("name"))...)
 		errs = append(errs, objectName(ref.Name, at.Child("resourceRef", "name"))...)
-		errs = append(errs, referencedType(ref.APIVersion, ref.Kind, at.Child("resourceRef"), secret, configMap, workloadIdentity)...)
+		errs = append(errs, referencedType(ref.APIVersion, ref.Kind, at.Child("resourceRef"), secret, configMap, rules.WorkloadIdentity)...)
 	}
 	return errs
 }

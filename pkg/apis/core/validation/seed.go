@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/internal/rules"
 )
 
 // minServicesPrefix is the shortest prefix of a Seed's Services: all of them must fit into one reserved range.
@@ -26,6 +27,7 @@ func ValidateSeedTemplate(template *v1beta1.SeedTemplate, path *field.Path) fiel
 // ValidateSeedUpdate checks a Seed that replaces another.
 func ValidateSeedUpdate(seed, old *v1beta1.Seed) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&seed.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	errs = append(errs, rules.OperationReplaced(seed, old)...)
 	path, networks := field.NewPath("spec"), field.NewPath("spec", "networks")
 	now, before := seed.Spec.Networks, old.Spec.Networks
 	errs = append(errs, immutable(now.Pods, before.Pods, networks.Child("pods"))...)

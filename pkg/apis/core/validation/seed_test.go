@@ -74,7 +74,24 @@ func TestValidateSeedUpdate(t *testing.T) {
 		{"spec/backup/region", "other", "spec.backup.region Invalid"},
 		{"spec/backup/credentialsRef/name", "other", ""},
 		{"spec/dns/defaults", "[]", "spec.dns.defaults Forbidden"},
+		{"spec/dns/internal/domain", "other.example.org", ""},
 	})
+}
+
+func TestValidateSeedOperations(t *testing.T) {
+	const path = "metadata.annotations[gardener.cloud/operation] Forbidden"
+	for _, test := range []struct{ before, now, want string }{
+		{"", "renew-kubeconfig", ""}, {"renew-kubeconfig", "renew-kubeconfig", ""}, {"renew-kubeconfig", "", ""},
+		{"renew-kubeconfig", "renew-garden-access-secrets", path},
+	} {
+		with := func(operation string) *v1beta1.Seed {
+			seed := decode(t, example(t, "seed", 0), v1beta1.SetDefaultsSeed)
+			seed.ResourceVersion = "1"
+			seed.Annotations = map[string]string{"gardener.cloud/operation": operation}
+			return seed
+		}
+		compare(t, ValidateSeedUpdate(with(test.now), with(test.before)), test.want)
+	}
 }
 
 func TestValidateSeedStatusUpdate(t *testing.T) {

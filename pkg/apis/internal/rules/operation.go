@@ -1,0 +1,20 @@
+package rules
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+)
+
+// OperationReplaced reports an operation that replaces another one which has not been carried out yet.
+func OperationReplaced(updated, old metav1.Object) field.ErrorList {
+	operation, before := updated.GetAnnotations()[constants.AnnotationGardenerOperation], old.GetAnnotations()[constants.AnnotationGardenerOperation]
+	if operation == "" || before == "" || operation == before {
+		return nil
+	}
+	path := field.NewPath("metadata", "annotations").Key(constants.AnnotationGardenerOperation)
+	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("must not overwrite operation %q with %q", before, operation))}
+}
