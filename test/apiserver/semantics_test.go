@@ -163,13 +163,17 @@ func TestSeedOperations(t *testing.T) {
 		generation int64
 		left       string
 	}{
-		{"reconcile", 2, ""}, {"reconcile", 3, ""}, {"renew-kubeconfig", 4, "renew-kubeconfig"}, {"renew-kubeconfig", 4, "renew-kubeconfig"}, {"unknown", 4, "unknown"},
+		{"reconcile", 2, ""}, {"reconcile", 3, ""}, {"renew-kubeconfig", 4, "renew-kubeconfig"}, {"renew-kubeconfig", 4, "renew-kubeconfig"}, {"", 4, ""}, {"unknown", 4, "unknown"},
 	} {
 		seed.Annotations = map[string]string{constants.AnnotationGardenerOperation: step.operation, "test": step.operation}
 		kit.Must(t, c.Update(t.Context(), seed))
 		if left := seed.Annotations[constants.AnnotationGardenerOperation]; seed.Generation != step.generation || left != step.left {
 			t.Errorf("%s: generation %d and operation %q, want %d and %q", step.operation, seed.Generation, left, step.generation, step.left)
 		}
+	}
+	seed.Annotations = map[string]string{constants.AnnotationGardenerOperation: "renew-kubeconfig"}
+	if err := c.Update(t.Context(), seed); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `must not overwrite operation "unknown"`) {
+		t.Errorf("another operation than the one in progress: %v", err)
 	}
 }
 

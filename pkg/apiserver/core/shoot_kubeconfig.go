@@ -19,16 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/authentication/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/authentication/validation"
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/kubeconfig"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
-)
-
-// Bounds of spec.expirationSeconds.
-const (
-	leastExpirationSeconds = 600
-	mostExpirationSeconds  = 1<<32 - 1
 )
 
 // addressWildcard is served with a certificate that clients trust by themselves.
@@ -124,10 +119,10 @@ func (k *kubeconfigs) Create(ctx context.Context, name string, obj runtime.Objec
 	if !known {
 		return nil, apierrors.NewForbidden(gardencorev1beta1.Resource("shoots"), name, errors.New("the request has no user"))
 	}
-	validity, invalid := validityOf(spec.ExpirationSeconds, k.role.most)
-	if invalid != nil {
-		return nil, apierrors.NewInvalid(authenticationv1alpha1.SchemeGroupVersion.WithKind(k.role.kind).GroupKind(), name, field.ErrorList{invalid})
+	if errs := validation.ValidateKubeconfigRequest(spec); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(authenticationv1alpha1.SchemeGroupVersion.WithKind(k.role.kind).GroupKind(), name, errs)
 	}
+	validity := min(time.Duration(*spec.ExpirationSeconds)*time.Second, k.role.most)
 	found, err := k.shoots.Get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -138,18 +133,6 @@ func (k *kubeconfigs) Create(ctx context.Context, name string, obj runtime.Objec
 	}
 	status.Kubeconfig, status.ExpirationTimestamp = content, metav1.NewTime(expires)
 	return obj, nil
-}
-
-// validityOf returns how long a kubeconfig is valid: as long as asked for, but not longer than allowed.
-func validityOf(seconds *int64, most time.Duration) (time.Duration, *field.Error) {
-	path := field.NewPath("spec", "expirationSeconds")
-	if seconds == nil {
-		return 0, field.Required(path, "the validity of the kubeconfig")
-	}
-	if *seconds < leastExpirationSeconds || *seconds > mostExpirationSeconds {
-		return 0, field.Invalid(path, *seconds, fmt.Sprintf("must be between %d and %d", leastExpirationSeconds, int64(mostExpirationSeconds)))
-	}
-	return min(time.Duration(*seconds)*time.Second, most), nil
 }
 
 func (k *kubeconfigs) issue(ctx context.Context, of shoot, requester user.Info, validity time.Duration) ([]byte, time.Time, error) {

@@ -10,9 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operationsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operations/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/operations/validation"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/cell"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
@@ -44,6 +46,11 @@ func Kinds(now func() time.Time) []registry.Served {
 			asked := operations.Requested(updated, old)
 			return asked || !equality.Semantic.DeepEqual(updated.Spec, old.Spec) ||
 				registry.TurnsTrue(updated, old, constants.AnnotationConfirmationForceDeletion)
+		},
+		Validate:       validation.ValidateBastion,
+		ValidateUpdate: validation.ValidateBastionUpdate,
+		ValidateStatusUpdate: func(updated, old bastion) field.ErrorList {
+			return validation.ValidateBastionStatusUpdate(updated, old, now())
 		},
 		PrepareForCreate: func(_ context.Context, created bastion) { heartbeat(created, now()) },
 		PrepareForUpdate: func(_ context.Context, updated, _ bastion) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/security/validation"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 )
@@ -41,6 +42,10 @@ func credentialsBindings() *registry.Kind[credentialsBinding] {
 				return b.CredentialsRef.Namespace + "/" + b.CredentialsRef.Name
 			}},
 		},
+		// Again, because the namespace of an object that lacks it is known only now.
+		PrepareForCreate: func(_ context.Context, b credentialsBinding) { securityv1alpha1.SetDefaultsCredentialsBinding(b) },
+		Validate:         validation.ValidateCredentialsBinding,
+		ValidateUpdate:   validation.ValidateCredentialsBindingUpdate,
 	}
 }
 
@@ -61,6 +66,8 @@ func workloadIdentities(tokens Tokens) *registry.Kind[workloadIdentity] {
 		PrepareForCreate: func(_ context.Context, w workloadIdentity) {
 			w.Status.Sub = constants.PrefixWorkloadIdentitySubject + strings.Join([]string{w.Namespace, w.Name, string(w.UID)}, ":")
 		},
+		Validate:       validation.ValidateWorkloadIdentity,
+		ValidateUpdate: validation.ValidateWorkloadIdentityUpdate,
 		Further: func(main *registry.Storage[workloadIdentity]) map[string]rest.Storage {
 			return map[string]rest.Storage{"token": &tokenREST{Tokens: tokens, identities: main}}
 		},

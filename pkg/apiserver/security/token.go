@@ -12,20 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/security/validation"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/workloadidentity"
-)
-
-// Bounds of spec.expirationSeconds.
-const (
-	leastExpirationSeconds = 600
-	mostExpirationSeconds  = 1 << 32
 )
 
 // Tokens issues tokens of WorkloadIdentities.
@@ -75,7 +69,7 @@ func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object,
 		}
 	}
 	asked := obj.(*securityv1alpha1.TokenRequest)
-	if errs := validateRequest(asked, name, request.NamespaceValue(ctx)); len(errs) > 0 {
+	if errs := validation.ValidateTokenRequest(asked, name, request.NamespaceValue(ctx)); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(securityv1alpha1.Kind("TokenRequest"), name, errs)
 	}
 	found, err := t.identities.Get(ctx, name, &metav1.GetOptions{})
@@ -98,24 +92,6 @@ func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object,
 	}
 	asked.Status = securityv1alpha1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expires)}
 	return asked, nil
-}
-
-func validateRequest(asked *securityv1alpha1.TokenRequest, name, namespace string) field.ErrorList {
-	var errs field.ErrorList
-	metadata, seconds := field.NewPath("metadata"), field.NewPath("spec", "expirationSeconds")
-	if asked.Name != "" && asked.Name != name {
-		errs = append(errs, field.Invalid(metadata.Child("name"), asked.Name, "must be the name of the WorkloadIdentity, or empty"))
-	}
-	if asked.Namespace != "" && asked.Namespace != namespace {
-		errs = append(errs, field.Invalid(metadata.Child("namespace"), asked.Namespace, "must be the namespace of the WorkloadIdentity, or empty"))
-	}
-	switch value := asked.Spec.ExpirationSeconds; {
-	case value == nil:
-		errs = append(errs, field.Required(seconds, "the validity of the token"))
-	case *value < leastExpirationSeconds || *value > mostExpirationSeconds:
-		errs = append(errs, field.Invalid(seconds, *value, fmt.Sprintf("must be between %d and %d", leastExpirationSeconds, int64(mostExpirationSeconds))))
-	}
-	return errs
 }
 
 // contextOf returns what a token says about the object that it is issued for. Only gardenlets may name one.

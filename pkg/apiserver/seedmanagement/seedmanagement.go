@@ -13,6 +13,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/validation"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/cell"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
@@ -49,7 +50,9 @@ func gardenlets() *registry.Kind[gardenlet] {
 				return cell.Condition(g.Status.Conditions, seedmanagementv1alpha1.GardenletReconciled)
 			}},
 		},
-		CopyStatus: func(to, from gardenlet) { to.Status = from.Status },
+		Validate:       validation.ValidateGardenlet,
+		ValidateUpdate: validation.ValidateGardenletUpdate,
+		CopyStatus:     func(to, from gardenlet) { to.Status = from.Status },
 		GenerationChanges: func(updated, old gardenlet) bool {
 			asked := operations.Requested(updated, old)
 			return asked || !equality.Semantic.DeepEqual(updated.Spec, old.Spec)
@@ -104,7 +107,9 @@ func managedSeeds() *registry.Kind[managedSeed] {
 			}},
 			{Name: "Shoot", Description: "Name of the Shoot.", Value: func(s managedSeed) any { return shootName(s) }},
 		},
-		CopyStatus: func(to, from managedSeed) { to.Status = from.Status },
+		Validate:       validation.ValidateManagedSeed,
+		ValidateUpdate: validation.ValidateManagedSeedUpdate,
+		CopyStatus:     func(to, from managedSeed) { to.Status = from.Status },
 		GenerationChanges: func(updated, old managedSeed) bool {
 			asked := operations.Requested(updated, old)
 			return asked || !equality.Semantic.DeepEqual(updated.Spec, old.Spec)
@@ -129,7 +134,10 @@ func managedSeedSets() *registry.Kind[managedSeedSet] {
 				return fmt.Sprintf("%s (%s)", s.Status.PendingReplica.Name, s.Status.PendingReplica.Reason)
 			}},
 		},
-		CopyStatus: func(to, from managedSeedSet) { to.Status = from.Status },
+		Validate:             validation.ValidateManagedSeedSet,
+		ValidateUpdate:       validation.ValidateManagedSeedSetUpdate,
+		ValidateStatusUpdate: validation.ValidateManagedSeedSetStatusUpdate,
+		CopyStatus:           func(to, from managedSeedSet) { to.Status = from.Status },
 		GenerationChanges: func(updated, old managedSeedSet) bool {
 			asked := operations.Requested(updated, old)
 			return asked || !equality.Semantic.DeepEqual(updated.Spec, old.Spec)

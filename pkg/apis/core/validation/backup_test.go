@@ -5,10 +5,11 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	. "github.com/trellis-k8s/trellis/pkg/apis/core/validation"
+	"github.com/trellis-k8s/trellis/pkg/apis/internal/ruletest"
 )
 
 // noDefaults stands for the defaulting of kinds that have none.
-func noDefaults[T any](*T) {}
+func noDefaults[T any](object *T) { ruletest.NoDefaults(object) }
 
 const (
 	asShoot  = "{apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, name: a, namespace: garden-dev}"

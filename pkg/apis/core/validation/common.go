@@ -59,9 +59,13 @@ func unique[T any](items []T, path *field.Path, name string, key func(T) string)
 	return rules.Unique(items, path, name, key)
 }
 
-func uniqueValues[T ~string](values []T, path *field.Path) field.ErrorList { return rules.UniqueValues(values, path) }
+func uniqueValues[T ~string](values []T, path *field.Path) field.ErrorList {
+	return rules.UniqueValues(values, path)
+}
 
-func immutable(value, old any, path *field.Path) field.ErrorList { return rules.Immutable(value, old, path) }
+func immutable(value, old any, path *field.Path) field.ErrorList {
+	return rules.Immutable(value, old, path)
+}
 
 // immutableOnceSet checks an optional value, which may be set but neither changed nor removed.
 func immutableOnceSet[T any](value, old *T, path *field.Path) field.ErrorList {
@@ -71,7 +75,9 @@ func immutableOnceSet[T any](value, old *T, path *field.Path) field.ErrorList {
 	return immutable(value, old, path)
 }
 
-func selector(value *metav1.LabelSelector, path *field.Path) field.ErrorList { return rules.Selector(value, path) }
+func selector(value *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	return rules.Selector(value, path)
+}
 
 // prefixOf parses a range, whose address must have no bits behind its prefix.
 func prefixOf(value string, path *field.Path) (netip.Prefix, field.ErrorList) {

@@ -34,7 +34,9 @@ func localCredentials(ref autoscalingv1.CrossVersionObjectReference, path *field
 
 func objectName(name string, path *field.Path) field.ErrorList { return rules.ObjectName(name, path) }
 
-func namespaceName(name string, path *field.Path) field.ErrorList { return rules.NamespaceName(name, path) }
+func namespaceName(name string, path *field.Path) field.ErrorList {
+	return rules.NamespaceName(name, path)
+}
 
 func namedResources(resources []v1beta1.NamedResourceReference, path *field.Path) field.ErrorList {
 	errs := unique(resources, path, "name", func(resource v1beta1.NamedResourceReference) string { return resource.Name })

@@ -1,0 +1,134 @@
+// Package ruletest checks validation functions by tables of changes to the example manifests. Tests import it, nothing else.
+package ruletest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// Row is a change of an object that makes it invalid or, without an error, leaves it valid: what is changed, to which value,
+// and what is reported. A path has slashes, and numbers for the items of lists. The value is YAML; an empty value removes
+// the field. Several changes are parted by semicolons in both. What is reported is a list of fields with the types of their
+// errors.
+type Row [3]string
+
+// Example returns one of the example manifests of a kind.
+func Example(t *testing.T, group, kind string, index int) map[string]any {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "examples", "fleet", group, kind+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := map[string]any{}
+	if err := yaml.Unmarshal(bytes.Split(content, []byte("\n---\n"))[index], &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// Decode reads an object strictly and sets its defaults.
+func Decode[T any](t *testing.T, content any, setDefaults func(*T)) *T {
+	t.Helper()
+	raw, err := yaml.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := new(T)
+	if err := yaml.UnmarshalStrict(raw, object); err != nil {
+		t.Fatal(err)
+	}
+	setDefaults(object)
+	return object
+}
+
+// NoDefaults stands for the defaulting of kinds that have none.
+func NoDefaults[T any](*T) {}
+
+// Change sets fields of an object.
+func Change(t *testing.T, object map[string]any, paths, values string) {
+	t.Helper()
+	if paths == "" {
+		return
+	}
+	pathList, valueList := strings.Split(paths, "; "), strings.Split(values, "; ")
+	for i, path := range pathList {
+		var value any
+		if err := yaml.Unmarshal([]byte(valueList[i]), &value); err != nil {
+			t.Fatal(err)
+		}
+		set(object, strings.Split(path, "/"), value)
+	}
+}
+
+func set(at any, path []string, value any) any {
+	if len(path) == 0 {
+		return value
+	}
+	if list, is := at.([]any); is {
+		i, _ := strconv.Atoi(path[0])
+		for len(list) <= i {
+			list = append(list, nil)
+		}
+		list[i] = set(list[i], path[1:], value)
+		return list
+	}
+	object, _ := at.(map[string]any)
+	if object == nil {
+		object = map[string]any{}
+	}
+	if below := set(object[path[0]], path[1:], value); below == nil {
+		delete(object, path[0])
+	} else {
+		object[path[0]] = below
+	}
+	return object
+}
+
+// Check changes an example by each row, and compares what is reported.
+func Check[T any](t *testing.T, group, kind string, setDefaults func(*T), validate func(*T) field.ErrorList, rows []Row) {
+	t.Helper()
+	for _, row := range rows {
+		t.Run(row[0]+"="+row[1], func(t *testing.T) {
+			object := Example(t, group, kind, 0)
+			Change(t, object, row[0], row[1])
+			Compare(t, validate(Decode(t, object, setDefaults)), row[2])
+		})
+	}
+}
+
+// CheckUpdate changes an example by each row, and compares what is reported when it replaces the unchanged one.
+func CheckUpdate[T any](t *testing.T, group, kind string, setDefaults func(*T), validate func(now, before *T) field.ErrorList, rows []Row) {
+	t.Helper()
+	for _, row := range rows {
+		t.Run(row[0]+"="+row[1], func(t *testing.T) {
+			before, now := Example(t, group, kind, 0), Example(t, group, kind, 0)
+			for _, object := range []map[string]any{before, now} {
+				set(object, []string{"metadata", "resourceVersion"}, "1")
+			}
+			Change(t, now, row[0], row[1])
+			Compare(t, validate(Decode(t, now, setDefaults), Decode(t, before, setDefaults)), row[2])
+		})
+	}
+}
+
+// Compare holds errors against a list of fields with the types of their errors.
+func Compare(t *testing.T, errs field.ErrorList, want string) {
+	t.Helper()
+	var got []string
+	for _, err := range errs {
+		got = append(got, err.Field+" "+strings.TrimPrefix(string(err.Type), "FieldValue"))
+	}
+	slices.Sort(got)
+	got = slices.Compact(got)
+	if joined := strings.Join(got, ", "); joined != want {
+		t.Errorf("got %q, want %q: %v", joined, want, errs)
+	}
+}
