@@ -23,6 +23,8 @@ type shootContext struct {
 	workerless, selfHosted bool
 	// template is true if the Shoot is a template, in which infrastructure Shoots are allowed everywhere.
 	template bool
+	// sameIssuers is true if the issuers of tokens are those of the stored Shoot.
+	sameIssuers bool
 }
 
 // atLeast says whether Kubernetes has the given version, such as 1.34, or a later one.
@@ -42,7 +44,7 @@ func (c *shootContext) needsNodes(set bool, path *field.Path) field.ErrorList {
 
 func contextOf(spec *v1beta1.ShootSpec, namespace string, template bool) *shootContext {
 	c := &shootContext{namespace: namespace, workerless: len(spec.Provider.Workers) == 0, template: template}
-	if parsed, err := version.ParseSemantic(spec.Kubernetes.Version); err == nil {
+	if parsed, err := version.ParseGeneric(spec.Kubernetes.Version); err == nil {
 		c.version = parsed
 	}
 	for _, worker := range spec.Provider.Workers {
@@ -51,11 +53,24 @@ func contextOf(spec *v1beta1.ShootSpec, namespace string, template bool) *shootC
 	return c
 }
 
-// ValidateShoot checks a Shoot.
+// ValidateShoot checks a Shoot that is created.
 func ValidateShoot(shoot *v1beta1.Shoot) field.ErrorList {
+	metadata, path := field.NewPath("metadata"), field.NewPath("spec")
+	errs := validateShoot(shoot, contextOf(&shoot.Spec, shoot.Namespace, false))
+	errs = append(errs, validateOperations(shoot, &v1beta1.Shoot{})...)
+	errs = append(errs, validateForceDeletion(shoot, &v1beta1.Shoot{})...)
+	for i, finalizer := range shoot.Finalizers {
+		errs = append(errs, forbidden(finalizer == constants.GardenerName || finalizer == constants.FinalizerReferenceProtection,
+			metadata.Child("finalizers").Index(i), fmt.Sprintf("finalizer %q cannot be added on creation", finalizer))...)
+	}
+	return append(errs, forbidden(ptr.Deref(shoot.Spec.CloudProfileName, "") != "" && shoot.Spec.CloudProfile != nil, path.Child("cloudProfileName"),
+		"must not be set together with cloudProfile")...)
+}
+
+func validateShoot(shoot *v1beta1.Shoot, c *shootContext) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&shoot.ObjectMeta, true, labelName, field.NewPath("metadata"))
 	errs = append(errs, withoutTwoHyphens(shoot.Name, field.NewPath("metadata", "name"))...)
-	return append(errs, validateShootSpec(&shoot.Spec, contextOf(&shoot.Spec, shoot.Namespace, false), field.NewPath("spec"))...)
+	return append(errs, validateShootSpec(&shoot.Spec, c, field.NewPath("spec"))...)
 }
 
 // ValidateShootTemplate checks the Shoot of a template in a namespace.
@@ -80,6 +95,7 @@ func validateShootSpec(spec *v1beta1.ShootSpec, c *shootContext, path *field.Pat
 		errs = append(errs, validateHibernation(spec.Hibernation, c, path.Child("hibernation"))...)
 	}
 	errs = append(errs, validateKubernetes(spec, c, path.Child("kubernetes"))...)
+	errs = append(errs, validateEncryptionRotation(spec, path)...)
 	errs = append(errs, validateNetworking(spec, c, path.Child("networking"))...)
 	if spec.Maintenance != nil {
 		errs = append(errs, validateMaintenance(spec.Maintenance, c, path.Child("maintenance"))...)

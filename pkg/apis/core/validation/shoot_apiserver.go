@@ -2,7 +2,6 @@ package validation
 
 import (
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,13 +19,10 @@ const (
 	maxMutatingInflight    = 2500
 )
 
-// neverDisabled are the admission plugins of kube-apiserver without which a cluster does not work or is not safe.
-var neverDisabled = []string{
-	"MutatingAdmissionWebhook", "NamespaceLifecycle", "NodeRestriction", "PodSecurity", "Priority", "StorageObjectInUseProtection", "ValidatingAdmissionWebhook",
-}
-
 func validateAPIServer(server *v1beta1.KubeAPIServerConfig, c *shootContext, path *field.Path) field.ErrorList {
-	errs := validateAdmissionPlugins(server.AdmissionPlugins, path.Child("admissionPlugins"))
+	errs := validateAdmissionPlugins(server.AdmissionPlugins, c, path.Child("admissionPlugins"))
+	errs = append(errs, featureGates(server.FeatureGates, c, path.Child("featureGates"))...)
+	errs = append(errs, validateRuntimeConfig(server.RuntimeConfig, c, path.Child("runtimeConfig"))...)
 	errs = append(errs, uniqueValues(server.APIAudiences, path.Child("apiAudiences"))...)
 	for i, audience := range server.APIAudiences {
 		if audience == "" || strings.Contains(audience, ",") {
@@ -52,24 +48,13 @@ func validateAPIServer(server *v1beta1.KubeAPIServerConfig, c *shootContext, pat
 	if audit := server.AuditConfig; audit != nil && audit.AuditPolicy != nil && audit.AuditPolicy.ConfigMapRef != nil {
 		errs = append(errs, objectName(audit.AuditPolicy.ConfigMapRef.Name, path.Child("auditConfig", "auditPolicy", "configMapRef", "name"))...)
 	}
-	errs = append(errs, validateServiceAccounts(server.ServiceAccountConfig, path.Child("serviceAccountConfig"))...)
+	errs = append(errs, validateServiceAccounts(server.ServiceAccountConfig, c, path.Child("serviceAccountConfig"))...)
 	errs = append(errs, validateWatchCaches(server.WatchCacheSizes, c, path.Child("watchCacheSizes"))...)
 	errs = append(errs, validateEncryption(server.EncryptionConfig, path.Child("encryptionConfig"))...)
 	return append(errs, validateStructured(server, path)...)
 }
 
-func validateAdmissionPlugins(plugins []v1beta1.AdmissionPlugin, path *field.Path) field.ErrorList {
-	errs := unique(plugins, path, "name", func(plugin v1beta1.AdmissionPlugin) string { return plugin.Name })
-	for i, plugin := range plugins {
-		errs = append(errs, required(plugin.Name, path.Index(i).Child("name"))...)
-		errs = append(errs, forbidden(ptr.Deref(plugin.Disabled, false) && slices.Contains(neverDisabled, plugin.Name), path.Index(i).Child("disabled"),
-			"the plugin cannot be switched off")...)
-		errs = append(errs, notEmpty(plugin.KubeconfigSecretName, path.Index(i).Child("kubeconfigSecretName"))...)
-	}
-	return errs
-}
-
-func validateServiceAccounts(config *v1beta1.ServiceAccountConfig, path *field.Path) field.ErrorList {
+func validateServiceAccounts(config *v1beta1.ServiceAccountConfig, c *shootContext, path *field.Path) field.ErrorList {
 	if config == nil {
 		return nil
 	}
@@ -80,6 +65,9 @@ func validateServiceAccounts(config *v1beta1.ServiceAccountConfig, path *field.P
 	if expiration := config.MaxTokenExpiration; expiration != nil && expiration.Duration != 0 &&
 		(expiration.Duration < minTokenExpiration || expiration.Duration > maxTokenExpiration) {
 		errs = append(errs, field.Invalid(path.Child("maxTokenExpiration"), expiration.Duration.String(), "must be 0 or from 720h to 2160h"))
+	}
+	if c.sameIssuers { // may be from before they were checked
+		return errs
 	}
 	at := path.Child("acceptedIssuers")
 	errs = append(errs, uniqueValues(config.AcceptedIssuers, at)...)
@@ -121,32 +109,6 @@ func validateWatchCaches(sizes *v1beta1.WatchCacheSizes, c *shootContext, path *
 	return errs
 }
 
-// neverEncrypted are resources of the core group that are no objects of users.
-var neverEncrypted = []string{"apiserveripinfo", "serviceipallocations", "servicenodeportallocations"}
-
-func validateEncryption(config *v1beta1.EncryptionConfig, path *field.Path) field.ErrorList {
-	if config == nil {
-		return nil
-	}
-	errs := optionalOneOf(config.Provider.Type, path.Child("provider", "type"), v1beta1.EncryptionProviderTypeAESCBC,
-		v1beta1.EncryptionProviderTypeAESGCM, v1beta1.EncryptionProviderTypeSecretbox)
-	at := path.Child("resources")
-	errs = append(errs, uniqueValues(config.Resources, at)...)
-	for i, name := range config.Resources {
-		resource, group, _ := strings.Cut(name, ".")
-		core := group == "" || group == "core"
-		switch {
-		case name != strings.ToLower(name) || resource == "" || strings.HasSuffix(name, ".") || strings.Contains(name, "*"):
-			errs = append(errs, field.Invalid(at.Index(i), name, "must be a resource in lower case, with its API group behind a dot"))
-		case core && resource == "secrets":
-			errs = append(errs, field.Forbidden(at.Index(i), "Secrets are always encrypted"))
-		case core && slices.Contains(neverEncrypted, resource), group == "events.k8s.io", group == "extensions":
-			errs = append(errs, field.Forbidden(at.Index(i), "the resource cannot be encrypted"))
-		}
-	}
-	return errs
-}
-
 func validateStructured(server *v1beta1.KubeAPIServerConfig, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	off := func(gate string) bool {
@@ -165,6 +127,10 @@ func validateStructured(server *v1beta1.KubeAPIServerConfig, path *field.Path) f
 	errs = append(errs, forbidden(off("StructuredAuthorizationConfiguration"), at, "needs the feature gate StructuredAuthorizationConfiguration")...)
 	if len(authorization.Kubeconfigs) == 0 {
 		errs = append(errs, field.Required(at.Child("kubeconfigs"), "at least one is required"))
+	}
+	for i, kubeconfig := range authorization.Kubeconfigs {
+		errs = append(errs, required(kubeconfig.AuthorizerName, at.Child("kubeconfigs").Index(i).Child("authorizerName"))...)
+		errs = append(errs, required(kubeconfig.SecretName, at.Child("kubeconfigs").Index(i).Child("secretName"))...)
 	}
 	return errs
 }

@@ -26,6 +26,7 @@ func durationsNotNegative(path *field.Path, values durations) field.ErrorList {
 
 func validateKubelet(kubelet *v1beta1.KubeletConfig, c *shootContext, path *field.Path) field.ErrorList {
 	errs := optionalOneOf(kubelet.CPUManagerPolicy, path.Child("cpuManagerPolicy"), "none", "static")
+	errs = append(errs, featureGates(kubelet.FeatureGates, c, path.Child("featureGates"))...)
 	for name, value := range map[string]*int32{
 		"evictionMaxPodGracePeriod": kubelet.EvictionMaxPodGracePeriod, "maxPods": kubelet.MaxPods, "registryPullQPS": kubelet.RegistryPullQPS,
 		"registryBurst": kubelet.RegistryBurst,

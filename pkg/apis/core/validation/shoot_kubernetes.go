@@ -43,7 +43,7 @@ func validateKubernetes(spec *v1beta1.ShootSpec, c *shootContext, path *field.Pa
 		errs = append(errs, validateScheduler(scheduler, c, path.Child("kubeScheduler"))...)
 	}
 	if proxy := kubernetes.KubeProxy; proxy != nil {
-		errs = append(errs, validateProxy(proxy, path.Child("kubeProxy"))...)
+		errs = append(errs, validateProxy(proxy, c, path.Child("kubeProxy"))...)
 	}
 	if kubernetes.Kubelet != nil {
 		errs = append(errs, validateKubelet(kubernetes.Kubelet, c, path.Child("kubelet"))...)
@@ -85,6 +85,7 @@ func minAllowed(autoscaling *v1beta1.ControlPlaneAutoscaling, cpu, memory string
 func validateControllerManager(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) field.ErrorList {
 	manager := spec.Kubernetes.KubeControllerManager
 	errs := c.removed(manager.PodEvictionTimeout != nil, "1.33", path.Child("podEvictionTimeout"))
+	errs = append(errs, featureGates(manager.FeatureGates, c, path.Child("featureGates"))...)
 	for name, set := range map[string]bool{
 		"horizontalPodAutoscaler": manager.HorizontalPodAutoscalerConfig != nil, "nodeCIDRMaskSize": manager.NodeCIDRMaskSize != nil,
 		"nodeCIDRMaskSizeIPv6": manager.NodeCIDRMaskSizeIPv6 != nil, "nodeMonitorGracePeriod": manager.NodeMonitorGracePeriod != nil,
@@ -150,7 +151,8 @@ func maxPods(spec *v1beta1.ShootSpec) int32 {
 }
 
 func validateScheduler(scheduler *v1beta1.KubeSchedulerConfig, c *shootContext, path *field.Path) field.ErrorList {
-	errs := optionalOneOf(scheduler.Profile, path.Child("profile"), v1beta1.SchedulingProfileBalanced, v1beta1.SchedulingProfileBinPacking)
+	errs := featureGates(scheduler.FeatureGates, c, path.Child("featureGates"))
+	errs = append(errs, optionalOneOf(scheduler.Profile, path.Child("profile"), v1beta1.SchedulingProfileBalanced, v1beta1.SchedulingProfileBinPacking)...)
 	if volumes := scheduler.KubeMaxPDVols; volumes != nil {
 		at := path.Child("kubeMaxPDVols")
 		errs = append(errs, c.removed(true, "1.35", at)...)
@@ -161,11 +163,12 @@ func validateScheduler(scheduler *v1beta1.KubeSchedulerConfig, c *shootContext, 
 	return errs
 }
 
-func validateProxy(proxy *v1beta1.KubeProxyConfig, path *field.Path) field.ErrorList {
+func validateProxy(proxy *v1beta1.KubeProxyConfig, c *shootContext, path *field.Path) field.ErrorList {
+	errs := featureGates(proxy.FeatureGates, c, path.Child("featureGates"))
 	if proxy.Mode == nil {
-		return field.ErrorList{field.Required(path.Child("mode"), "")}
+		return append(errs, field.Required(path.Child("mode"), ""))
 	}
-	errs := oneOf(*proxy.Mode, path.Child("mode"), v1beta1.ProxyModeIPTables, v1beta1.ProxyModeNFTables, v1beta1.ProxyModeIPVS)
+	errs = append(errs, oneOf(*proxy.Mode, path.Child("mode"), v1beta1.ProxyModeIPTables, v1beta1.ProxyModeNFTables, v1beta1.ProxyModeIPVS)...)
 	if on, set := proxy.FeatureGates["NFTablesProxyMode"]; set && !on && *proxy.Mode == v1beta1.ProxyModeNFTables {
 		errs = append(errs, field.Forbidden(path.Child("mode"), "needs the feature gate NFTablesProxyMode"))
 	}

@@ -111,13 +111,26 @@ func validateWorker(worker *v1beta1.Worker, c *shootContext, path *field.Path) f
 	errs = append(errs, uniqueValues(worker.Zones, path.Child("zones"))...)
 	errs = append(errs, validateUpdateStrategy(worker, path)...)
 	errs = append(errs, validateMachineManagement(worker, path.Child("machineControllerManager"))...)
+	errs = append(errs, validatePoolAutoscaling(worker.ClusterAutoscaler, path.Child("clusterAutoscaler"))...)
 	if worker.Kubernetes == nil {
 		return errs
 	}
 	if worker.Kubernetes.Kubelet != nil {
-		errs = append(errs, validateKubelet(worker.Kubernetes.Kubelet, c, path.Child("kubernetes", "kubelet"))...)
+		errs = append(errs, validateKubelet(worker.Kubernetes.Kubelet, c.ofPool(worker), path.Child("kubernetes", "kubelet"))...)
 	}
 	return append(errs, validateKubeletVersion(worker.Kubernetes.Version, c, path.Child("kubernetes", "version"))...)
+}
+
+func validatePoolAutoscaling(options *v1beta1.ClusterAutoscalerOptions, path *field.Path) field.ErrorList {
+	if options == nil {
+		return nil
+	}
+	errs := between(options.ScaleDownUtilizationThreshold, 0, 1, path.Child("scaleDownUtilizationThreshold"))
+	errs = append(errs, between(options.ScaleDownGpuUtilizationThreshold, 0, 1, path.Child("scaleDownGpuUtilizationThreshold"))...)
+	return append(errs, durationsNotNegative(path, durations{
+		"scaleDownUnneededTime": options.ScaleDownUnneededTime, "scaleDownUnreadyTime": options.ScaleDownUnreadyTime,
+		"maxNodeProvisionTime": options.MaxNodeProvisionTime,
+	})...)
 }
 
 func shortName(name string, path *field.Path) field.ErrorList {
