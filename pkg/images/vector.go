@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -63,22 +64,32 @@ func Load(path string) (Vector, error) {
 	if path == "" {
 		return vector, nil
 	}
-	info, err := os.Stat(path)
+	content, err := read(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading the overwrites of images: %w", err)
-	}
-	if info.Size() > maxFileSize {
-		return nil, fmt.Errorf("the overwrites of images in %s have %d bytes, at most %d are allowed", path, info.Size(), maxFileSize)
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the overwrites of images: %w", err)
+		return nil, fmt.Errorf("the overwrites of images: %w", err)
 	}
 	overwrites, err := Parse(content)
 	if err != nil {
 		return nil, fmt.Errorf("the overwrites of images in %s: %w", path, err)
 	}
 	return vector.Overwrite(overwrites), nil
+}
+
+// read reads a file of at most maxFileSize bytes.
+func read(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	content, err := io.ReadAll(io.LimitReader(file, maxFileSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > maxFileSize {
+		return nil, fmt.Errorf("%s is too large: it may have at most %d bytes", path, maxFileSize)
+	}
+	return content, nil
 }
 
 // FromEnvironment is [Load] with the file that [OverwriteVariable] names.

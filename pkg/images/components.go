@@ -1,0 +1,80 @@
+package images
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/yaml"
+)
+
+// ComponentsOverwriteVariable is the environment variable with the path of a file that has the overwrites for components with image lists
+// of their own, in the format of Gardener's component image vector overwrites.
+const ComponentsOverwriteVariable = "IMAGEVECTOR_OVERWRITE_COMPONENTS"
+
+// Components has the overwrites for components with image lists of their own, for example etcd-druid, by the names of the components. Whoever
+// deploys such a component writes its value to a file, and sets the component's own [OverwriteVariable] to the path of that file.
+type Components map[string]string
+
+// LoadComponents reads the overwrites in the file at path. An empty path names no file: then there are no overwrites.
+func LoadComponents(path string) (Components, error) {
+	if path == "" {
+		return Components{}, nil
+	}
+	content, err := read(path)
+	if err != nil {
+		return nil, fmt.Errorf("the overwrites of components' images: %w", err)
+	}
+	components, err := ParseComponents(content)
+	if err != nil {
+		return nil, fmt.Errorf("the overwrites of components' images in %s: %w", path, err)
+	}
+	return components, nil
+}
+
+// ComponentsFromEnvironment is [LoadComponents] with the file that [ComponentsOverwriteVariable] names.
+func ComponentsFromEnvironment() (Components, error) {
+	return LoadComponents(os.Getenv(ComponentsOverwriteVariable))
+}
+
+// ParseComponents reads overwrites, and checks that each is an image list.
+func ParseComponents(content []byte) (Components, error) {
+	var file struct {
+		Components []struct {
+			Name                 string `json:"name"`
+			ImageVectorOverwrite string `json:"imageVectorOverwrite"`
+		} `json:"components"`
+	}
+	if err := yaml.Unmarshal(content, &file); err != nil {
+		return nil, err
+	}
+	components := Components{}
+	var errs []error
+	for i, component := range file.Components {
+		if err := components.add(component.Name, component.ImageVectorOverwrite); err != nil {
+			errs = append(errs, fmt.Errorf("components[%d] (%q): %w", i, component.Name, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return components, nil
+}
+
+func (c Components) add(name, overwrite string) error {
+	if name == "" {
+		return errors.New("name is missing")
+	}
+	if _, exists := c[name]; exists {
+		return errors.New("the component occurs twice")
+	}
+	vector, err := Parse([]byte(overwrite))
+	if err != nil {
+		return fmt.Errorf("imageVectorOverwrite: %w", err)
+	}
+	if len(vector) == 0 {
+		return errors.New("imageVectorOverwrite has no images")
+	}
+	c[name] = overwrite
+	return nil
+}
