@@ -226,7 +226,7 @@ func (l *Landscape) ctr(ctx context.Context, input io.Reader, arguments ...strin
 	}
 	socket := fmt.Sprintf("/proc/%d/root%s", pid, containerd)
 	arguments = append([]string{"--address", socket, "--namespace", "k8s.io"}, arguments...)
-	command := exec.CommandContext(ctx, l.builder.Path("ctr"), arguments...) //nolint:gosec // a program of the landscape
+	command := exec.CommandContext(ctx, filepath.Join(l.programs(), "ctr"), arguments...) //nolint:gosec // a program of the landscape
 	command.Stdin = input
 	var failure bytes.Buffer
 	command.Stderr = &failure
@@ -243,7 +243,7 @@ func (l *Landscape) importImages(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	known, err := l.ctr(ctx, nil, "image", "ls")
+	list, err := l.ctr(ctx, nil, "image", "ls")
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (l *Landscape) importImages(ctx context.Context, names []string) error {
 		if err != nil {
 			return err
 		}
-		if !hasImage(string(known), reference, digests[reference]) {
+		if !hasImage(string(list), reference, digests[reference]) {
 			missing = append(missing, reference)
 		}
 	}
@@ -268,16 +268,33 @@ func (l *Landscape) importImages(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	has := map[string]bool{}
+	known := map[string]bool{}
 	for digest := range strings.FieldsSeq(string(blobs)) {
-		has[digest] = true
+		known[digest] = true
+	}
+	var sent, skipped int
+	has := func(digest string) bool {
+		if known[digest] {
+			skipped++
+		} else {
+			sent++
+		}
+		return known[digest]
 	}
 	reader, writer := io.Pipe()
+	written := make(chan struct{})
 	go func() {
-		writer.CloseWithError(store.Archive(writer, missing, func(digest string) bool { return has[digest] }))
+		defer close(written)
+		writer.CloseWithError(store.Archive(writer, missing, has))
 	}()
 	_, err = l.ctr(ctx, reader, "image", "import", "-")
-	return err
+	_ = reader.Close() // ends the writer if ctr has ended before it
+	<-written
+	if err != nil {
+		return err
+	}
+	l.say("  imported %s: %d blobs sent, %d already there", strings.Join(missing, ", "), sent, skipped)
+	return nil
 }
 
 // hasImage reads the list of images of ctr: reference, type, digest.

@@ -55,6 +55,8 @@ type Landscape struct {
 	name    string
 	builder *build.Builder
 	now     func() time.Time
+	// otherPrograms is true if the distribution's programs are asked for, but the landscape has started with others.
+	otherPrograms bool
 }
 
 // New returns a landscape that may run or not.
@@ -67,7 +69,7 @@ func New(o Options) (*Landscape, error) {
 	sum := sha256.Sum256([]byte(directory))
 	// The name of the network device has at most 15 characters.
 	l := &Landscape{Options: o, name: namePrefix + hex.EncodeToString(sum[:])[:5], builder: build.New(o.Root, o.Out), now: time.Now}
-	l.readNetwork()
+	l.readState()
 	return l, nil
 }
 
@@ -78,13 +80,17 @@ func (l *Landscape) path(elements ...string) string {
 	return filepath.Join(append([]string{l.Directory}, elements...)...)
 }
 
-// readNetwork takes the addresses of a landscape that runs from its directory. One that cannot be read, for example because its start was
-// interrupted, has none, but can be removed.
-func (l *Landscape) readNetwork() {
-	if c, err := machine.Read(l.Directory); err == nil && c.Machine.Addr().Is4() {
-		b := c.Machine.Addr().As4()
-		l.Network = Network{[2]byte{b[0], b[1]}}
+// readState takes the addresses and the choice of programs of a landscape that was started from its directory. One that cannot be read, for
+// example because its start was interrupted, has none, but can be removed.
+func (l *Landscape) readState() {
+	c, err := machine.Read(l.Directory)
+	if err != nil || !c.Machine.Addr().Is4() {
+		return
 	}
+	b := c.Machine.Addr().As4()
+	l.Network = Network{[2]byte{b[0], b[1]}}
+	distribution := c.Programs == l.builder.Path(distributionPrograms)
+	l.otherPrograms, l.Distribution = l.Distribution && !distribution, distribution
 }
 
 // chooseNetwork finds the addresses of a landscape that is to start.

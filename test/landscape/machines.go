@@ -54,14 +54,14 @@ func (l *Landscape) MachineImages(ctx context.Context) error {
 }
 
 func (l *Landscape) makeMachine(debian string) error {
-	configuration, err := render("containerd.toml", map[string]any{
+	configuration, err := render(l.containerdConfiguration(), map[string]any{
 		"Pause": "@PAUSE@", "Registries": "/etc/containerd/certs.d", "Plugins": "/opt/cni/bin", "Networks": "/etc/cni/net.d",
 		"Runc": "/usr/local/bin/runc",
 	})
 	if err != nil {
 		return err
 	}
-	layers, err := machineimage.Layers(debian, l.builder.Path(""), configuration)
+	layers, err := machineimage.Layers(debian, l.programs(), configuration)
 	if err != nil {
 		return fmt.Errorf("making the image of machines: %w", err)
 	}

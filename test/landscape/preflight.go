@@ -34,7 +34,7 @@ type host struct {
 	filesystems string // /proc/filesystems
 	hierarchies []machine.Hierarchy
 	directory   string              // the file system that the directory of the landscape is on
-	exists      func(string) bool   // files
+	exists      func(string) bool   // files that a pattern matches
 	program     func(string) bool   // programs in PATH
 	library     func(string) bool   // libraries that pkg-config finds
 	limit       func(string) uint64 // numbers in files, 0 if they are not there
@@ -97,7 +97,8 @@ func neededPackages(distribution bool) []debianPackage {
 	program := func(name string) func(host) bool { return func(h host) bool { return h.program(name) } }
 	packages := []debianPackage{{"nftables", program("nft")}}
 	if distribution {
-		return packages
+		// Debian's runc needs the library.
+		return append(packages, debianPackage{"libseccomp2", func(h host) bool { return h.exists("/usr/lib/*/libseccomp.so.2") }})
 	}
 	// runc is in part C.
 	return append(packages, debianPackage{"gcc", program("gcc")}, debianPackage{"libc6-dev", func(h host) bool { return h.exists("/usr/include/stdlib.h") }},
@@ -140,8 +141,8 @@ func (l *Landscape) thisHost() (host, error) {
 		return h, err
 	}
 	h.exists = func(path string) bool {
-		_, err := os.Stat(path)
-		return err == nil
+		matches, err := filepath.Glob(path)
+		return err == nil && len(matches) > 0
 	}
 	h.program = func(name string) bool {
 		_, err := exec.LookPath(name)

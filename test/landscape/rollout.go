@@ -3,6 +3,7 @@ package landscape
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,9 @@ func (l *Landscape) RollOut(ctx context.Context, name, reference string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	if !slices.ContainsFunc(list.Items, func(d appsv1.Deployment) bool { return uses(&d, repository) }) {
+		l.say("  No Deployment uses an image %s.", repository)
+	}
 	for i := range list.Items {
 		d := &list.Items[i]
 		if !uses(d, repository) {

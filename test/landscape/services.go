@@ -192,11 +192,7 @@ func (l *Landscape) configure(files map[string][]byte) error {
 		"Network": l.Network, "DNS": l.Network.DNS(), "Node": Node, "Pause": pause, "Registries": registries, "Plugins": cniPlugins,
 		"Networks": cniNetworks, "Runc": machine.Programs + "/runc",
 	}
-	toml := "containerd.toml"
-	if l.Distribution {
-		toml = "containerd-v1.toml"
-	}
-	for name, source := range map[string]string{"containerd.toml": toml, "kubelet.yaml": "kubelet.yaml", "kube-proxy.yaml": "kube-proxy.yaml"} {
+	for name, source := range map[string]string{"containerd.toml": l.containerdConfiguration(), "kubelet.yaml": "kubelet.yaml", "kube-proxy.yaml": "kube-proxy.yaml"} {
 		if files[name], err = render(source, values); err != nil {
 			return err
 		}

@@ -2,12 +2,10 @@ package landscape
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,6 +31,10 @@ var baseImages = []string{"pause", "coredns", "probe", "resource-manager", "etcd
 
 // Up builds what is missing, starts the base cluster, and returns when it is ready. It does nothing if it is up.
 func (l *Landscape) Up(ctx context.Context) error {
+	if l.otherPrograms {
+		return fmt.Errorf("the landscape in %s runs with programs that were built: remove it before you start it with those of the distribution",
+			l.Directory)
+	}
 	if err := l.Preflight(ctx); err != nil {
 		return err
 	}
@@ -76,11 +78,7 @@ func (l *Landscape) Build(ctx context.Context) error {
 		}
 	}
 	programs := build.Upstream()
-	if l.Distribution {
-		if err := l.takeDistribution(ctx); err != nil {
-			return err
-		}
-	} else {
+	if !l.Distribution {
 		programs = append(programs, build.Containers()...)
 	}
 	missing, err := l.builder.Missing(programs)
@@ -90,7 +88,10 @@ func (l *Landscape) Build(ctx context.Context) error {
 	if len(missing) > 0 {
 		l.say("Building %d programs. It can be interrupted: what is built stays.", len(missing))
 	}
-	return l.builder.Build(ctx, append(programs, build.Own()...))
+	if err := l.builder.Build(ctx, append(programs, build.Own()...)); err != nil || !l.Distribution {
+		return err
+	}
+	return l.takeDistribution(ctx)
 }
 
 // start starts the machine with all services.
@@ -126,7 +127,7 @@ func (l *Landscape) start(ctx context.Context) error {
 	}
 	l.say("Starting the base cluster, with the addresses %s, in %s.", l.Network.Block(), l.Directory)
 	return machine.Start(ctx, l.builder.Path("landscape"), &machine.Config{
-		Name: l.name, Hostname: Node, Directory: l.Directory, Images: l.imagesDirectory(), Programs: filepath.Join(l.Root, build.Directory), Files: files,
+		Name: l.name, Hostname: Node, Directory: l.Directory, Images: l.imagesDirectory(), Programs: l.programs(), Files: files,
 		Host: l.Network.Host(), Machine: l.Network.Machine(), Services: l.services(),
 		Routes: []netip.Prefix{l.Network.Block()},
 	})
@@ -240,47 +241,4 @@ func (l *Landscape) waitFor(ctx context.Context, service string, try func() erro
 		case <-tick.C:
 		}
 	}
-}
-
-// takeDistribution downloads containerd, runc and CNI plugins of the Debian distribution, without installing them.
-func (l *Landscape) takeDistribution(ctx context.Context) error {
-	work := l.builder.Path(".distribution")
-	if err := l.builder.Forget(build.Containers()); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(work, 0o755); err != nil {
-		return fmt.Errorf("taking packages of the distribution: %w", err)
-	}
-	for name, files := range map[string]map[string]string{
-		"containerd": {"containerd": "usr/bin/containerd", "containerd-shim-runc-v2": "usr/bin/containerd-shim-runc-v2", "ctr": "usr/bin/ctr"},
-		"runc":       {"runc": "usr/sbin/runc"},
-		"containernetworking-plugins": {
-			"cni/bridge": "usr/lib/cni/bridge", "cni/loopback": "usr/lib/cni/loopback", "cni/host-local": "usr/lib/cni/host-local",
-			"cni/portmap": "usr/lib/cni/portmap",
-		},
-	} {
-		script := `set -e; rm -f "$1"_*.deb; apt-get download -qq "$1"; dpkg-deb -x "$1"_*.deb root`
-		command := exec.CommandContext(ctx, "sh", "-c", script, "sh", name)
-		command.Dir = work
-		if output, err := command.CombinedOutput(); err != nil {
-			return fmt.Errorf("taking the package %s of the distribution: %w\n%s", name, err, output)
-		}
-		for program, file := range files {
-			if err := os.MkdirAll(filepath.Dir(l.builder.Path(program)), 0o755); err != nil {
-				return fmt.Errorf("taking the package %s of the distribution: %w", name, err)
-			}
-			err := errors.Join(ignoreMissing(os.Remove(l.builder.Path(program))), os.Link(filepath.Join(work, "root", file), l.builder.Path(program)))
-			if err != nil {
-				return fmt.Errorf("taking the package %s of the distribution: %w", name, err)
-			}
-		}
-	}
-	return nil
-}
-
-func ignoreMissing(err error) error {
-	if os.IsNotExist(err) {
-		return nil
-	}
-	return err
 }

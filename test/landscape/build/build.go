@@ -125,15 +125,15 @@ func (b *Builder) buildOwn(ctx context.Context, programs []Program) error {
 		return fmt.Errorf("building the programs of the project: %w\n%s", err, output)
 	}
 	for _, p := range programs {
-		if err := replaceLink(filepath.Join(directory, p.Name), b.Path(p.Name)); err != nil {
+		if err := ReplaceLink(filepath.Join(directory, p.Name), b.Path(p.Name)); err != nil {
 			return fmt.Errorf("building %s: %w", p.Name, err)
 		}
 	}
 	return nil
 }
 
-// replaceLink makes a path the same file as another one. A program that runs goes on with its own.
-func replaceLink(made, path string) error {
+// ReplaceLink makes a path a hard link to another file. A program that runs goes on with its own.
+func ReplaceLink(made, path string) error {
 	wanted, err := os.Stat(made)
 	if err != nil {
 		return err
@@ -167,16 +167,6 @@ func (b *Builder) upToDate(p Program, stamp string) bool {
 	}
 	_, err = os.Stat(b.Path(p.Name))
 	return err == nil
-}
-
-// Forget has programs built again next time: something else is in their places.
-func (b *Builder) Forget(programs []Program) error {
-	for _, p := range programs {
-		if err := ignoreMissing(os.Remove(b.stampPath(p))); err != nil {
-			return fmt.Errorf("forgetting that %s was built: %w", p.Name, err)
-		}
-	}
-	return nil
 }
 
 func (b *Builder) stampPath(p Program) string {

@@ -19,7 +19,10 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape"
 )
 
-var enabled = flag.Bool("landscape", false, "run the tests on a landscape, which need root: make test-landscape")
+var (
+	enabled      = flag.Bool("landscape", false, "run the tests on a landscape, which need root: make test-landscape")
+	distribution = flag.Bool("landscape.distribution", false, "run them on a landscape with Debian's containerd, runc and CNI plugins")
+)
 
 const timeout = 2 * time.Minute
 
@@ -46,7 +49,9 @@ func run(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	base, err = landscape.New(landscape.Options{Root: root, Directory: filepath.Join(root, ".run", "landscape"), Out: os.Stdout, InstallPackages: true})
+	base, err = landscape.New(landscape.Options{
+		Root: root, Directory: filepath.Join(root, ".run", "landscape"), Distribution: *distribution, InstallPackages: true, Out: os.Stdout,
+	})
 	if err != nil {
 		return 1, err
 	}
@@ -72,11 +77,12 @@ func needsLandscape(t *testing.T) {
 	}
 }
 
-// cluster is the base cluster with a namespace for one test.
+// cluster is the cluster of a landscape with a namespace for one test.
 type cluster struct {
 	client.Client
 	t         *testing.T
 	ctx       context.Context
+	landscape *landscape.Landscape
 	namespace string
 }
 
@@ -84,14 +90,20 @@ func onBase(t *testing.T) *cluster {
 	t.Helper()
 	needsLandscape(t)
 	t.Parallel()
-	c, err := base.Client()
+	return on(t, base)
+}
+
+// on makes a namespace on a landscape. The test runs alone.
+func on(t *testing.T, l *landscape.Landscape) *cluster {
+	t.Helper()
+	c, err := l.Client()
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	must(t, c.Create(ctx, namespace))
 	t.Cleanup(func() { must(t, c.Delete(context.Background(), namespace)) })
-	return &cluster{c, t, ctx, namespace.Name}
+	return &cluster{c, t, ctx, l, namespace.Name}
 }
 
 func must(t *testing.T, err error) {
@@ -136,7 +148,7 @@ func (c *cluster) create(objects ...client.Object) {
 // image is a reference from the list of images.
 func (c *cluster) image(name string) string {
 	c.t.Helper()
-	reference, err := base.Image(name)
+	reference, err := c.landscape.Image(name)
 	must(c.t, err)
 	return reference
 }

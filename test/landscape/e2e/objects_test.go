@@ -94,8 +94,8 @@ func (c *cluster) tryKubectl(args ...string) (string, error) {
 }
 
 func (c *cluster) kubectlCommand(args ...string) *exec.Cmd {
-	args = append([]string{"--kubeconfig", base.Kubeconfig(), "--namespace", c.namespace}, args...)
-	return exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", "kubectl"), args...)
+	args = append([]string{"--kubeconfig", c.landscape.Kubeconfig(), "--namespace", c.namespace}, args...)
+	return exec.CommandContext(c.ctx, filepath.Join(c.landscape.Root, "bin", "kubectl"), args...)
 }
 
 // probe runs the program probe in a Pod.

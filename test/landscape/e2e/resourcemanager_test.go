@@ -90,7 +90,7 @@ func (c *cluster) rolledOut(name string) {
 
 // in is the same for a part of a test.
 func (c *cluster) in(t *testing.T) *cluster { //nolint:thelper // it fails nothing
-	return &cluster{c.Client, t, c.ctx, c.namespace}
+	return &cluster{c.Client, t, c.ctx, c.landscape, c.namespace}
 }
 
 // testServers: the kubelet has found the Pods ready, so its probes get through the NetworkPolicy; metrics are there for those whom it allows.

@@ -41,7 +41,7 @@ func (c *cluster) manage(name, secretSuffix, manifests string) {
 	must(c.t, err)
 	c.t.Cleanup(func() { // before the namespace goes, and with it the Secret
 		_ = c.Delete(context.Background(), mr)
-		d := &cluster{c.Client, c.t, context.Background(), c.namespace}
+		d := &cluster{c.Client, c.t, context.Background(), c.landscape, c.namespace}
 		d.gone(name)
 	})
 }
