@@ -67,9 +67,9 @@ machine-image: controlplane bin/landscape/landscape ## Make the image of machine
 	@bin/landscape/landscape --install-packages $(LANDSCAPEFLAGS) machine-image --export bin/landscape/machine.tar.gz
 
 .PHONY: test-landscape
-test-landscape: controlplane bin/landscape/landscape ## Test with real containers on a base cluster (LANDSCAPE names tests).
+test-landscape: controlplane bin/landscape/landscape ## Test with real containers on a base cluster (LANDSCAPE names tests, TESTFLAGS: docs/landscape.md).
 	@bin/landscape/landscape --install-packages check
-	$(GO) test ./test/landscape/e2e -count 1 -timeout 30m -v -run '$(or $(LANDSCAPE),.)' -landscape
+	$(GO) test ./test/landscape/e2e -count 1 -timeout 30m -v -run '$(or $(LANDSCAPE),.)' -landscape $(TESTFLAGS)
 
 .PHONY: bin/landscape/landscape
 bin/landscape/landscape:

@@ -201,6 +201,9 @@ func Names() []string {
 
 // writeTags keeps the tags of other images that were written before.
 func (l *Landscape) writeTags(tags images.Vector) error {
+	if err := l.makeDirectory(); err != nil { // images can be made before the landscape has started
+		return err
+	}
 	existing := images.Vector{}
 	if content, err := os.ReadFile(l.path(overwrites)); err == nil {
 		if existing, err = images.Parse(content); err != nil {

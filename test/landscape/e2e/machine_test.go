@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"text/template"
 	"time"
@@ -49,17 +51,20 @@ clientConnection: {kubeconfig: /files/kubeconfig}
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 `
 
+var machineImages = sync.OnceValue(func() error { return base.MachineImages(context.Background()) })
+
+// makeMachineImages makes the images of machines, once for all tests.
+func makeMachineImages(t *testing.T) {
+	t.Helper()
+	must(t, machineImages())
+}
+
 // TestMachines: two machines join a control plane that runs as Pods of the base cluster; Pods on them reach each other, and go.
 func TestMachines(t *testing.T) {
 	c := onBase(t)
-	must(t, base.MachineImages(c.ctx))
+	makeMachineImages(t)
 	inner, kubeconfig := c.controlPlane()
-	for _, object := range c.render("nodes.yaml") {
-		must(t, inner.Create(c.ctx, object))
-	}
-	must(t, inner.Create(c.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: "kube-system"}, Data: map[string][]byte{
-		"kubeconfig": kubeconfig, "kube-proxy.yaml": []byte(kubeProxyConfiguration),
-	}}))
+	c.nodes(inner, kubeconfig)
 	began := time.Now()
 	for _, name := range []string{"machine-1", "machine-2"} {
 		c.machine(name)
@@ -100,6 +105,17 @@ func TestMachines(t *testing.T) {
 	began = time.Now()
 	c.kubectl("delete", "pod", "machine-1", "--timeout=60s")
 	t.Logf("the machine is gone after %s", time.Since(began).Round(100*time.Millisecond))
+}
+
+// nodes prepares the inner cluster for nodes: they may join it, and each runs kube-proxy and the agents.
+func (c *cluster) nodes(inner client.Client, kubeconfig []byte) {
+	c.t.Helper()
+	for _, object := range c.render("nodes.yaml") {
+		must(c.t, inner.Create(c.ctx, object))
+	}
+	must(c.t, inner.Create(c.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: "kube-system"}, Data: map[string][]byte{
+		"kubeconfig": kubeconfig, "kube-proxy.yaml": []byte(kubeProxyConfiguration),
+	}}))
 }
 
 func ready(c *cluster, inner client.Client, name string) error {

@@ -22,6 +22,7 @@ import (
 var (
 	enabled      = flag.Bool("landscape", false, "run the tests on a landscape, which need root: make test-landscape")
 	distribution = flag.Bool("landscape.distribution", false, "run them on a landscape with Debian's containerd, runc and CNI plugins")
+	emulator     = flag.Bool("landscape.emulator", false, "also boot the root file system of machines in an emulator, which takes minutes")
 )
 
 const timeout = 2 * time.Minute
@@ -116,7 +117,13 @@ func must(t *testing.T, err error) {
 // eventually waits until there is no error.
 func (c *cluster) eventually(what string, try func() error) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.ctx, timeout)
+	c.within(timeout, what, try)
+}
+
+// within is eventually with another time-out.
+func (c *cluster) within(limit time.Duration, what string, try func() error) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

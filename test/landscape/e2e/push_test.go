@@ -55,7 +55,7 @@ func TestPush(t *testing.T) {
 func TestPushLayers(t *testing.T) {
 	needsLandscape(t)
 	c := on(t, base)
-	must(t, base.MachineImages(c.ctx)) // it makes the layer with Debian's files
+	makeMachineImages(t) // it makes the layer with Debian's files
 	t.Cleanup(func() { c.push("node-agents") })
 	c.push("node-agents")
 	overlay(t, "test/landscape/programs/node-agents/main.go", "name of this node", "the name of this node")

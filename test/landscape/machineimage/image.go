@@ -9,6 +9,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,8 @@ import (
 	"github.com/trellis-k8s/trellis/hack/image/oci"
 )
 
+// files are the files of machines, at their paths below the directory files.
+//
 //go:embed files
 var files embed.FS
 
@@ -36,20 +39,20 @@ var (
 	tools    = []string{"--variant=extract", "--include=nftables", "--dpkgopt=path-exclude=/usr/share/*"}
 	packages = []string{
 		"--variant=minbase", "--aptopt=Apt::Install-Recommends \"false\"",
-		"--include=systemd,systemd-sysv,dbus,nftables,iproute2,mount,conntrack,kmod,procps,ca-certificates,ethtool,socat",
+		"--include=systemd,systemd-sysv,dbus,udev,nftables,iproute2,mount,conntrack,kmod,procps,ca-certificates,ethtool,socat",
 		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-include=/usr/share/doc/*/copyright",
 	}
 )
 
-// masked are units that would change the host, or that a container has no use for.
+// masked are units that change the machine while it runs, or that a node has no use for. machine-entrypoint masks more in containers.
 var masked = []string{
-	"systemd-sysctl.service", "systemd-modules-load.service", "systemd-logind.service", "getty@.service", "console-getty.service",
-	"systemd-udevd.service", "systemd-remount-fs.service", "systemd-binfmt.service", "apt-daily.service", "apt-daily-upgrade.service",
-	"e2scrub_reap.service", "dpkg-db-backup.service", "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "fstrim.timer",
-	"systemd-ask-password-wall.path", "dev-hugepages.mount", "dev-mqueue.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount",
-	"sys-kernel-config.mount", "sys-fs-fuse-connections.mount", "proc-sys-fs-binfmt_misc.automount", "getty.target", "graphical.target",
+	"apt-daily.service", "apt-daily-upgrade.service", "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.service",
+	"dpkg-db-backup.timer", "e2scrub_reap.service", "systemd-networkd-wait-online.service",
 }
+
+// enabled are units of Debian, off by default, that a node needs.
+var enabled = []string{"systemd-networkd.service"}
 
 // Tools makes the root file system with nft and its libraries, in an archive in a directory, unless it is there.
 func Tools(ctx context.Context, directory string) (archive string, err error) {
@@ -95,27 +98,41 @@ func Layers(debian, programs string, containerd []byte) ([]oci.Layer, error) {
 	for _, name := range []string{"bridge", "loopback", "host-local", "portmap"} {
 		binaries = append(binaries, oci.File{Path: "/opt/cni/bin/" + name, Source: filepath.Join(programs, "cni", name)})
 	}
-	entries, err := files.ReadDir("files")
+	err := fs.WalkDir(files, "files", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := files.ReadFile(path)
+		configuration = append(configuration, place(strings.TrimPrefix(path, "files"), content)...)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the files of machines: %w", err)
 	}
-	for _, entry := range entries {
-		content, err := files.ReadFile("files/" + entry.Name())
-		if err != nil {
-			return nil, err
-		}
-		if !strings.HasSuffix(entry.Name(), ".service") {
-			configuration = append(configuration, oci.File{Path: "/usr/local/bin/" + entry.Name(), Content: content, Mode: 0o755})
-			continue
-		}
-		unit := "/etc/systemd/system/" + entry.Name()
-		configuration = append(configuration, oci.File{Path: unit, Content: content},
-			oci.File{Path: "/etc/systemd/system/multi-user.target.wants/" + entry.Name(), Link: unit})
+	for _, unit := range enabled {
+		configuration = append(configuration, oci.File{Path: wants + unit, Link: "/lib/systemd/system/" + unit})
 	}
 	for _, unit := range masked {
-		configuration = append(configuration, oci.File{Path: "/etc/systemd/system/" + unit, Link: "/dev/null"})
+		configuration = append(configuration, oci.File{Path: units + unit, Link: "/dev/null"})
 	}
-	configuration = append(configuration, oci.File{Path: "/etc/systemd/system/default.target", Link: "/lib/systemd/system/multi-user.target"},
+	configuration = append(configuration, oci.File{Path: units + "default.target", Link: "/lib/systemd/system/multi-user.target"},
 		oci.File{Path: "/etc/containerd/config.toml.in", Content: containerd})
 	return []oci.Layer{{Archive: debian}, {Files: binaries}, {Files: configuration}}, nil
+}
+
+const (
+	units = "/etc/systemd/system/"
+	wants = units + "multi-user.target.wants/"
+)
+
+// place returns a file at its path. Units are enabled, and programs are executable.
+func place(path string, content []byte) []oci.File {
+	file := oci.File{Path: path, Content: content}
+	switch name, found := strings.CutPrefix(path, units); {
+	case found:
+		return []oci.File{file, {Path: wants + name, Link: path}}
+	case strings.HasPrefix(path, "/usr/local/bin/"):
+		file.Mode = 0o755
+	}
+	return []oci.File{file}
 }
