@@ -3,11 +3,10 @@
 package pack
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"math"
 
-	"github.com/andybalholm/brotli"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -15,20 +14,9 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifests"
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
-
-// Keys of the data of Secrets.
-const (
-	plainKey      = "data.yaml"
-	compressedKey = "data.yaml.br"
-)
-
-// compressionLevel of Brotli takes a tenth of the time of the best one (11), for results that are a few percent larger.
-const compressionLevel = 9
-
-// greatestData is how many bytes the data of a Secret may have: somewhat less than the API server takes (corev1.MaxSecretSize).
-const greatestData = 1_000_000
 
 // Options say how manifests travel.
 type Options struct {
@@ -59,85 +47,39 @@ func Pack(documents []managedresource.Document, options Options) (*Parcel, error
 	if len(documents) == 0 {
 		return nil, errors.New("the manifests contain no objects")
 	}
-	texts := make([][]byte, 0, len(documents))
+	texts := make([]manifests.Document, 0, len(documents))
 	parcel := &Parcel{Objects: len(documents)}
 	for _, document := range documents {
 		text, err := yaml.Marshal(document.Object)
 		if err != nil {
 			return nil, fmt.Errorf("write the object %s: %w", document.Source, err)
 		}
-		texts = append(texts, text)
+		texts = append(texts, manifests.Document{Name: document.Source, Text: text})
 		parcel.Bytes += len(text)
 	}
-	data, err := divide(texts, documents, options.Plain)
+	secrets, err := manifests.Secrets(texts, manifests.Options{
+		Namespace: options.Namespace, Name: options.Name, CompressFrom: compressFrom(options.Plain),
+		MaxBytes: managedresource.DefaultLimits().Bytes, MaxDocuments: managedresource.DefaultLimits().Documents,
+	})
 	if err != nil {
 		return nil, err
 	}
-	for _, content := range data {
-		secret := &corev1.Secret{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: options.Namespace, Name: options.Name},
-			Type:       corev1.SecretTypeOpaque, Data: content,
-		}
-		if err := references.MakeUnique(secret); err != nil {
-			return nil, err
-		}
-		for _, value := range content {
+	parcel.Secrets = secrets
+	for _, secret := range secrets {
+		for _, value := range secret.Data {
 			parcel.Packed += len(value)
 		}
-		parcel.Secrets = append(parcel.Secrets, secret)
 	}
 	parcel.ManagedResource = managedResource(parcel.Secrets, options)
 	return parcel, nil
 }
 
-// divide puts texts into as many data of Secrets as they need.
-func divide(texts [][]byte, documents []managedresource.Document, plain bool) ([]map[string][]byte, error) {
-	joined := join(texts)
-	key, value := plainKey, joined
-	if !plain {
-		var err error
-		if key, value, err = compress(joined); err != nil {
-			return nil, err
-		}
+// compressFrom returns the size from which manifests are compressed: all are, or none.
+func compressFrom(plain bool) int {
+	if plain {
+		return math.MaxInt
 	}
-	fits := len(value) <= greatestData && int64(len(joined)) < managedresource.DefaultLimits().Bytes &&
-		len(texts) < managedresource.DefaultLimits().Documents
-	switch {
-	case fits:
-		return []map[string][]byte{{key: value}}, nil
-	case len(texts) == 1:
-		return nil, fmt.Errorf("the object %s takes %d bytes, and a Secret can hold %d: it is too large for a ManagedResource",
-			documents[0].Source, len(value), greatestData)
-	}
-	half := len(texts) / 2
-	first, err := divide(texts[:half], documents[:half], plain)
-	if err != nil {
-		return nil, err
-	}
-	second, err := divide(texts[half:], documents[half:], plain)
-	return append(first, second...), err
-}
-
-func join(texts [][]byte) []byte {
-	var all bytes.Buffer
-	for _, text := range texts {
-		all.WriteString("---\n")
-		all.Write(text)
-	}
-	return all.Bytes()
-}
-
-func compress(text []byte) (key string, value []byte, err error) {
-	var packed bytes.Buffer
-	writer := brotli.NewWriterLevel(&packed, compressionLevel)
-	if _, err := writer.Write(text); err != nil {
-		return "", nil, fmt.Errorf("compress the manifests: %w", err)
-	}
-	if err := writer.Close(); err != nil {
-		return "", nil, fmt.Errorf("compress the manifests: %w", err)
-	}
-	return compressedKey, packed.Bytes(), nil
+	return 0
 }
 
 func managedResource(secrets []*corev1.Secret, options Options) *resourcesv1alpha1.ManagedResource {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifests"
 )
 
 func configMap(name, value string) managedresource.Document {
@@ -97,7 +98,7 @@ func TestPackDivides(t *testing.T) {
 	}
 	for _, secret := range parcel.Secrets {
 		for key, value := range secret.Data {
-			if len(value) > greatestData {
+			if len(value) > manifests.MaxData {
 				t.Errorf("%s of Secret %s has %d bytes", key, secret.Name, len(value))
 			}
 		}

@@ -1,0 +1,118 @@
+// Package manifests writes objects into Secrets as the resource-manager reads them: as YAML, compressed if that is worth it, in as
+// many Secrets as they need, each named after its content.
+package manifests
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/andybalholm/brotli"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/references"
+)
+
+// Keys of the data of Secrets.
+const (
+	PlainKey      = "data.yaml"
+	CompressedKey = "data.yaml.br"
+)
+
+// compressionLevel of Brotli takes a tenth of the time of the best one (11), for results that are a few percent larger.
+const compressionLevel = 9
+
+// MaxData is how many bytes the data of a Secret may have: somewhat less than the API server takes (corev1.MaxSecretSize).
+const MaxData = 1_000_000
+
+// Document is an object as YAML, without a document separator.
+type Document struct {
+	// Name identifies the object in error messages.
+	Name string
+	Text []byte
+}
+
+// Options say how documents are written.
+type Options struct {
+	// Namespace is that of the Secrets, and Name begins their names.
+	Namespace, Name string
+	// CompressFrom is the size, in bytes, from which the text of a Secret is compressed.
+	CompressFrom int
+	// MaxBytes and MaxDocuments are what the reader accepts in one Secret before compression.
+	MaxBytes     int64
+	MaxDocuments int
+}
+
+// Secrets returns immutable Secrets that hold the documents, with the label of the garbage collector. Equal documents in the same order
+// make equal Secrets. The error names the document that is too large, or says what is wrong with the name.
+func Secrets(documents []Document, options Options) ([]*corev1.Secret, error) {
+	if len(documents) == 0 {
+		return nil, errors.New("the manifests contain no objects")
+	}
+	data, err := divide(documents, options)
+	if err != nil {
+		return nil, err
+	}
+	secrets := make([]*corev1.Secret, 0, len(data))
+	for _, content := range data {
+		secret := &corev1.Secret{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: options.Namespace, Name: options.Name},
+			Type:       corev1.SecretTypeOpaque, Data: content,
+		}
+		if err := references.MakeUnique(secret); err != nil {
+			return nil, err
+		}
+		secrets = append(secrets, secret)
+	}
+	return secrets, nil
+}
+
+// divide puts documents into as many data of Secrets as they need.
+func divide(documents []Document, options Options) ([]map[string][]byte, error) {
+	value, key := join(documents), PlainKey
+	size := int64(len(value))
+	if len(value) >= options.CompressFrom {
+		var err error
+		if value, err = compress(value); err != nil {
+			return nil, err
+		}
+		key = CompressedKey
+	}
+	switch {
+	case len(value) <= MaxData && size < options.MaxBytes && len(documents) < options.MaxDocuments:
+		return []map[string][]byte{{key: value}}, nil
+	case len(documents) == 1:
+		return nil, fmt.Errorf("the object %s takes %d bytes, and a Secret can hold %d: it is too large for a ManagedResource",
+			documents[0].Name, len(value), MaxData)
+	}
+	half := len(documents) / 2
+	first, err := divide(documents[:half], options)
+	if err != nil {
+		return nil, err
+	}
+	second, err := divide(documents[half:], options)
+	return append(first, second...), err
+}
+
+func join(documents []Document) []byte {
+	var all bytes.Buffer
+	for _, document := range documents {
+		all.WriteString("---\n")
+		all.Write(document.Text)
+	}
+	return all.Bytes()
+}
+
+func compress(text []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	writer := brotli.NewWriterLevel(&packed, compressionLevel)
+	if _, err := writer.Write(text); err != nil {
+		return nil, fmt.Errorf("compress the manifests: %w", err)
+	}
+	if err := writer.Close(); err != nil {
+		return nil, fmt.Errorf("compress the manifests: %w", err)
+	}
+	return packed.Bytes(), nil
+}
