@@ -1,0 +1,67 @@
+package flow
+
+import (
+	"regexp"
+	"slices"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// patterns tell the code of an error from its text, as Gardener's extensions do.
+var patterns = []struct {
+	code    corev1beta1.ErrorCode
+	pattern *regexp.Regexp
+}{
+	{corev1beta1.ErrorInfraUnauthenticated, regexp.MustCompile(
+		`(?i)(InvalidAuthenticationToken|InvalidClientTokenId|AuthFailure|invalid_client|invalid client|invalid token|invalid credentials|expired (token|credentials)|ExpiredToken|authentication failed|SignatureDoesNotMatch|\b401\b)`)},
+	{corev1beta1.ErrorInfraUnauthorized, regexp.MustCompile(`(?i)(Unauthorized|AccessDenied|access denied|not authorized|AuthorizationFailed|\b403\b)`)},
+	{corev1beta1.ErrorInfraQuotaExceeded, regexp.MustCompile(`(?i)(LimitExceeded|quota exceeded|exceeded quota|quota (has been )?met|QuotaExceeded)`)},
+	{corev1beta1.ErrorInfraRateLimitsExceeded, regexp.MustCompile(`(?i)(Throttling|too many requests)`)},
+	{corev1beta1.ErrorInfraDependencies, regexp.MustCompile(`(?i)(PendingVerification|pending verification|DependencyViolation|dependency violation|resource in use|InUseBy|not registered)`)},
+	{corev1beta1.ErrorInfraResourcesDepleted, regexp.MustCompile(`(?i)(out of (capacity|stock)|OutOfStock|insufficient (resources|capacity)|ZoneResourcePoolExhausted)`)},
+	{corev1beta1.ErrorConfigurationProblem, regexp.MustCompile(`(?i)(\bis invalid\b|invalid configuration)`)},
+}
+
+// final are the codes of errors that trying again does not help against.
+var final = []corev1beta1.ErrorCode{
+	corev1beta1.ErrorInfraUnauthenticated, corev1beta1.ErrorInfraUnauthorized, corev1beta1.ErrorInfraQuotaExceeded,
+	corev1beta1.ErrorInfraRateLimitsExceeded, corev1beta1.ErrorInfraDependencies, corev1beta1.ErrorConfigurationProblem,
+	corev1beta1.ErrorProblematicWebhook,
+}
+
+// throttled is the one limit that is no quota.
+var throttled = regexp.MustCompile(`(?i)RequestLimitExceeded`)
+
+// CodesIn returns the codes of an error by its text, in a fixed order.
+func CodesIn(text string) []corev1beta1.ErrorCode {
+	text = throttled.ReplaceAllLiteralString(text, "Throttling")
+	var codes []corev1beta1.ErrorCode
+	for _, known := range patterns {
+		if known.pattern.MatchString(text) {
+			codes = append(codes, known.code)
+		}
+	}
+	return codes
+}
+
+// codesOf returns the codes of what a ManagedResource reports. Those that its conditions have are taken as they are.
+func codesOf(mr *resourcesv1alpha1.ManagedResource) []corev1beta1.ErrorCode {
+	var codes []corev1beta1.ErrorCode
+	for _, condition := range mr.Status.Conditions {
+		for _, code := range condition.Codes {
+			codes = append(codes, corev1beta1.ErrorCode(code))
+		}
+	}
+	if len(codes) == 0 {
+		codes = CodesIn(failing(mr))
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+func hasFinal(errs []corev1beta1.LastError) bool {
+	return slices.ContainsFunc(errs, func(err corev1beta1.LastError) bool {
+		return slices.ContainsFunc(err.Codes, func(code corev1beta1.ErrorCode) bool { return slices.Contains(final, code) })
+	})
+}

@@ -1,0 +1,148 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/manifests"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// compressFrom is the size, in bytes, from which manifests are compressed. Smaller ones stay readable.
+const compressFrom = 4096
+
+// Limits of a Secret as the resource-manager reads them by default.
+const (
+	maxBytes     = 64 << 20
+	maxDocuments = 20_000
+)
+
+// revision is a bundle as it would be emitted.
+type revision struct {
+	bundle    Bundle
+	documents []manifests.Document
+	keys      []object.Key
+	// content is a digest of all that the flow wants: equal bundles have equal ones.
+	content string
+}
+
+// compile encodes a bundle. Equal bundles have equal revisions, in whatever order their objects are.
+func compile(bundle Bundle, scheme *runtime.Scheme) (*revision, error) {
+	if bundle.AppliesItself {
+		bundle.Spec.KeepObjects = ptr.To(true)
+	}
+	bundle.Spec.SecretRefs = nil
+	r := &revision{bundle: bundle}
+	type item struct {
+		key  object.Key
+		text []byte
+	}
+	items := make([]item, 0, len(bundle.Objects))
+	for _, obj := range bundle.Objects {
+		key, text, err := encode(obj, scheme)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", bundle, err)
+		}
+		items = append(items, item{key, text})
+	}
+	slices.SortFunc(items, func(a, b item) int { return a.key.Compare(b.key) })
+	parts := make([][]byte, 0, len(items)+1)
+	for i, item := range items {
+		if i > 0 && item.key == items[i-1].key {
+			return nil, fmt.Errorf("%s has the object %s twice", bundle, item.key)
+		}
+		r.keys = append(r.keys, item.key)
+		r.documents = append(r.documents, manifests.Document{Name: item.key.String(), Text: item.text})
+		parts = append(parts, item.text)
+	}
+	if len(items) == 0 {
+		return nil, fmt.Errorf("%s has no objects: leave it out, or delete it by a tombstone", bundle)
+	}
+	rest, err := json.Marshal(struct {
+		Spec        resourcesv1alpha1.ManagedResourceSpec
+		DeleteAfter []Key
+		Labels      map[string]string
+		Choices     map[string]string
+	}{bundle.Spec, bundle.DeleteAfter, bundle.Labels, bundle.Choices})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", bundle, err)
+	}
+	r.content = object.Digest(append(parts, rest)...)
+	return r, nil
+}
+
+// encode returns an object as YAML with sorted fields, without its status.
+func encode(obj client.Object, scheme *runtime.Scheme) (object.Key, []byte, error) {
+	kind, err := apiutil.GVKForObject(obj, scheme)
+	if err != nil {
+		return object.Key{}, nil, fmt.Errorf("the kind of object %s: %w", keyOf(obj), err)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return object.Key{}, nil, fmt.Errorf("encode %s %s: %w", kind.Kind, keyOf(obj), err)
+	}
+	u := &unstructured.Unstructured{Object: maps.Clone(content)}
+	if metadata, found := u.Object["metadata"].(map[string]any); found {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "creationTimestamp") // typed objects have one that is null
+		u.Object["metadata"] = metadata
+	}
+	u.SetGroupVersionKind(kind)
+	delete(u.Object, "status")
+	if u.GetName() == "" {
+		return object.Key{}, nil, fmt.Errorf("a %s has no name", kind.Kind)
+	}
+	text, err := yaml.Marshal(u.Object)
+	if err != nil {
+		return object.Key{}, nil, fmt.Errorf("encode %s %s: %w", kind.Kind, keyOf(obj), err)
+	}
+	return object.Key{Group: kind.Group, Kind: kind.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}, text, nil
+}
+
+// secrets returns the Secrets that hold the manifests of a revision.
+func (r *revision) secrets(owner Owner) ([]*corev1.Secret, error) {
+	secrets, err := pack(owner, r.bundle.Key, r.documents)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.bundle, err)
+	}
+	return secrets, nil
+}
+
+// pack writes documents into Secrets of a flow.
+func pack(owner Owner, key Key, documents []manifests.Document) ([]*corev1.Secret, error) {
+	secrets, err := manifests.Secrets(documents, manifests.Options{
+		Namespace: key.Namespace, Name: key.Name, CompressFrom: compressFrom, MaxBytes: maxBytes, MaxDocuments: maxDocuments,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, secret := range secrets {
+		maps.Copy(secret.Labels, owner.labels())
+	}
+	return secrets, nil
+}
+
+// InputsDigest returns a digest of all that a flow reads. What is encoded as JSON in the same way is the same. The error is that of the
+// encoder.
+func InputsDigest(inputs ...any) (string, error) {
+	parts := make([][]byte, 0, len(inputs))
+	for _, input := range inputs {
+		part, err := json.Marshal(input)
+		if err != nil {
+			return "", fmt.Errorf("encode the inputs of a flow: %w", err)
+		}
+		parts = append(parts, part)
+	}
+	return object.Digest(parts...), nil
+}

@@ -1,0 +1,245 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/references"
+)
+
+// Emitter writes what plans want.
+type Emitter struct {
+	// Reader may be a cache: of ManagedResources, and of the metadata of Secrets.
+	Reader client.Reader
+	// Uncached reads from the API server.
+	Uncached client.Reader
+	// Writer writes to it.
+	Writer client.Client
+	// FieldManager is that of the flow.
+	FieldManager string
+	Rules        Rules
+	// Pacer holds changes of the code back; nil for none.
+	Pacer *Pacer
+	// Schema returns what the API server knows of ManagedResources: see [ServedSchema]; nil if that is not looked at.
+	Schema func(context.Context) (*Schema, error)
+}
+
+// Result is what an emission did and found.
+type Result struct {
+	// Plan is the one that was emitted, with the waits that the emission has added.
+	Plan Plan
+	Decision
+	Live Live
+	// Written are the bundles that were written or deleted.
+	Written []Key
+}
+
+// Emit writes what a plan wants. At rest it sends nothing. It can be repeated at any time: what was done before an error or a crash stays,
+// and the next emission goes on. The error joins those of all bundles; the others have been written all the same.
+func (e *Emitter) Emit(ctx context.Context, owner Owner, plan Plan) (Result, error) {
+	live, err := Observe(ctx, e.Reader, owner, plan)
+	if err != nil {
+		return Result{}, err
+	}
+	if e.Schema != nil {
+		schema, err := e.Schema(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		plan.Waits = append(plan.Waits, schema.waits(plan)...)
+	}
+	decision, err := Decide(owner, plan, live, e.Rules)
+	if err != nil {
+		return Result{}, err
+	}
+	if e.Pacer != nil {
+		wait, next, err := e.Pacer.hold(ctx, e.Reader, owner, plan, live, decision, e.Rules.Version)
+		if err != nil {
+			return Result{}, err
+		}
+		if wait != nil {
+			plan.Waits = append(plan.Waits, *wait)
+			plan.Next = earlier(plan.Next, next)
+			if decision, err = Decide(owner, plan, live, e.Rules); err != nil {
+				return Result{}, err
+			}
+		}
+	}
+	result := Result{Plan: plan, Decision: decision, Live: live}
+	err = e.carryOut(ctx, owner, &result)
+	return result, err
+}
+
+// carryOut takes the steps of a decision. A bundle waits if one that it depends on could not be written.
+func (e *Emitter) carryOut(ctx context.Context, owner Owner, result *Result) error {
+	var errs []error
+	failed := map[Key]bool{}
+	for _, step := range result.Steps {
+		if step.revision != nil && dependsOnAny(step.revision.bundle, failed) {
+			failed[step.Key] = true
+			continue
+		}
+		if err := e.take(ctx, owner, step); err != nil {
+			failed[step.Key] = true
+			errs = append(errs, fmt.Errorf("%s %s: %w", strings.ToLower(string(step.Action)), step.Key, err))
+			continue
+		}
+		result.Written = append(result.Written, step.Key)
+	}
+	return errors.Join(errs...)
+}
+
+func dependsOnAny(bundle Bundle, failed map[Key]bool) bool {
+	for _, key := range dependencies(bundle.Namespace, bundle.Spec) {
+		if failed[key] {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *Emitter) take(ctx context.Context, owner Owner, step Step) error {
+	switch step.Action {
+	case ActionDelete:
+		return e.remove(ctx, step)
+	case ActionConfirm:
+		return e.confirm(ctx, owner, step)
+	}
+	secrets, err := step.revision.secrets(owner)
+	if err != nil {
+		return err
+	}
+	if err := e.createSecrets(ctx, secrets); err != nil {
+		return err
+	}
+	mr := &resourcesv1alpha1.ManagedResource{Spec: *step.revision.bundle.Spec.DeepCopy()}
+	mr.Namespace, mr.Name, mr.UID = step.Key.Namespace, step.Key.Name, step.uid
+	mr.Labels = maps.Clone(step.revision.bundle.Labels)
+	if err := e.annotate(mr, owner, step, secrets); err != nil {
+		return err
+	}
+	return e.apply(ctx, mr)
+}
+
+// annotate gives a ManagedResource the names of its Secrets, and what the flow has to find on it later.
+func (e *Emitter) annotate(mr *resourcesv1alpha1.ManagedResource, owner Owner, step Step, secrets []*corev1.Secret) error {
+	mr.Spec.SecretRefs = refs(secrets)
+	if err := references.InjectAnnotations(mr); err != nil {
+		return err
+	}
+	if mr.Labels == nil {
+		mr.Labels = map[string]string{}
+	}
+	maps.Copy(mr.Labels, owner.labels())
+	mr.Annotations[AnnotationOwner] = owner.String()
+	mr.Annotations[AnnotationDigest] = step.revision.content + "." + digestOfNames(mr.Spec.SecretRefs)
+	for key, value := range map[string]string{AnnotationInputs: step.inputs, AnnotationVersion: e.Rules.Version} {
+		if value != "" {
+			mr.Annotations[key] = value
+		}
+	}
+	bundle := step.revision.bundle
+	if bundle.DeleteAfter != nil {
+		text, err := json.Marshal(bundle.DeleteAfter)
+		if err != nil {
+			return err
+		}
+		mr.Annotations[AnnotationDeleteAfter] = string(text)
+	}
+	if len(bundle.Choices) > 0 {
+		text, err := json.Marshal(bundle.Choices)
+		if err != nil {
+			return err
+		}
+		mr.Annotations[AnnotationChoices] = string(text)
+	}
+	return nil
+}
+
+func refs(secrets []*corev1.Secret) []resourcesv1alpha1.LocalObjectReference {
+	names := make([]resourcesv1alpha1.LocalObjectReference, 0, len(secrets))
+	for _, secret := range secrets {
+		names = append(names, resourcesv1alpha1.LocalObjectReference{Name: secret.Name})
+	}
+	return names
+}
+
+// createSecrets creates the Secrets that do not exist. It asks for each: what a cache shows may be gone.
+func (e *Emitter) createSecrets(ctx context.Context, secrets []*corev1.Secret) error {
+	for _, secret := range secrets {
+		err := e.Writer.Create(ctx, secret.DeepCopy(), client.FieldOwner(e.FieldManager))
+		if apierrors.IsAlreadyExists(err) {
+			err = e.compare(ctx, secret)
+		}
+		if err != nil {
+			return fmt.Errorf("create Secret %s: %w", keyOf(secret), err)
+		}
+	}
+	return nil
+}
+
+// compare returns an error if a Secret of the same name holds something else or goes.
+func (e *Emitter) compare(ctx context.Context, wanted *corev1.Secret) error {
+	var found corev1.Secret
+	if err := e.Uncached.Get(ctx, client.ObjectKeyFromObject(wanted), &found); err != nil {
+		return err
+	}
+	switch {
+	case found.DeletionTimestamp != nil:
+		return errors.New("one of that name is being deleted")
+	case !reflect.DeepEqual(found.Data, wanted.Data):
+		return errors.New("one of that name exists and holds something else: delete it if nothing uses it")
+	case !mapContains(found.Labels, wanted.Labels):
+		return errors.New("one of that name exists without the labels of the flow: delete it if nothing uses it")
+	}
+	return nil
+}
+
+func mapContains(all, some map[string]string) bool {
+	for key, value := range some {
+		if all[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// apply sends a ManagedResource. One that was seen is written by force, if it is still the same; a new one is not, so that one that somebody
+// else has created meanwhile is left alone.
+func (e *Emitter) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(mr)
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	delete(u.Object, "status")
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	u.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))
+	options := []client.ApplyOption{client.FieldOwner(e.FieldManager)}
+	if mr.UID != "" {
+		options = append(options, client.ForceOwnership)
+	}
+	if err := e.Writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), options...); err != nil {
+		return fmt.Errorf("apply ManagedResource %s: %w", keyOf(mr), err)
+	}
+	return nil
+}
+
+// remove deletes the ManagedResource that was seen.
+func (e *Emitter) remove(ctx context.Context, step Step) error {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	mr.Namespace, mr.Name = step.Key.Namespace, step.Key.Name
+	return client.IgnoreNotFound(e.Writer.Delete(ctx, mr, client.Preconditions{UID: &step.uid}))
+}

@@ -1,0 +1,102 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// ledgerKey is the key of the data of a ledger's Secret.
+	ledgerKey = "ledger.json"
+	// labelPersist has the Secret saved with the state of a Shoot.
+	labelPersist = "persist"
+)
+
+// Entry is a fact that cannot be observed any more.
+type Entry struct {
+	// Value says for what it happened, such as the name of a key.
+	Value string `json:"value"`
+	// Time is when it was written down, which is after it happened.
+	Time time.Time `json:"time"`
+}
+
+// Ledger is what an owner's flow has done for good. It is input to plans, like all that is observed.
+type Ledger struct {
+	entries map[string]Entry
+	// secret is the one that was read; nil if there is none.
+	secret *corev1.Secret
+	key    Key
+}
+
+// ReadLedger reads a ledger from the API server. An empty one is returned if there is none. One that cannot be decoded is an error: without
+// it a flow must not go on.
+func ReadLedger(ctx context.Context, uncached client.Reader, key Key) (*Ledger, error) {
+	ledger := &Ledger{entries: map[string]Entry{}, key: key}
+	secret := &corev1.Secret{}
+	err := uncached.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, secret)
+	if apierrors.IsNotFound(err) {
+		return ledger, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the ledger in Secret %s: %w", key, err)
+	}
+	ledger.secret = secret
+	if err := json.Unmarshal(secret.Data[ledgerKey], &ledger.entries); err != nil {
+		return nil, fmt.Errorf("read the ledger in key %s of Secret %s: %w", ledgerKey, key, err)
+	}
+	return ledger, nil
+}
+
+// NewLedger returns a ledger with entries, for plans in tests and in previews.
+func NewLedger(key Key, entries map[string]Entry) *Ledger {
+	return &Ledger{entries: maps.Clone(entries), key: key}
+}
+
+// Entry returns an entry, and whether there is one.
+func (l *Ledger) Entry(name string) (Entry, bool) {
+	entry, found := l.entries[name]
+	return entry, found
+}
+
+// Has reports whether something has been done for a value.
+func (l *Ledger) Has(name, value string) bool {
+	entry, found := l.entries[name]
+	return found && entry.Value == value
+}
+
+// Write writes an entry down. It fails if somebody else has written the ledger since it was read, so that no entry is lost.
+func (l *Ledger) Write(ctx context.Context, writer client.Writer, owner Owner, name string, entry Entry) error {
+	entries := maps.Clone(l.entries)
+	if entries == nil {
+		entries = map[string]Entry{}
+	}
+	entries[name] = entry
+	text, err := json.Marshal(entries)
+	if err != nil {
+		return fmt.Errorf("write %s into the ledger: %w", name, err)
+	}
+	secret := l.secret.DeepCopy()
+	if secret == nil {
+		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name}, Type: corev1.SecretTypeOpaque}
+		secret.Labels = map[string]string{labelPersist: "true", LabelFlow: owner.Flow}
+	}
+	secret.Data = map[string][]byte{ledgerKey: text}
+	if l.secret == nil {
+		err = writer.Create(ctx, secret)
+	} else {
+		err = writer.Update(ctx, secret)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s into the ledger in Secret %s: %w", name, l.key, err)
+	}
+	l.secret, l.entries = secret, entries
+	return nil
+}

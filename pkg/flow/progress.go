@@ -1,0 +1,183 @@
+package flow
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// Report is how far an owner is, computed from the conditions of its ManagedResources.
+type Report struct {
+	LastOperation corev1beta1.LastOperation
+	LastErrors    []corev1beta1.LastError
+}
+
+// Operation is what a report is about.
+type Operation struct {
+	// Name of the flow, such as "Shoot cluster reconciliation".
+	Name string
+	Type corev1beta1.LastOperationType
+	// RetryUntil is when errors become final; zero for never.
+	RetryUntil time.Time
+	// Before is the report of the last pass. Times in it move only with what they belong to, so that a report that is input to a flow does
+	// not have it run for ever.
+	Before Report
+}
+
+// Progress reports how far the result of an emission is. It is pure.
+func Progress(operation Operation, owner Owner, result Result, now time.Time) Report {
+	done, all, running := result.count(owner)
+	percent := int32(100)
+	if all > 0 {
+		percent = int32(100 * done / all) //nolint:gosec // at most 100
+	}
+	report := Report{LastErrors: operation.keepTimes(result.errors(owner, now), now)}
+	last := corev1beta1.LastOperation{Type: operation.Type, Progress: percent, State: corev1beta1.LastOperationStateProcessing}
+	switch {
+	case len(report.LastErrors) > 0 && (hasFinal(report.LastErrors) || !operation.RetryUntil.IsZero() && !now.Before(operation.RetryUntil)):
+		last.State, last.Description = corev1beta1.LastOperationStateFailed, joinErrors(report.LastErrors)
+	case len(report.LastErrors) > 0:
+		last.State = corev1beta1.LastOperationStateError
+		last.Description = joinErrors(report.LastErrors) + " Operation will be retried."
+	case percent == 100:
+		last.State, last.Description = corev1beta1.LastOperationStateSucceeded, operation.Name+" finished"
+	case percent == 0:
+		last.Description = "Starting " + operation.Name
+	default:
+		last.Description = strings.Join(running, ", ")
+	}
+	before := operation.Before.LastOperation
+	last.LastUpdateTime = before.LastUpdateTime
+	if last != before {
+		last.LastUpdateTime = metav1.NewTime(now)
+	}
+	report.LastOperation = last
+	return report
+}
+
+// count returns how many bundles are as the plan wants them, of how many, and which are not yet.
+func (r Result) count(owner Owner) (done, all int, running []string) {
+	wanted := map[Key]bool{}
+	for _, bundle := range r.Plan.Bundles {
+		wanted[bundle.Key] = true
+	}
+	keys := maps.Clone(wanted)
+	for key := range r.Held {
+		keys[key] = true
+	}
+	for _, tombstone := range r.Plan.Tombstones {
+		keys[tombstone.Key] = true
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(keys), Key.Compare) {
+		all++
+		mr := r.Live.ManagedResources[key]
+		owned := mr != nil && owner.owns(mr.Labels)
+		_, held := r.Held[key]
+		written := slices.ContainsFunc(r.Steps, func(step Step) bool { return step.Key == key && step.Action != ActionRecord })
+		if !held && !written && r.Problems[key] == "" && r.Pending[key] == "" && (!wanted[key] || owned && notRolledOut(mr) == "") {
+			done++
+			continue
+		}
+		running = append(running, key.Name)
+	}
+	for _, task := range r.Plan.Tasks {
+		all++
+		running = append(running, task.Name)
+	}
+	for _, wait := range r.Plan.Waits {
+		if len(wait.Holds) == 0 && !wait.HoldsAll {
+			all++
+			running = append(running, wait.Name)
+		}
+	}
+	return done, all, running
+}
+
+// errors returns what failed: bundles that cannot be written, applied or healthy, and waits whose time is over.
+func (r Result) errors(owner Owner, now time.Time) []corev1beta1.LastError {
+	failed := map[string]corev1beta1.LastError{}
+	add := func(task, text string, codes []corev1beta1.ErrorCode) {
+		if text != "" {
+			failed[task] = corev1beta1.LastError{Description: upperFirst(text), TaskID: ptr.To(task), Codes: codes}
+		}
+	}
+	for _, mr := range r.Live.owned(owner) {
+		add(mr.Name, failing(mr), codesOf(mr))
+	}
+	for key, why := range r.Problems {
+		add(key.Name, why, CodesIn(why))
+	}
+	for _, wait := range r.Plan.Waits {
+		if !wait.Deadline.IsZero() && !now.Before(wait.Deadline) {
+			var codes []corev1beta1.ErrorCode
+			if wait.Code != "" {
+				codes = append(codes, wait.Code)
+			}
+			add(wait.Name, "not in time: "+wait.Reason, codes)
+		}
+	}
+	errs := make([]corev1beta1.LastError, 0, len(failed))
+	for _, task := range slices.Sorted(maps.Keys(failed)) {
+		errs = append(errs, failed[task])
+	}
+	return errs
+}
+
+// failing says why a ManagedResource fails; empty if it does not, or if that is not known yet.
+func failing(mr *resourcesv1alpha1.ManagedResource) string {
+	if mr.Status.ObservedGeneration != mr.Generation {
+		return ""
+	}
+	for _, kind := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy} {
+		condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, kind)
+		if condition.Status != resourcesv1alpha1.ConditionFalse {
+			continue
+		}
+		progressing := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing).Status
+		if kind == resourcesv1alpha1.ResourcesHealthy && progressing == resourcesv1alpha1.ConditionTrue &&
+			condition.Reason != resourcesv1alpha1.ReasonRolloutStuck {
+			continue // what is rolled out is not healthy yet
+		}
+		return cmp.Or(condition.Message, condition.Reason)
+	}
+	return ""
+}
+
+// keepTimes gives errors the time of the last report if they were in that already.
+func (o Operation) keepTimes(errs []corev1beta1.LastError, now time.Time) []corev1beta1.LastError {
+	for i := range errs {
+		errs[i].LastUpdateTime = ptr.To(metav1.NewTime(now))
+		for _, before := range o.Before.LastErrors {
+			same := before
+			same.LastUpdateTime = errs[i].LastUpdateTime
+			if before.LastUpdateTime != nil && equality.Semantic.DeepEqual(same, errs[i]) {
+				errs[i].LastUpdateTime = before.LastUpdateTime
+			}
+		}
+	}
+	return errs
+}
+
+func joinErrors(errs []corev1beta1.LastError) string {
+	texts := make([]string, 0, len(errs))
+	for _, err := range errs {
+		texts = append(texts, strings.TrimSuffix(err.Description, ".")+".")
+	}
+	return strings.Join(texts, " ")
+}
+
+func upperFirst(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}

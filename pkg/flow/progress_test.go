@@ -1,0 +1,104 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+func TestProgress(t *testing.T) {
+	plan := Plan{Bundles: []Bundle{bundle("a", "1"), bundle("b", "1", "a")}}
+	set := func(name string, kind resourcesv1alpha1.ConditionType, status resourcesv1alpha1.ConditionStatus, reason, message string) func(Live) {
+		return func(l Live) { condition(l.ManagedResources[named(name)], kind, status, reason, message) }
+	}
+	const applied, healthy, progressing = resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ResourcesProgressing
+	for name, test := range map[string]struct {
+		live        Live
+		disturb     []func(Live)
+		waits       []Wait
+		percent     int32
+		state       corev1beta1.LastOperationState
+		description string
+		codes       string
+	}{
+		"start":    {live: nothingLive(), state: "Processing", description: "Starting Reconciliation"},
+		"finished": {live: emitted(t, plan), percent: 100, state: "Succeeded", description: "Reconciliation finished"},
+		"half": {live: emitted(t, plan), disturb: []func(Live){set("b", applied, "Progressing", "DependencyNotReady", "x")},
+			percent: 50, state: "Processing", description: "b"},
+		"rolling out is no error": {live: emitted(t, plan), disturb: []func(Live){
+			set("b", healthy, "False", "DeploymentUnhealthy", "x"), set("b", progressing, "True", "DeploymentProgressing", "x")},
+			percent: 50, state: "Processing", description: "b"},
+		"a stuck rollout is": {live: emitted(t, plan), disturb: []func(Live){
+			set("b", healthy, "False", resourcesv1alpha1.ReasonRolloutStuck, "too long"), set("b", progressing, "True", "DeploymentProgressing", "x")},
+			percent: 50, state: "Error", description: "Too long. Operation will be retried.", codes: "[]"},
+		"an error without a code": {live: emitted(t, plan), disturb: []func(Live){set("b", applied, "False", "ApplyFailed", "no connection")},
+			percent: 50, state: "Error", description: "No connection. Operation will be retried.", codes: "[]"},
+		"an error that stays": {live: emitted(t, plan), disturb: []func(Live){set("b", applied, "False", "ApplyFailed", `Deployment "x" is invalid`)},
+			percent: 50, state: "Failed", description: `Deployment "x" is invalid.`, codes: "[ERR_CONFIGURATION_PROBLEM]"},
+		"held":                      {live: emitted(t, plan), waits: []Wait{{Name: "w", Holds: []Key{named("b")}}}, percent: 50, state: "Processing", description: "b"},
+		"a wait that holds nothing": {live: emitted(t, plan), waits: []Wait{{Name: "endpoint"}}, percent: 66, state: "Processing", description: "endpoint"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, disturb := range test.disturb {
+				disturb(test.live)
+			}
+			p := plan
+			p.Waits = test.waits
+			got := Progress(Operation{Name: "Reconciliation"}, owner, Result{Plan: p, Decision: decide(t, p, test.live), Live: test.live}, start)
+			last := got.LastOperation
+			if last.Progress != test.percent || last.State != test.state || last.Description != test.description {
+				t.Errorf("%d %s %q, want %d %s %q", last.Progress, last.State, last.Description, test.percent, test.state, test.description)
+			}
+			if test.codes != "" && (len(got.LastErrors) != 1 || fmt.Sprint(got.LastErrors[0].Codes) != test.codes) {
+				t.Errorf("errors %+v, want codes %s", got.LastErrors, test.codes)
+			}
+		})
+	}
+}
+
+func TestProgressKeepsTimes(t *testing.T) {
+	plan := Plan{Bundles: []Bundle{bundle("a", "1")}}
+	live := emitted(t, plan)
+	condition(live.ManagedResources[named("a")], resourcesv1alpha1.ResourcesApplied, "False", "ApplyFailed", "no connection")
+	result := Result{Plan: plan, Decision: decide(t, plan, live), Live: live}
+	first := Progress(Operation{Name: "x"}, owner, result, start)
+	again := Progress(Operation{Name: "x", Before: first}, owner, result, start.Add(time.Hour))
+	if again.LastOperation != first.LastOperation || !again.LastErrors[0].LastUpdateTime.Equal(first.LastErrors[0].LastUpdateTime) {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+}
+
+func TestCodesIn(t *testing.T) {
+	for text, want := range map[string][]corev1beta1.ErrorCode{
+		"AuthFailure: credentials":            {corev1beta1.ErrorInfraUnauthenticated},
+		"status 403 from the cloud":           {corev1beta1.ErrorInfraUnauthorized},
+		"InstanceLimitExceeded":               {corev1beta1.ErrorInfraQuotaExceeded},
+		"SubnetLimitExceeded":                 {corev1beta1.ErrorInfraQuotaExceeded},
+		"RequestLimitExceeded":                {corev1beta1.ErrorInfraRateLimitsExceeded},
+		"DependencyViolation: in use":         {corev1beta1.ErrorInfraDependencies},
+		"the zone is out of capacity":         {corev1beta1.ErrorInfraResourcesDepleted},
+		`Service "x" is invalid: spec.port`:   {corev1beta1.ErrorConfigurationProblem},
+		"connection refused":                  nil,
+		"the object has the generation 14032": nil,
+	} {
+		if got := CodesIn(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestCodesOfConditionsAreTakenAsTheyAre(t *testing.T) {
+	plan := Plan{Bundles: []Bundle{bundle("a", "1")}}
+	live := emitted(t, plan)
+	mr := live.ManagedResources[named("a")]
+	condition(mr, resourcesv1alpha1.ResourcesApplied, "False", "ApplyFailed", "it is invalid")
+	mr.Status.Conditions[0].Codes = []string{"ERR_OF_AN_EXTENSION"}
+	if got := fmt.Sprint(codesOf(mr)); !strings.Contains(got, "ERR_OF_AN_EXTENSION") || strings.Contains(got, "CONFIGURATION") {
+		t.Errorf("codes %s", got)
+	}
+}

@@ -1,0 +1,31 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// Remaining returns the ManagedResources of an owner that still exist in any namespace, as the API server lists them. The finalizer of the
+// owner is removed only if there are none: a cache may not show yet what was emitted a moment ago.
+func Remaining(ctx context.Context, uncached client.Reader, owner Owner) ([]Key, error) {
+	if owner.UID == "" {
+		return nil, fmt.Errorf("the owner %s has no UID", owner)
+	}
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResourceList"))
+	if err := uncached.List(ctx, &list, owner.labels()); err != nil {
+		return nil, fmt.Errorf("list the ManagedResources of %s %s: %w", owner.Flow, owner, err)
+	}
+	keys := map[Key]bool{}
+	for i := range list.Items {
+		keys[keyOf(&list.Items[i])] = true
+	}
+	return slices.SortedFunc(maps.Keys(keys), Key.Compare), nil
+}

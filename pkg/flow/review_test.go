@@ -1,0 +1,642 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// The tests here are named after the scenarios of the design's review, by their numbers.
+
+// samplePlan is a flow in which any subset of what it observes may be unknown.
+func samplePlan(known map[string]bool) Plan {
+	var plan Plan
+	add := func(name string, needs []string, on ...string) {
+		for _, need := range needs {
+			if !known[need] {
+				plan.Waits = append(plan.Waits, Wait{Name: need, Reason: need + " is not known", Holds: []Key{named(name)}})
+				return
+			}
+		}
+		b := bundle(name, strings.Join(needs, ","), on...)
+		if name == "worker" {
+			b.Objects = append(b.Objects, extension("Worker", "one"))
+		}
+		plan.Bundles = append(plan.Bundles, b)
+	}
+	add("namespace", nil)
+	add("infrastructure", []string{"credentials"}, "namespace")
+	add("kube-apiserver", []string{"certificates"}, "namespace")
+	add("worker", []string{"infrastructure-status", "credentials"}, "infrastructure")
+	add("addons", []string{"certificates", "infrastructure-status"}, "kube-apiserver")
+	return plan
+}
+
+func TestReview01NothingIsDeletedBecauseSomethingIsUnknown(t *testing.T) {
+	names := []string{"credentials", "certificates", "infrastructure-status"}
+	all := map[string]bool{}
+	for _, name := range names {
+		all[name] = true
+	}
+	live := emitted(t, samplePlan(all))
+	for subset := range 1 << len(names) {
+		known := map[string]bool{}
+		for i, name := range names {
+			known[name] = subset>>i&1 == 1
+		}
+		decision := decide(t, samplePlan(known), live)
+		if len(decision.Steps) > 0 {
+			t.Errorf("known %v: steps %q", known, steps(decision))
+		}
+		if len(decision.Unmentioned) > 0 {
+			t.Errorf("known %v: the waits do not hold %v", known, decision.Unmentioned)
+		}
+	}
+}
+
+func TestReview01ProtectedObjectsLeaveOnlyIfThatIsDeclared(t *testing.T) {
+	live := emitted(t, samplePlan(map[string]bool{"credentials": true, "certificates": true, "infrastructure-status": true}))
+	without := bundle("worker", "x", "infrastructure")
+	decision := decide(t, Plan{Bundles: []Bundle{without}}, live)
+	if len(decision.Steps) > 0 || !strings.Contains(decision.Problems[named("worker")], "would delete Worker.extensions.gardener.cloud") {
+		t.Errorf("steps %q, problems %v", steps(decision), decision.Problems)
+	}
+	without.Removes = []object.Key{{Group: "extensions.gardener.cloud", Kind: "Worker", Namespace: "shoot--dev--one", Name: "one"}}
+	if decision := decide(t, Plan{Bundles: []Bundle{without}}, live); steps(decision) != "Update worker" {
+		t.Errorf("declared: steps %q", steps(decision))
+	}
+}
+
+func TestReview03RotationDoesNotMoveOnStaleReadiness(t *testing.T) {
+	old, plan := Plan{Bundles: []Bundle{bundle("a", "old"), bundle("b", "1", "a")}}, Plan{Bundles: []Bundle{bundle("a", "new"), bundle("b", "1", "a")}}
+	why := func(plan Plan, live Live) string {
+		t.Helper()
+		reasons, err := Unsettled(owner, plan, live, rules())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(reasons, "; ")
+	}
+	before := emitted(t, old)
+	if got := why(plan, before); !strings.Contains(got, "a is not written") {
+		t.Errorf("all is ready in the old revision: %q", got)
+	}
+	after := carriedOut(t, before, decide(t, plan, before), rules())
+	if got := why(plan, after); got != "" {
+		t.Errorf("all is rolled out: %q", got)
+	}
+	for name, test := range map[string]struct {
+		disturb func(*Plan, *Live)
+		want    string
+	}{
+		"a cache":                            {func(_ *Plan, l *Live) { l.Uncached = false }, "from a cache"},
+		"a wait":                             {func(p *Plan, _ *Live) { p.Waits = []Wait{{Name: "nodes", Reason: "old checksum"}} }, "the plan waits: nodes"},
+		"a task":                             {func(p *Plan, _ *Live) { p.Tasks = []Task{{Name: "rewrite"}} }, "the task rewrite is due"},
+		"a generation that was not observed": {func(_ *Plan, l *Live) { l.ManagedResources[named("a")].Generation++ }, "has not been observed"},
+		"a rollout": {func(_ *Plan, l *Live) {
+			condition(l.ManagedResources[named("a")], resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionTrue, "DeploymentProgressing", "")
+		}, "is being rolled out"},
+		"a bundle that the plan does not mention": {func(p *Plan, _ *Live) { p.Bundles = p.Bundles[:1] }, "does not mention it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, l := plan, carriedOut(t, before, decide(t, plan, before), rules())
+			test.disturb(&p, &l)
+			if got := why(p, l); !strings.Contains(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestReview04OneWayFactsAreInTheLedger(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(testScheme()).Build()
+	key := named("ledger")
+	read := func() *Ledger {
+		t.Helper()
+		ledger, err := ReadLedger(t.Context(), c, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ledger
+	}
+	runs, ready := map[string]int{}, "kube-apiserver has not been rolled out"
+	runner := &Runner{Writer: c, Clock: testingclock.NewFakePassiveClock(start), Acts: map[string]Act{
+		"rewrite": {
+			Ready: func(context.Context, Task) (string, error) { return ready, nil },
+			Run: func(context.Context, Task) (Outcome, error) {
+				runs["rewrite"]++
+				if runs["rewrite"] == 1 {
+					return Outcome{}, errors.New("the connection broke")
+				}
+				return Outcome{Done: runs["rewrite"] > 2, Progress: "half of it"}, nil
+			},
+		},
+		"snapshot": {Run: func(context.Context, Task) (Outcome, error) { runs["snapshot"]++; return Outcome{Done: true}, nil }},
+	}}
+	tasks := []Task{{Name: "rewrite", Value: "key-2"}, {Name: "snapshot", Value: "key-2"}}
+	run := func() (Outcome, error) { return runner.Run(t.Context(), owner, read(), tasks) }
+	if outcome, err := run(); err != nil || outcome.Progress != ready || len(runs) > 0 {
+		t.Errorf("before the precondition holds: %+v, %v, runs %v", outcome, err, runs)
+	}
+	ready = ""
+	if _, err := run(); err == nil {
+		t.Error("the error of a task is lost")
+	}
+	for range 2 {
+		if _, err := run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ledger := read(); !ledger.Has("rewrite", "key-2") || ledger.Has("snapshot", "key-2") || runs["snapshot"] > 0 {
+		t.Errorf("the ledger has to be written before the next task: %v, runs %v", ledger.entries, runs)
+	}
+	for range 3 {
+		if _, err := run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if runs["rewrite"] != 3 || runs["snapshot"] != 1 || len(Due(read(), tasks...)) > 0 {
+		t.Errorf("runs %v", runs)
+	}
+	if due := Due(read(), Task{Name: "rewrite", Value: "key-3"}); len(due) != 1 {
+		t.Error("a task for another value is due again")
+	}
+	var secret corev1.Secret
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &secret); err != nil || secret.Labels[labelPersist] != "true" {
+		t.Errorf("the ledger is not saved with the state: %v, %v", err, secret.Labels)
+	}
+	stale := read()
+	if err := read().Write(t.Context(), c, owner, "x", Entry{Value: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := stale.Write(t.Context(), c, owner, "y", Entry{Value: "1"}); err == nil {
+		t.Error("a ledger that was read before is written, and an entry lost")
+	}
+}
+
+func TestReview07TwoFlowsDoNotTouchEachOther(t *testing.T) {
+	live := emitted(t, Plan{Bundles: []Bundle{bundle("crds", "1")}})
+	mr := live.ManagedResources[named("crds")]
+	mr.Labels[LabelFlow] = "garden"
+	for name, plan := range map[string]Plan{
+		"wanted":  {Bundles: []Bundle{bundle("crds", "2")}},
+		"deleted": {Tombstones: tombstones("crds")},
+	} {
+		if decision := decide(t, plan, live); len(decision.Steps) > 0 || !strings.Contains(decision.Problems[named("crds")], "belongs to garden") {
+			t.Errorf("%s: steps %q, problems %v", name, steps(decision), decision.Problems)
+		}
+	}
+	mr.Labels[LabelFlow] = owner.Flow
+	mr.Labels[LabelOwner] = "another seed"
+	if decision := decide(t, Plan{Tombstones: tombstones("crds")}, live); len(decision.Steps) > 0 {
+		t.Errorf("another owner's: steps %q", steps(decision))
+	}
+}
+
+func TestReview07SharedObjectsAreHandedOver(t *testing.T) {
+	theirs := Key{Namespace: "garden", Name: "crds"}
+	plan := Plan{Tombstones: []Tombstone{{Key: named("crds"), TakenOverBy: &theirs}}}
+	live := emitted(t, Plan{Bundles: []Bundle{bundle("crds", "1")}})
+	if decision := decide(t, plan, live); len(decision.Steps) > 0 || !strings.Contains(decision.Pending[named("crds")], "does not exist") {
+		t.Errorf("steps %q, pending %v", steps(decision), decision.Pending)
+	}
+	other := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: theirs.Namespace, Name: theirs.Name, Generation: 1}}
+	ready(other)
+	live.Foreign[theirs] = other
+	if decision := decide(t, plan, live); len(decision.Steps) > 0 || !strings.Contains(decision.Pending[named("crds")], "has not taken over ConfigMap") {
+		t.Errorf("steps %q, pending %v", steps(decision), decision.Pending)
+	}
+	other.Status.Resources = live.ManagedResources[named("crds")].Status.Resources
+	if decision := decide(t, plan, live); steps(decision) != "Delete crds" {
+		t.Errorf("steps %q", steps(decision))
+	}
+}
+
+func TestReview08DeletionHasEdgesOfItsOwn(t *testing.T) {
+	// The extension depends on kube-apiserver, and has to outlive it.
+	server, ext := bundle("kube-apiserver", "1"), bundle("extension", "1", "kube-apiserver")
+	server.DeleteAfter, ext.DeleteAfter = []Key{}, []Key{named("kube-apiserver")}
+	live := emitted(t, Plan{Bundles: []Bundle{server, ext}})
+	plan := Plan{Tombstones: tombstones("kube-apiserver", "extension"), Deleting: true}
+	var order []string
+	for range 3 {
+		decision := decide(t, plan, live)
+		order = append(order, steps(decision))
+		live = carriedOut(t, live, decision, rules())
+	}
+	if got := strings.Join(order, "; "); got != "Delete kube-apiserver; Delete extension; " {
+		t.Errorf("order %q", got)
+	}
+	server.DeleteAfter = []Key{named("extension")}
+	if err := (Plan{Bundles: []Bundle{server, ext}}).Validate(); err == nil || !strings.Contains(err.Error(), "deleteAfter") {
+		t.Errorf("a cycle of deletions: error %v", err)
+	}
+}
+
+func TestReview08EveryAcceptedPlanCanBeDeleted(t *testing.T) {
+	random := rand.New(rand.NewPCG(8, 8))
+	for range 500 {
+		var plan Plan
+		for i := range 6 {
+			b := bundle(fmt.Sprint("b", i), "1")
+			for j := range i {
+				if random.IntN(3) == 0 {
+					b.Spec.DependsOn = append(b.Spec.DependsOn, On(named(fmt.Sprint("b", j))))
+				}
+			}
+			if random.IntN(3) == 0 {
+				b.DeleteAfter = []Key{named(fmt.Sprint("b", random.IntN(6)))}
+			}
+			plan.Bundles = append(plan.Bundles, b)
+		}
+		if plan.Validate() != nil {
+			continue
+		}
+		live := emitted(t, plan)
+		gone := Plan{Tombstones: tombstones("b0", "b1", "b2", "b3", "b4", "b5"), Deleting: true}
+		for range 6 {
+			live = carriedOut(t, live, decide(t, gone, live), rules())
+		}
+		if len(live.ManagedResources) > 0 {
+			t.Fatalf("left %v of %+v", sortedKeys(live.ManagedResources), plan.Bundles)
+		}
+	}
+}
+
+func TestReview11DataOfTheOldSpecIsNotUsed(t *testing.T) {
+	wanted := extension("Infrastructure", "one")
+	wanted.Object["spec"] = map[string]any{"zones": []any{"a", "b"}}
+	live := func(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
+		u := wanted.DeepCopy()
+		u.SetUID("1")
+		u.SetGeneration(2)
+		u.SetAnnotations(map[string]string{annotationTimestamp: "2027-01-02T03:04:05.6Z"})
+		u.Object["spec"].(map[string]any)["region"] = "set by somebody else"
+		u.Object["status"] = map[string]any{"observedGeneration": int64(2), "lastOperation": map[string]any{"state": "Succeeded", "lastUpdateTime": "2027-01-02T03:04:05Z"}}
+		change(u)
+		return u
+	}
+	set := func(value any, fields ...string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) {
+			if err := unstructured.SetNestedField(u.Object, value, fields...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		live *unstructured.Unstructured
+		want string
+	}{
+		"fresh":                {live(func(*unstructured.Unstructured) {}), ""},
+		"missing":              {nil, "does not exist"},
+		"the old zones":        {live(set([]any{"a"}, "spec", "zones")), "does not have the spec"},
+		"not observed":         {live(set(int64(1), "status", "observedGeneration")), "generation 2"},
+		"an error":             {live(set(map[string]any{"description": "x"}, "status", "lastError")), "has an error"},
+		"processing":           {live(set("Processing", "status", "lastOperation", "state")), "not Succeeded"},
+		"no operation yet":     {live(set("2027-01-02T03:04:04Z", "status", "lastOperation", "lastUpdateTime")), "older"},
+		"an operation pending": {live(set("reconcile", "metadata", "annotations", annotationOperation)), "has not begun"},
+	} {
+		if got := NotFresh(wanted, test.live); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestReview12TheFlowReachesAFixedPoint(t *testing.T) {
+	// A copy of the owner, with its progress, travels in a bundle.
+	shoot := extension("Shoot", "one")
+	var report Report
+	live := nothingLive()
+	now := start
+	for pass := range 10 {
+		now = now.Add(time.Minute)
+		shoot.SetResourceVersion(fmt.Sprint(pass))
+		shoot.Object["status"] = map[string]any{
+			"technicalID": "shoot--dev--one", "lastOperation": map[string]any{"progress": int64(report.LastOperation.Progress)},
+		}
+		copied := Canonical(shoot, "technicalID", "uid")
+		if copied.Object["status"].(map[string]any)["technicalID"] != "shoot--dev--one" {
+			t.Fatalf("the projection lost a field that is read: %v", copied.Object)
+		}
+		cluster := extension("Cluster", "one")
+		cluster.Object["spec"] = map[string]any{"shoot": copied.Object}
+		plan := Plan{Bundles: []Bundle{{Key: named("cluster"), Objects: []client.Object{cluster}}, bundle("app", "1", "cluster")}}
+		decision := decide(t, plan, live)
+		live = carriedOut(t, live, decision, rules())
+		before := report
+		report = Progress(Operation{Name: "x", Before: report}, owner, Result{Plan: plan, Decision: decide(t, plan, live), Live: live}, now)
+		if pass > 1 && (len(decision.Steps) > 0 || report.LastOperation != before.LastOperation) {
+			t.Fatalf("pass %d: steps %q, %+v", pass, steps(decision), report.LastOperation)
+		}
+	}
+	if report.LastOperation.Progress != 100 {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestReview15OnlyTheCodeHasChanged(t *testing.T) {
+	v2 := rules()
+	v2.Version = "v2"
+	first := Plan{Bundles: []Bundle{bundle("a", "1"), bundle("b", "1")}, Inputs: "i1"}
+	live := emitted(t, first)
+	codeOnly := func(live Live, plan Plan, version string) bool {
+		return inputsOf(live.owned(owner)).codeOnly(plan, version)
+	}
+	changed := Plan{Bundles: []Bundle{bundle("a", "2"), bundle("b", "2")}, Inputs: "i1"}
+	if codeOnly(live, changed, "v1") {
+		t.Error("an emission that goes on is no change of the code")
+	}
+	if !codeOnly(live, changed, "v2") {
+		t.Error("a change of the code is not seen")
+	}
+	if byUser := (Plan{Bundles: changed.Bundles, Inputs: "i2"}); codeOnly(live, byUser, "v2") {
+		t.Error("a change by the user is held")
+	}
+	decision, err := Decide(owner, changed, live, v2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decision.Steps = decision.Steps[:1]
+	half := carriedOut(t, live, decision, v2)
+	if codeOnly(half, changed, "v2") {
+		t.Error("a rollout that has begun is held after a restart")
+	}
+	// There and back again: the inputs of one bundle are those of an older emission.
+	there := carriedOut(t, live, decide(t, Plan{Bundles: []Bundle{bundle("a", "9"), bundle("b", "1")}, Inputs: "i9"}, live), rules())
+	if codeOnly(there, Plan{Bundles: changed.Bundles, Inputs: "i1"}, "v2") {
+		t.Error("a change back by the user is held")
+	}
+}
+
+func TestReview15RolloutsArePaced(t *testing.T) {
+	pacing := Pacing{Budget: 5, MaxFailed: 2, Retry: time.Minute}
+	opens := start.Add(time.Hour)
+	for name, test := range map[string]struct {
+		bundles int
+		window  *Window
+		fleet   Fleet
+		want    string
+		next    time.Time
+	}{
+		"a free slot":        {bundles: 2, fleet: Fleet{Rolling: 3}},
+		"over the budget":    {bundles: 3, fleet: Fleet{Rolling: 3}, want: "3 of at most 5", next: start.Add(time.Minute)},
+		"more than all":      {bundles: 12},
+		"a closed window":    {bundles: 1, window: &Window{Opens: opens}, want: "window is closed", next: opens},
+		"an open window":     {bundles: 1, window: &Window{Open: true}},
+		"one failure":        {bundles: 1, fleet: Fleet{Failed: 1}},
+		"too many failures":  {bundles: 1, fleet: Fleet{Failed: 2}, want: "2 owners fail", next: start.Add(time.Minute)},
+		"failures in window": {bundles: 1, window: &Window{Open: true}, fleet: Fleet{Failed: 2}, want: "2 owners fail", next: start.Add(time.Minute)},
+	} {
+		why, next := pacing.Admit(test.bundles, test.window, test.fleet, start)
+		if test.want == "" && why != "" || !strings.Contains(why, test.want) || !next.Equal(test.next) {
+			t.Errorf("%s: %q at %v, want %q at %v", name, why, next, test.want, test.next)
+		}
+	}
+}
+
+func TestReview15AStormIsAQueue(t *testing.T) {
+	const owners = 200
+	v2 := rules()
+	v2.Version = "v2"
+	scheme := testScheme()
+	var all []client.Object
+	lives := map[string]Live{}
+	for i := range owners {
+		o := Owner{Flow: "shoot", UID: types.UID(fmt.Sprint("uid-", i)), Name: fmt.Sprint("s", i)}
+		live := emittedFor(t, o)
+		lives[o.Name] = live
+		for _, mr := range live.ManagedResources {
+			all = append(all, mr)
+		}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).Build()
+	pacer := &Pacer{Pacing: Pacing{Budget: 10, MaxFailed: 3, Retry: time.Minute}, Clock: testingclock.NewFakePassiveClock(start)}
+	admitted := 0
+	for i := range owners {
+		o := Owner{Flow: "shoot", UID: types.UID(fmt.Sprint("uid-", i)), Name: fmt.Sprint("s", i)}
+		plan := planFor(o, "2")
+		decision, err := Decide(o, plan, lives[o.Name], v2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait, next, err := pacer.hold(t.Context(), c, o, plan, lives[o.Name], decision, "v2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wait == nil {
+			admitted++
+			continue
+		}
+		if !next.Equal(start.Add(time.Minute)) || !wait.HoldsAll {
+			t.Fatalf("wait %+v, next %v", wait, next)
+		}
+		plan.Waits = append(plan.Waits, *wait)
+		plan.Tombstones = []Tombstone{{Key: Key{Namespace: o.Name, Name: "c"}}}
+		if decision, err = Decide(o, plan, lives[o.Name], v2); err != nil || len(decision.Steps) > 0 {
+			t.Fatalf("held, and yet %q (%v)", steps(decision), err)
+		}
+	}
+	if admitted != 5 { // of two bundles each, in a budget of ten
+		t.Errorf("%d owners were admitted", admitted)
+	}
+}
+
+func planFor(o Owner, value string) Plan {
+	var plan Plan
+	for _, name := range []string{"a", "b"} {
+		plan.Bundles = append(plan.Bundles, Bundle{Key: Key{Namespace: o.Name, Name: name}, Objects: []client.Object{configMap(name, value)}})
+	}
+	plan.Inputs = "same"
+	return plan
+}
+
+func emittedFor(t *testing.T, o Owner) Live {
+	t.Helper()
+	live := nothingLive()
+	decision, err := Decide(o, planFor(o, "1"), live, rules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	live = carriedOut(t, live, decision, rules())
+	for _, mr := range live.ManagedResources {
+		mr.Labels[LabelOwner] = string(o.UID)
+	}
+	return live
+}
+
+func TestReview18TheResourceManagerDoesNotDeleteItself(t *testing.T) {
+	self := bundle("resource-manager", "1")
+	self.AppliesItself = true
+	live := emitted(t, Plan{Bundles: []Bundle{self}})
+	if !ptr.Deref(live.ManagedResources[named("resource-manager")].Spec.KeepObjects, false) {
+		t.Error("the objects of the resource-manager are not kept")
+	}
+	if decision := decide(t, Plan{Bundles: []Bundle{self}}, live); len(decision.Steps) > 0 {
+		t.Errorf("steps %q", steps(decision))
+	}
+	lease := func(age time.Duration) *coordinationv1.Lease {
+		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(start.Add(-age)))}}
+	}
+	for name, test := range map[string]struct {
+		lease *coordinationv1.Lease
+		since time.Duration
+		want  string
+		next  time.Duration
+	}{
+		"it lives":             {lease(time.Second), time.Hour, "", 10*time.Minute - time.Second},
+		"stale":                {lease(11 * time.Minute), time.Hour, "for 11m0s", 10 * time.Minute},
+		"stale, seen just now": {lease(time.Hour), time.Minute, "", 9 * time.Minute},
+		"never, for long":      {nil, time.Hour, "no resource-manager has taken its lease", 10 * time.Minute},
+		"never, seen just now": {nil, time.Minute, "", 9 * time.Minute},
+	} {
+		why, next := BreakGlass(test.lease, start.Add(-test.since), 10*time.Minute, start)
+		if test.want == "" && why != "" || !strings.Contains(why, test.want) || !next.Equal(start.Add(test.next)) {
+			t.Errorf("%s: %q, next %v", name, why, next.Sub(start))
+		}
+	}
+}
+
+func TestReview19PlansHaveAClock(t *testing.T) {
+	plan := Plan{
+		Next: start.Add(time.Hour),
+		Waits: []Wait{
+			{Name: "past", Reason: "p", Deadline: start.Add(-time.Minute), Code: corev1beta1.ErrorRetryableInfraDependencies},
+			{Name: "soon", Deadline: start.Add(time.Minute)}, {Name: "never"},
+		},
+	}
+	if next := plan.NextAt(start); !next.Equal(start.Add(time.Minute)) {
+		t.Errorf("next %v", next)
+	}
+	if next := plan.NextAt(start.Add(2 * time.Minute)); !next.Equal(start.Add(time.Hour)) {
+		t.Errorf("then %v", next)
+	}
+	if next := plan.NextAt(start.Add(2 * time.Hour)); !next.IsZero() {
+		t.Errorf("at last %v", next)
+	}
+	report := Progress(Operation{Name: "Reconciliation", RetryUntil: start.Add(time.Hour)}, owner, Result{Plan: plan, Live: nothingLive()}, start)
+	if len(report.LastErrors) != 1 || *report.LastErrors[0].TaskID != "past" || report.LastErrors[0].Codes[0] != corev1beta1.ErrorRetryableInfraDependencies ||
+		report.LastOperation.State != corev1beta1.LastOperationStateError {
+		t.Errorf("%+v", report)
+	}
+	report = Progress(Operation{Name: "Reconciliation", RetryUntil: start}, owner, Result{Plan: plan, Live: nothingLive()}, start)
+	if report.LastOperation.State != corev1beta1.LastOperationStateFailed {
+		t.Errorf("after the time for retries: %+v", report)
+	}
+}
+
+func TestReview22ChoicesAreKept(t *testing.T) {
+	zones := []string{"a", "b", "c", "d", "e"}
+	chosen := Choose("uid-1", zones, 3)
+	if again := Choose("uid-1", []string{"e", "d", "c", "b", "a", "a"}, 3); fmt.Sprint(again) != fmt.Sprint(chosen) {
+		t.Errorf("%v, then %v", chosen, again)
+	}
+	for _, zone := range zones {
+		if !strings.Contains(fmt.Sprint(chosen), zone) {
+			var less []string
+			for _, other := range zones {
+				if other != zone {
+					less = append(less, other)
+				}
+			}
+			if again := Choose("uid-1", less, 3); fmt.Sprint(again) != fmt.Sprint(chosen) {
+				t.Errorf("zone %s, which was not chosen, is gone: %v, then %v", zone, chosen, again)
+			}
+		}
+	}
+	b := bundle("namespace", "1")
+	b.Choices = map[string]string{"zones": strings.Join(chosen, ",")}
+	live := emitted(t, Plan{Bundles: []Bundle{b}})
+	if value, known, err := live.Choice(owner, named("namespace"), "zones"); err != nil || !known || value != strings.Join(chosen, ",") {
+		t.Errorf("remembered %q, %t, %v", value, known, err)
+	}
+	if _, known, err := live.Choice(owner, named("other"), "zones"); err != nil || known {
+		t.Errorf("a choice of a bundle that does not exist: %t, %v", known, err)
+	}
+	live.ManagedResources[named("namespace")].Annotations[AnnotationChoices] = "{"
+	if _, _, err := live.Choice(owner, named("namespace"), "zones"); err == nil {
+		t.Error("what cannot be read counts as not chosen")
+	}
+}
+
+func TestReview23SecretsThatAreGoneAreCreatedAgain(t *testing.T) {
+	plan := Plan{Bundles: []Bundle{bundle("a", "1")}}
+	live := emitted(t, plan)
+	mr := live.ManagedResources[named("a")]
+	if len(mr.Annotations) == 0 || !strings.Contains(fmt.Sprint(mr.Annotations), "reference.resources.gardener.cloud/secret-") {
+		t.Errorf("the garbage collector does not see the reference: %v", mr.Annotations)
+	}
+	clear(live.Secrets)
+	if decision := decide(t, plan, live); steps(decision) != "Restore a" {
+		t.Errorf("steps %q", steps(decision))
+	}
+	// Held at this very revision, it can be restored; held at an older one, it cannot, and that is a problem that is reported.
+	wait := []Wait{{Name: "w", Holds: []Key{named("a")}}}
+	if decision := decide(t, Plan{Bundles: plan.Bundles, Waits: wait}, live); steps(decision) != "Restore a" {
+		t.Errorf("held: steps %q", steps(decision))
+	}
+	decision := decide(t, Plan{Bundles: []Bundle{bundle("a", "2")}, Waits: wait}, live)
+	if len(decision.Steps) > 0 || !strings.Contains(decision.Problems[named("a")], "do not exist") {
+		t.Errorf("held at an older one: steps %q, problems %v", steps(decision), decision.Problems)
+	}
+}
+
+func TestReview24TheFinalizerWaitsForTheAPIServersList(t *testing.T) {
+	mr := func(namespace, name, uid string) client.Object {
+		return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, Labels: map[string]string{LabelFlow: owner.Flow, LabelOwner: uid},
+		}}
+	}
+	c := fake.NewClientBuilder().WithScheme(testScheme()).
+		WithObjects(mr("garden", "namespace-one", "uid-1"), mr("shoot--dev--one", "app", "uid-1"), mr("garden", "other", "uid-2")).Build()
+	keys, err := Remaining(t.Context(), c, owner)
+	if err != nil || joinWith(keys, ",") != "garden/namespace-one,shoot--dev--one/app" {
+		t.Errorf("%v, %v", keys, err)
+	}
+	if _, err := Remaining(t.Context(), c, Owner{Flow: "shoot"}); err == nil {
+		t.Error("an owner without a UID has none, and the finalizer would go")
+	}
+}
+
+func TestReview25AnOlderDefinitionHoldsTheWholePlan(t *testing.T) {
+	spec := apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"secretRefs":   {},
+		"injectLabels": {AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true}},
+		"dependsOn": {Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
+			Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": {}},
+		}}},
+	}}
+	schema := &Schema{&apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": spec}}}
+	plan := Plan{Bundles: []Bundle{bundle("a", "1"), bundle("b", "1", "a")}}
+	plan.Bundles[0].Spec.InjectLabels = map[string]string{"any": "label"}
+	waits := schema.waits(plan)
+	if len(waits) != 1 || !strings.Contains(waits[0].Reason, "[spec.dependsOn[].namespace]") {
+		t.Fatalf("waits %+v", waits)
+	}
+	plan.Waits = waits
+	if decision := decide(t, plan, nothingLive()); len(decision.Steps) > 0 {
+		t.Errorf("half of the plan is written: %q", steps(decision))
+	}
+	plan.Bundles[1].Spec.DependsOn[0].Namespace = ""
+	if waits := schema.waits(plan); len(waits) > 0 {
+		t.Errorf("waits %+v", waits)
+	}
+}

@@ -1,0 +1,78 @@
+package flow
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// notApplied says why the present generation of a ManagedResource is not applied; empty if it is.
+func notApplied(mr *resourcesv1alpha1.ManagedResource) string {
+	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
+	switch {
+	case mr.Status.ObservedGeneration != mr.Generation:
+		return fmt.Sprintf("is not applied: its generation %d has not been observed", mr.Generation)
+	case applied.Status != resourcesv1alpha1.ConditionTrue:
+		return "is not applied: " + cmp.Or(applied.Reason, "no condition says so")
+	}
+	return ""
+}
+
+// notRolledOut says why the present generation of a ManagedResource is not applied, healthy and rolled out; empty if it is.
+func notRolledOut(mr *resourcesv1alpha1.ManagedResource) string {
+	if why := notApplied(mr); why != "" {
+		return why
+	}
+	healthy := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
+	progressing := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing)
+	switch {
+	case healthy.Status != resourcesv1alpha1.ConditionTrue:
+		return "is not healthy: " + cmp.Or(healthy.Reason, "no condition says so")
+	case progressing.Status != resourcesv1alpha1.ConditionFalse:
+		return "is being rolled out: " + cmp.Or(progressing.Reason, "no condition says so")
+	}
+	return ""
+}
+
+// Unsettled says what of a plan is not what lives, applied, healthy and rolled out; nil if all is. A phase of a rotation moves on only then.
+// It does not trust a cache, which may show the time before the phase began: live has to be read from the API server.
+func Unsettled(owner Owner, plan Plan, live Live, rules Rules) ([]string, error) {
+	decision, err := Decide(owner, plan, live, rules)
+	if err != nil {
+		return nil, err
+	}
+	var why []string
+	if !live.Uncached {
+		why = append(why, "what lives was read from a cache")
+	}
+	for _, wait := range plan.Waits {
+		why = append(why, "the plan waits: "+wait.Name+": "+wait.Reason)
+	}
+	for _, task := range plan.Tasks {
+		why = append(why, "the task "+task.Name+" is due")
+	}
+	for _, step := range decision.Steps {
+		if step.Action != ActionRecord {
+			why = append(why, fmt.Sprintf("%s is not written: %s", step.Key, step.Reason))
+		}
+	}
+	for _, reasons := range []map[Key]string{decision.Held, decision.Pending, decision.Problems} {
+		for _, key := range slices.SortedFunc(maps.Keys(reasons), Key.Compare) {
+			why = append(why, fmt.Sprintf("%s: %s", key, reasons[key]))
+		}
+	}
+	for _, key := range decision.Unmentioned {
+		why = append(why, fmt.Sprintf("%s lives, and the plan does not mention it", key))
+	}
+	for _, bundle := range plan.Bundles {
+		if mr := live.ManagedResources[bundle.Key]; mr != nil {
+			if reason := notRolledOut(mr); reason != "" {
+				why = append(why, fmt.Sprintf("ManagedResource %s %s", bundle.Key, reason))
+			}
+		}
+	}
+	return why, nil
+}

@@ -1,0 +1,124 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// tombstone decides on the deletion of a bundle.
+func (d *decider) tombstone(tombstone Tombstone) {
+	key := tombstone.Key
+	mr := d.live.ManagedResources[key]
+	switch hold := d.heldAll(); {
+	case mr == nil:
+	case hold != "":
+		d.Held[key] = hold
+	case !d.owner.owns(mr.Labels):
+		d.Problems[key] = foreign(mr)
+	case mr.DeletionTimestamp != nil:
+		d.Pending[key] = "it is being deleted"
+	default:
+		d.living(tombstone, mr)
+	}
+}
+
+// heldAll returns why the whole plan is held; empty if it is not. Then nothing is deleted either: what takes its place may be held.
+func (d *decider) heldAll() string {
+	for _, wait := range d.plan.Waits {
+		if wait.HoldsAll {
+			return wait.Name + ": " + wait.Reason
+		}
+	}
+	return ""
+}
+
+// living decides on the deletion of a bundle that lives.
+func (d *decider) living(tombstone Tombstone, mr *resourcesv1alpha1.ManagedResource) {
+	key := tombstone.Key
+	before, err := d.before(mr)
+	if err != nil {
+		d.Problems[key] = err.Error()
+		return
+	}
+	step := Step{Key: key, uid: mr.UID}
+	switch {
+	case len(before) > 0:
+		d.Pending[key] = "it is deleted after " + joinWith(before, ", ")
+	case tombstone.TakenOverBy != nil && d.notTakenOver(*tombstone.TakenOverBy, mr) != "":
+		d.Pending[key] = d.notTakenOver(*tombstone.TakenOverBy, mr)
+	case !tombstone.Confirm:
+		step.Action, step.Reason = ActionDelete, "the plan deletes it"
+		d.Steps = append(d.Steps, step)
+	case mr.Annotations[AnnotationConfirmed] != digestOfNames(mr.Spec.SecretRefs):
+		if missing := d.live.missing(mr); len(missing) > 0 {
+			d.Problems[key] = "its deletion cannot be confirmed: the Secrets " + strings.Join(missing, ", ") + " do not exist"
+			return
+		}
+		step.Action, step.Reason = ActionConfirm, "the plan deletes it, and its objects confirm that first"
+		d.Steps = append(d.Steps, step)
+	case notApplied(mr) != "":
+		d.Pending[key] = "the confirmation of its deletion " + notApplied(mr)
+	default:
+		step.Action, step.Reason = ActionDelete, "the plan deletes it, and its objects confirm that"
+		d.Steps = append(d.Steps, step)
+	}
+}
+
+// before returns the bundles that live and have to be gone before one is deleted.
+func (d *decider) before(mr *resourcesv1alpha1.ManagedResource) ([]Key, error) {
+	if text := mr.Annotations[AnnotationDeleteAfter]; text != "" {
+		var after []Key
+		if err := json.Unmarshal([]byte(text), &after); err != nil {
+			return nil, fmt.Errorf("annotation %s of ManagedResource %s: %w", AnnotationDeleteAfter, keyOf(mr), err)
+		}
+		return slices.DeleteFunc(after, func(key Key) bool { return d.live.ManagedResources[key] == nil }), nil
+	}
+	var after []Key
+	for _, other := range d.live.owned(d.owner) {
+		if slices.Contains(dependencies(other.Namespace, other.Spec), keyOf(mr)) {
+			after = append(after, keyOf(other))
+		}
+	}
+	return after, nil
+}
+
+// notTakenOver says which objects are not in the inventory of the ManagedResource that takes them over.
+func (d *decider) notTakenOver(by Key, mr *resourcesv1alpha1.ManagedResource) string {
+	other := d.live.Foreign[by]
+	if other == nil || other.DeletionTimestamp != nil {
+		return fmt.Sprintf("ManagedResource %s, which takes over its objects, does not exist or is being deleted", by)
+	}
+	if why := notApplied(other); why != "" {
+		return fmt.Sprintf("ManagedResource %s, which takes over its objects, %s", by, why)
+	}
+	theirs := map[object.Key]bool{}
+	for _, entry := range other.Status.Resources {
+		theirs[inventoryKey(entry)] = true
+	}
+	var left []string
+	for _, entry := range mr.Status.Resources {
+		if !theirs[inventoryKey(entry)] {
+			left = append(left, inventoryKey(entry).String())
+		}
+	}
+	if len(left) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("ManagedResource %s has not taken over %s", by, strings.Join(left, ", "))
+}
+
+func inventoryKey(entry resourcesv1alpha1.ObjectReference) object.Key {
+	group := schema.FromAPIVersionAndKind(entry.APIVersion, entry.Kind).Group
+	return object.Key{Group: group, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name}
+}
+
+func joinWith(keys []Key, separator string) string {
+	return strings.ReplaceAll(joinKeys(keys), " → ", separator)
+}
