@@ -2,10 +2,8 @@ package flow
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"strings"
 
@@ -16,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
 // Emitter writes what plans want.
@@ -117,63 +114,15 @@ func (e *Emitter) take(ctx context.Context, owner Owner, step Step) error {
 	case ActionConfirm:
 		return e.confirm(ctx, owner, step)
 	}
-	secrets, err := step.revision.secrets(owner)
+	secrets, mr, err := step.revision.render(owner, e.Rules.Version, step.inputs)
 	if err != nil {
 		return err
 	}
 	if err := e.createSecrets(ctx, secrets); err != nil {
 		return err
 	}
-	mr := &resourcesv1alpha1.ManagedResource{Spec: *step.revision.bundle.Spec.DeepCopy()}
-	mr.Namespace, mr.Name, mr.UID = step.Key.Namespace, step.Key.Name, step.uid
-	mr.Labels = maps.Clone(step.revision.bundle.Labels)
-	if err := e.annotate(mr, owner, step, secrets); err != nil {
-		return err
-	}
+	mr.UID = step.uid
 	return e.apply(ctx, mr)
-}
-
-// annotate gives a ManagedResource the names of its Secrets, and what the flow has to find on it later.
-func (e *Emitter) annotate(mr *resourcesv1alpha1.ManagedResource, owner Owner, step Step, secrets []*corev1.Secret) error {
-	mr.Spec.SecretRefs = refs(secrets)
-	if err := references.InjectAnnotations(mr); err != nil {
-		return err
-	}
-	if mr.Labels == nil {
-		mr.Labels = map[string]string{}
-	}
-	maps.Copy(mr.Labels, owner.labels())
-	mr.Annotations[AnnotationOwner] = owner.String()
-	mr.Annotations[AnnotationDigest] = step.revision.content + "." + digestOfNames(mr.Spec.SecretRefs)
-	for key, value := range map[string]string{AnnotationInputs: step.inputs, AnnotationVersion: e.Rules.Version} {
-		if value != "" {
-			mr.Annotations[key] = value
-		}
-	}
-	bundle := step.revision.bundle
-	if bundle.DeleteAfter != nil {
-		text, err := json.Marshal(bundle.DeleteAfter)
-		if err != nil {
-			return err
-		}
-		mr.Annotations[AnnotationDeleteAfter] = string(text)
-	}
-	if len(bundle.Choices) > 0 {
-		text, err := json.Marshal(bundle.Choices)
-		if err != nil {
-			return err
-		}
-		mr.Annotations[AnnotationChoices] = string(text)
-	}
-	return nil
-}
-
-func refs(secrets []*corev1.Secret) []resourcesv1alpha1.LocalObjectReference {
-	names := make([]resourcesv1alpha1.LocalObjectReference, 0, len(secrets))
-	for _, secret := range secrets {
-		names = append(names, resourcesv1alpha1.LocalObjectReference{Name: secret.Name})
-	}
-	return names
 }
 
 // createSecrets creates the Secrets that do not exist. It asks for each: what a cache shows may be gone.

@@ -112,18 +112,13 @@ func carriedOut(t *testing.T, live Live, decision Decision, by Rules) Live {
 			next.ManagedResources[step.Key] = mr
 			continue
 		}
-		secrets, err := step.revision.secrets(owner)
+		secrets, mr, err := step.revision.render(owner, by.Version, step.inputs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		mr := &resourcesv1alpha1.ManagedResource{Spec: *step.revision.bundle.Spec.DeepCopy()}
-		mr.Namespace, mr.Name, mr.UID, mr.Generation = step.Key.Namespace, step.Key.Name, types.UID("uid of "+step.Key.Name), 1
-		mr.Labels = maps.Clone(step.revision.bundle.Labels)
+		mr.UID, mr.Generation = types.UID("uid of "+step.Key.Name), 1
 		if before := next.ManagedResources[step.Key]; before != nil {
 			mr.Generation = before.Generation + 1
-		}
-		if err := (&Emitter{Rules: by}).annotate(mr, owner, step, secrets); err != nil {
-			t.Fatal(err)
 		}
 		for _, secret := range secrets {
 			next.Secrets[keyOf(secret)] = true

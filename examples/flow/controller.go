@@ -1,0 +1,244 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+const (
+	// Finalizer keeps the ConfigMap of a site until all of the site is gone.
+	Finalizer = "sites.example.org/flow"
+	// AnnotationReport on the ConfigMap of a site has its progress, a flow.Report as JSON.
+	AnnotationReport = "sites.example.org/report"
+	fieldManager     = "sites-flow"
+)
+
+// NetworkKind is the kind of extension object that a site needs.
+var NetworkKind = schema.GroupVersionKind{Group: "extensions.gardener.cloud", Version: "v1alpha1", Kind: "Infrastructure"}
+
+// CacheOptions restrict what the flow's process caches: the Secrets of the flow, of which it reads the metadata, and the one definition that
+// it looks at.
+func CacheOptions() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&corev1.Secret{}:    {Label: labels.SelectorFromSet(labels.Set{flow.LabelFlow: FlowName})},
+		&corev1.ConfigMap{}: {Label: labels.SelectorFromSet(labels.Set{LabelSite: "true"})},
+		&apiextensionsv1.CustomResourceDefinition{}: {
+			Field: fields.OneTermEqualSelector("metadata.name", "managedresources."+resourcesv1alpha1.SchemeGroupVersion.Group),
+		},
+	}
+}
+
+// Reconciler runs the flow for one site at a time.
+type Reconciler struct {
+	Client   client.Client
+	Uncached client.Reader
+	Emitter  *flow.Emitter
+	Runner   *flow.Runner
+	Clock    clock.PassiveClock
+	// Class is that of the resource-manager.
+	Class string
+}
+
+// New returns the reconciler of a manager.
+func New(mgr ctrl.Manager, class, version string, by clock.PassiveClock) *Reconciler {
+	r := &Reconciler{Client: mgr.GetClient(), Uncached: mgr.GetAPIReader(), Clock: by, Class: class}
+	r.Emitter = &flow.Emitter{
+		Reader: r.Client, Uncached: r.Uncached, Writer: r.Client, FieldManager: fieldManager,
+		Rules:  flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: version},
+		Pacer:  &flow.Pacer{Pacing: flow.Pacing{Budget: 20, MaxFailed: 3, Retry: 30 * time.Second}, Clock: by},
+		Schema: func(ctx context.Context) (*flow.Schema, error) { return flow.ServedSchema(ctx, r.Client) },
+	}
+	r.Runner = &flow.Runner{Writer: r.Client, Clock: by, Acts: map[string]flow.Act{TaskDrain: {Run: r.drain}}}
+	return r
+}
+
+// AddToManager adds the watches. All that the function reads is watched; what has to happen at a time is in Plan.Next.
+func (r *Reconciler) AddToManager(mgr ctrl.Manager) error {
+	network := &unstructured.Unstructured{}
+	network.SetGroupVersionKind(NetworkKind)
+	toOwner := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {
+			return []reconcile.Request{{NamespacedName: owner}}
+		}
+		return nil
+	})
+	return ctrl.NewControllerManagedBy(mgr).Named(FlowName).
+		For(&corev1.ConfigMap{}).
+		Watches(&resourcesv1alpha1.ManagedResource{}, toOwner).
+		Watches(&corev1.Secret{}, toOwner, builder.OnlyMetadata).
+		Watches(network, toOwner).
+		Complete(r)
+}
+
+// Reconcile makes a plan and emits it. Each step leaves all as it is if nothing has to be done.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var site corev1.ConfigMap
+	if err := r.Client.Get(ctx, request.NamespacedName, &site); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if site.DeletionTimestamp == nil && !controllerutil.ContainsFinalizer(&site, Finalizer) {
+		// The watch shows the change, and the next pass goes on.
+		return reconcile.Result{}, r.patch(ctx, &site, func() { controllerutil.AddFinalizer(&site, Finalizer) })
+	}
+	if !controllerutil.ContainsFinalizer(&site, Finalizer) {
+		return reconcile.Result{}, nil
+	}
+	inputs, err := r.observe(ctx, &site)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	plan, err := Plan(inputs)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	result, emitErr := r.Emitter.Emit(ctx, inputs.Owner, plan)
+	if emitErr != nil && result.Live.ManagedResources == nil {
+		return reconcile.Result{}, emitErr
+	}
+	if err := errors.Join(emitErr, r.report(ctx, &site, inputs, result)); err != nil {
+		return reconcile.Result{}, err
+	}
+	if inputs.Deleting {
+		return r.finish(ctx, &site, inputs, plan)
+	}
+	return at(result.Plan.NextAt(inputs.Now), inputs.Now), nil
+}
+
+func at(next, now time.Time) reconcile.Result {
+	if next.IsZero() {
+		return reconcile.Result{}
+	}
+	return reconcile.Result{RequeueAfter: next.Sub(now)}
+}
+
+// observe reads the inputs of the plan.
+func (r *Reconciler) observe(ctx context.Context, site *corev1.ConfigMap) (Inputs, error) {
+	in := Inputs{
+		Owner: flow.Owner{Flow: FlowName, UID: site.UID, Namespace: site.Namespace, Name: site.Name},
+		Class: r.Class, Declared: site.Data, Deleting: site.DeletionTimestamp != nil, Now: r.Clock.Now(),
+	}
+	if in.Deleting {
+		var err error
+		in.Ledger, err = flow.ReadLedger(ctx, r.Uncached, in.ledger())
+		return in, err
+	}
+	network := &unstructured.Unstructured{}
+	network.SetGroupVersionKind(NetworkKind)
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(site), network); err == nil {
+		in.Network = network
+	} else if client.IgnoreNotFound(err) != nil {
+		return in, fmt.Errorf("read the network of site %s: %w", in.Owner, err)
+	}
+	var mr resourcesv1alpha1.ManagedResource
+	key := in.bundle("network").Key
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &mr)
+	in.NetworkSince = mr.CreationTimestamp.Time
+	return in, client.IgnoreNotFound(err)
+}
+
+func (in Inputs) ledger() flow.Key {
+	return flow.Key{Namespace: in.Owner.Namespace, Name: in.Owner.Name + "-ledger"}
+}
+
+// report writes the progress, if it has changed.
+func (r *Reconciler) report(ctx context.Context, site *corev1.ConfigMap, in Inputs, result flow.Result) error {
+	operation := flow.Operation{Name: "Reconciliation of the site", Type: corev1beta1.LastOperationTypeReconcile}
+	if in.Deleting {
+		operation.Name, operation.Type = "Deletion of the site", corev1beta1.LastOperationTypeDelete
+	}
+	if text := site.Annotations[AnnotationReport]; text != "" {
+		if err := json.Unmarshal([]byte(text), &operation.Before); err != nil {
+			operation.Before = flow.Report{} // somebody has edited it: it is written again
+		}
+	}
+	text, err := json.Marshal(flow.Progress(operation, in.Owner, result, in.Now))
+	if err != nil || string(text) == site.Annotations[AnnotationReport] {
+		return err
+	}
+	return r.patch(ctx, site, func() {
+		if site.Annotations == nil {
+			site.Annotations = map[string]string{}
+		}
+		site.Annotations[AnnotationReport] = string(text)
+	})
+}
+
+// finish carries out what a deletion needs beside its plan, and lets the ConfigMap go when nothing is left.
+func (r *Reconciler) finish(ctx context.Context, site *corev1.ConfigMap, in Inputs, plan flow.Plan) (reconcile.Result, error) {
+	if len(plan.Tasks) > 0 {
+		outcome, err := r.Runner.Run(ctx, in.Owner, in.Ledger, plan.Tasks)
+		if err != nil || !outcome.Done {
+			return reconcile.Result{RequeueAfter: outcome.Again}, err
+		}
+		return reconcile.Result{RequeueAfter: time.Millisecond}, nil // with the ledger as it is now
+	}
+	left, err := flow.Remaining(ctx, r.Uncached, in.Owner)
+	if err != nil || len(left) > 0 {
+		return reconcile.Result{}, err
+	}
+	ledger := &corev1.Secret{}
+	ledger.Namespace, ledger.Name = in.ledger().Namespace, in.ledger().Name
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, ledger)); err != nil {
+		return reconcile.Result{}, fmt.Errorf("delete the ledger of site %s: %w", in.Owner, err)
+	}
+	return reconcile.Result{}, r.patch(ctx, site, func() { controllerutil.RemoveFinalizer(site, Finalizer) })
+}
+
+// drain deletes what users of the site have left in its namespace. It can be repeated.
+func (r *Reconciler) drain(ctx context.Context, task flow.Task) (flow.Outcome, error) {
+	var sites corev1.ConfigMapList
+	if err := r.Uncached.List(ctx, &sites, client.MatchingLabels{LabelSite: "true"}); err != nil {
+		return flow.Outcome{}, err
+	}
+	for _, site := range sites.Items {
+		if string(site.UID) != task.Value {
+			continue
+		}
+		of := []client.ListOption{client.InNamespace(site.Namespace), client.MatchingLabels{LabelContent: site.Name}}
+		var content corev1.ConfigMapList
+		if err := r.Uncached.List(ctx, &content, of...); err != nil {
+			return flow.Outcome{}, err
+		}
+		for i := range content.Items {
+			if err := client.IgnoreNotFound(r.Client.Delete(ctx, &content.Items[i])); err != nil {
+				return flow.Outcome{}, err
+			}
+		}
+		if count := len(content.Items); count > 0 {
+			return flow.Outcome{Progress: fmt.Sprintf("%d ConfigMaps are left", count), Again: time.Second}, nil
+		}
+	}
+	return flow.Outcome{Done: true}, nil
+}
+
+// patch writes a change of the ConfigMap, if it is still the one that was read.
+func (r *Reconciler) patch(ctx context.Context, site *corev1.ConfigMap, change func()) error {
+	before := client.MergeFromWithOptions(site.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	change()
+	if err := r.Client.Patch(ctx, site, before, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("write site %s/%s: %w", site.Namespace, site.Name, err)
+	}
+	return nil
+}

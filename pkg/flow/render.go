@@ -1,0 +1,72 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/references"
+)
+
+// Render returns what is emitted for a bundle: the Secrets, and the ManagedResource that names them. It needs no cluster.
+func Render(owner Owner, bundle Bundle, scheme *runtime.Scheme) ([]*corev1.Secret, *resourcesv1alpha1.ManagedResource, error) {
+	r, err := compile(bundle, scheme)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.render(owner, "", "")
+}
+
+// render returns what is emitted, with what the flow has to find on the ManagedResource later.
+func (r *revision) render(owner Owner, version, inputs string) ([]*corev1.Secret, *resourcesv1alpha1.ManagedResource, error) {
+	secrets, err := r.secrets(owner)
+	if err != nil {
+		return nil, nil, err
+	}
+	bundle := r.bundle
+	mr := &resourcesv1alpha1.ManagedResource{Spec: *bundle.Spec.DeepCopy()}
+	mr.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))
+	mr.Namespace, mr.Name = bundle.Namespace, bundle.Name
+	mr.Labels = map[string]string{}
+	maps.Copy(mr.Labels, bundle.Labels)
+	maps.Copy(mr.Labels, owner.labels())
+	mr.Spec.SecretRefs = refs(secrets)
+	if err := references.InjectAnnotations(mr); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", bundle, err)
+	}
+	annotations := map[string]string{
+		AnnotationOwner:   owner.String(),
+		AnnotationDigest:  r.content + "." + digestOfNames(mr.Spec.SecretRefs),
+		AnnotationInputs:  inputs,
+		AnnotationVersion: version,
+	}
+	if annotations[AnnotationDeleteAfter], err = encodeIf(bundle.DeleteAfter != nil, bundle.DeleteAfter); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", bundle, err)
+	}
+	if annotations[AnnotationChoices], err = encodeIf(len(bundle.Choices) > 0, bundle.Choices); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", bundle, err)
+	}
+	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
+	maps.Copy(mr.Annotations, annotations)
+	return secrets, mr, nil
+}
+
+func encodeIf(set bool, value any) (string, error) {
+	if !set {
+		return "", nil
+	}
+	text, err := json.Marshal(value)
+	return string(text), err
+}
+
+func refs(secrets []*corev1.Secret) []resourcesv1alpha1.LocalObjectReference {
+	names := make([]resourcesv1alpha1.LocalObjectReference, 0, len(secrets))
+	for _, secret := range secrets {
+		names = append(names, resourcesv1alpha1.LocalObjectReference{Name: secret.Name})
+	}
+	return names
+}
