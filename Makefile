@@ -147,9 +147,13 @@ coverage: controlplane ## Show which share of the statements the tests run, by p
 	@$(GO) run ./hack/coverage -uncovered '$(UNCOVERED)' $(COVERDIR)/profile
 
 .PHONY: lint
-lint: bin/golangci-lint ## Vet and lint.
+lint: bin/golangci-lint prose ## Vet, lint and check the language.
 	$(GO) vet ./...
 	bin/golangci-lint run ./...
+
+.PHONY: prose
+prose: ## Check the English of docs, comments and messages against hack/prose/rules.yaml.
+	@$(GO) run ./hack/prose README.md CONTRIBUTING.md SECURITY.md docs cmd hack pkg
 
 .PHONY: vuln
 vuln: bin/govulncheck ## Look for known vulnerabilities (needs the network).

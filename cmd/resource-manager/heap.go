@@ -23,7 +23,7 @@ const (
 	// heapInterval is how often the heap is looked at.
 	heapInterval = time.Second
 	// quietBytes is how much may be allocated in this time when there is nothing to do, and quietShare is that as a part of what lives: a
-	// scrape of metrics tells of every ManagedResource, and is not work.
+	// scrape of metrics reports every ManagedResource, and is not work.
 	quietBytes = 1 << 20
 	quietShare = 4
 	// quietIntervals is the number of idle intervals before memory is returned to the operating system.

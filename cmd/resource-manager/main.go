@@ -32,7 +32,7 @@ func newCommand() *cobra.Command {
 		Use:   "resource-manager --config FILE",
 		Short: "Apply the manifests of ManagedResources to a target cluster and correct drift",
 		Long: `resource-manager watches ManagedResources in a source cluster, applies the manifests in the Secrets that
-they name to a target cluster with server-side apply, and reports in their conditions what became of them.
+they name to a target cluster with server-side apply, and reports the result in their conditions.
 
 Environment:
   KUBECONFIG         overrides sourceClientConnection.kubeconfig

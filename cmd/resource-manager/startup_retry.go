@@ -43,7 +43,7 @@ type retryingTransport struct {
 	next http.RoundTripper
 }
 
-// RoundTrip sends the request, again and again if that may help. In the end it returns the last outcome.
+// RoundTrip sends the request, repeatedly if that may help, and returns the last outcome.
 func (p retryingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet || request.URL.Query().Has("watch") {
 		return p.next.RoundTrip(request)

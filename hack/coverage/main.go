@@ -19,7 +19,7 @@ func main() {
 func run(arguments []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("coverage", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	uncovered := flags.String("uncovered", "", "regular expression of packages of which the statements that were not run are listed")
+	uncovered := flags.String("uncovered", "", "regular expression of packages; the statements in them that were not run are listed")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // module begins the import paths of all packages.
 const module = "github.com/trellis-k8s/trellis/"
 
-// generated are files that nobody writes by hand.
+// generated matches generated files.
 const generated = "zz_generated"
 
 // place is where some statements are, one after the other.
@@ -45,7 +45,7 @@ func read(profile io.Reader) (map[place]block, error) {
 		}
 		match := profileLine.FindStringSubmatch(scanner.Text())
 		if match == nil {
-			return nil, fmt.Errorf("%q is no line of a coverage profile", scanner.Text())
+			return nil, fmt.Errorf("%q is not a line of a coverage profile", scanner.Text())
 		}
 		file := strings.TrimPrefix(match[1], module)
 		if strings.HasPrefix(path.Base(file), generated) {

@@ -38,11 +38,11 @@ func (d *demo) complete() (err error) {
 
 func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
 
-// say tells the user something. Whether somebody reads it makes no difference.
+// say prints a message for the user. It ignores errors, as the demo does not depend on a reader.
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
 // lock writes the process ID of the background process to the file pid. The lock on that file, which the
-// kernel takes away with the process, says that it runs; a process ID alone might be somebody else's.
+// kernel takes away with the process, says that it runs; a process ID alone might belong to another process.
 func (d *demo) lock() (*os.File, error) {
 	file, err := os.OpenFile(d.path("pid"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -42,7 +42,7 @@ logLevel: info
 logFormat: text
 `
 
-// serve is the background process. It holds the control plane and the resource-manager until it is told
+// serve is the background process. It holds the control plane and the resource-manager until it receives a signal
 // to end or the resource-manager ends. Its parent reads the progress; if that is gone before everything
 // runs, writing fails and everything is stopped.
 func (d *demo) serve(ctx context.Context) (err error) {

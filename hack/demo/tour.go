@@ -53,7 +53,7 @@ type guide struct {
 	files  fs.FS
 }
 
-// tour shows what the resource-manager does on a running control plane. It can be taken again and again.
+// tour shows what the resource-manager does on a running control plane. It can be repeated.
 func tour(ctx context.Context, config *rest.Config, out io.Writer) error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme)); err != nil {
@@ -142,7 +142,7 @@ wait for them, since what cannot be applied yet is tried again:
 }
 
 // prepare creates the tour's namespace and then a ManagedResource, without effect: the API server holds up the first
-// objects of a new kind for two seconds, which are none of the resource-manager's.
+// objects of a new kind for two seconds, which do not come from the resource-manager.
 func (g *guide) prepare(ctx context.Context, p *parcel) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tourNamespace}}
 	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, namespace)); err != nil {
@@ -180,7 +180,7 @@ Deployment, the autoscaler raises it to two pods, and the scheduler finds nodes 
 	})
 	if err != nil {
 		return fmt.Errorf("the Deployment %s has %d of %d pods ready, kube-controller-manager.log and kube-scheduler.log "+
-			"may tell more: %w", client.ObjectKeyFromObject(deployment), deployment.Status.ReadyReplicas, wanted, err)
+			"may say more: %w", client.ObjectKeyFromObject(deployment), deployment.Status.ReadyReplicas, wanted, err)
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (g *guide) look(ctx context.Context) error {
 func (g *guide) change(ctx context.Context) error {
 	const key, byHand = "BANNER", "Everything for free!"
 	g.heading("4 of 4: change something by hand")
-	g.say(`Somebody edits the banner of the storefront, as with ` + "`kubectl edit`" + `. A watch shows that to the
+	g.say(`A user edits the banner of the storefront, as with ` + "`kubectl edit`" + `. A watch shows that to the
 resource-manager, which puts it back.
 `)
 	configMap := &corev1.ConfigMap{}
@@ -262,9 +262,9 @@ resource-manager, which puts it back.
 		return configMap.Data[key] == wanted, err
 	})
 	if err != nil {
-		return fmt.Errorf("the resource-manager has not put ConfigMap %s back, resource-manager.log may tell more: %w", name, err)
+		return fmt.Errorf("the resource-manager has not put ConfigMap %s back, resource-manager.log may say more: %w", name, err)
 	}
-	g.say("  put back  %s %s: %q after %s", name, key, configMap.Data[key], time.Since(start).Round(time.Millisecond))
+	g.say("corrected %s %s: %q after %s", name, key, configMap.Data[key], time.Since(start).Round(time.Millisecond))
 	return nil
 }
 
@@ -274,7 +274,7 @@ func (g *guide) sayHowToGoOn() {
   bin/kubectl get mr -A                           # all ManagedResources
   bin/kubectl-mr get -A                           # the same at a glance; tree, why and others: docs/cli.md
   bin/kubectl-mr top -A                           # live, on the whole screen
-  bin/kubectl get all,coupons -n webshop          # what came of them
+  bin/kubectl get all,coupons -n webshop          # the results
   bin/kubectl apply -f examples/hello.yaml        # deliver something yourself: a Secret and a ManagedResource
   bin/kubectl get configmap,pods -n hello
   make down                                       # stop everything and remove its files`)

@@ -102,7 +102,7 @@ func awaitApplied(ctx context.Context, c client.Client, parcels []*parcel,
 	}
 	for _, p := range parcels {
 		if condition := appliedCondition(p.ManagedResource); condition.Status != resourcesv1alpha1.ConditionTrue {
-			return fmt.Errorf("ManagedResource %s was not applied (%s: %s), resource-manager.log may tell more: %w",
+			return fmt.Errorf("ManagedResource %s was not applied (%s: %s), resource-manager.log may say more: %w",
 				client.ObjectKeyFromObject(p.ManagedResource), condition.Reason, condition.Message, err)
 		}
 	}

@@ -19,7 +19,7 @@ func stateOf(object map[string]any) string {
 	case "Deployment", "ReplicaSet", "StatefulSet":
 		return fmt.Sprintf("%d/%d ready", number(object, "status", "readyReplicas"), number(object, "spec", "replicas"))
 	case "EndpointSlice":
-		endpoints, _, _ := unstructured.NestedSlice(object, "endpoints") // none if it is no list
+		endpoints, _, _ := unstructured.NestedSlice(object, "endpoints") // nil if it is not a list
 		return count(len(endpoints), "endpoint")
 	case "HorizontalPodAutoscaler":
 		return fmt.Sprintf("wants %d (of %d to %d)", number(object, "status", "desiredReplicas"),
@@ -35,7 +35,7 @@ func stateOf(object map[string]any) string {
 }
 
 func definitionState(definition map[string]any) string {
-	conditions, _, _ := unstructured.NestedSlice(definition, "status", "conditions") // none if it is no list
+	conditions, _, _ := unstructured.NestedSlice(definition, "status", "conditions") // nil if it is not a list
 	for _, condition := range conditions {
 		condition, _ := condition.(map[string]any)
 		if text(condition, "type") == "Established" && text(condition, "status") == "True" {

@@ -61,7 +61,7 @@ func printTable(out io.Writer, header []string, rows [][]string) error {
 	return nil
 }
 
-// shorten puts a text on one line of at most so many characters.
+// shorten makes a text one line, up to a maximum of characters.
 func shorten(text string, limit int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if characters := []rune(text); len(characters) > limit {

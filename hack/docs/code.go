@@ -137,7 +137,7 @@ func (s *sources) text(expression ast.Expr) (string, error) {
 		right, err := s.text(e.Y)
 		return left + right, err
 	}
-	return "", fmt.Errorf("%T is no text that is known here", expression)
+	return "", fmt.Errorf("%T is not a supported expression for a text", expression)
 }
 
 // sentence makes one line of a comment, without markers and what follows them.

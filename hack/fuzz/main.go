@@ -1,4 +1,4 @@
-// Command fuzz runs the fuzz tests of the repository, one after the other, and tells in a table what came of each. A failure does not
+// Command fuzz runs the fuzz tests of the repository, one after the other, and prints a table of the results. A failure does not
 // keep the others from being run.
 package main
 

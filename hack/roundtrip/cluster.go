@@ -109,7 +109,7 @@ func (c *cluster) roundtrip(ctx context.Context, name string, set manifests) (ti
 		return result, err
 	}
 	if c.options.nodes > 0 {
-		if err := c.tellHealth(ctx, name); err != nil {
+		if err := c.printHealth(ctx, name); err != nil {
 			return result, err
 		}
 	}

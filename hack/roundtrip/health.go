@@ -17,8 +17,8 @@ import (
 // quiet is for how long conditions have to stay as they are to be the last word.
 const quiet = time.Minute
 
-// tellHealth prints every change of the conditions of health, until there are no more.
-func (c *cluster) tellHealth(ctx context.Context, name string) error {
+// printHealth prints every change of the conditions of health, until there are no more.
+func (c *cluster) printHealth(ctx context.Context, name string) error {
 	start := time.Now()
 	changed, last := start, []resourcesv1alpha1.Condition(nil)
 	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {

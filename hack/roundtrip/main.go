@@ -49,7 +49,7 @@ func runMain() int {
 	flag.BoolVar(&opts.brotli, "brotli", false, "compress the manifests with Brotli into one Secret")
 	flag.IntVar(&opts.kills, "kill", 0, "rounds in which the resource-manager is killed (SIGKILL) at a random moment of the "+
 		"apply and at one of the delete")
-	flag.IntVar(&opts.nodes, "nodes", 0, "simulated nodes, on which Pods run; then what is healthy is told after a minute without change")
+	flag.IntVar(&opts.nodes, "nodes", 0, "simulated nodes, on which Pods run; health is then reported after a minute without change")
 	flag.StringVar(&opts.binary, "binary", "bin/resource-manager", "the resource-manager to run")
 	flag.DurationVar(&opts.timeout, "timeout", 3*time.Minute, "how long one step may take")
 	flag.Usage = func() {

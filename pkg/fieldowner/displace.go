@@ -9,8 +9,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// kept are the fields that are never taken over from others: what controllers allocate or scale, what lives in lists of
-// which everybody owns a part, and the trace of kubectl rollout restart.
+// kept are the fields that are never taken over from others: what controllers allocate or scale, what lives in lists that
+// several managers share, and the trace of kubectl rollout restart.
 var kept = append(Restarts(), []Pattern{
 	{"metadata", "finalizers"},
 	{"metadata", "ownerReferences"},
@@ -111,7 +111,7 @@ func Displace(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern
 	return rest, err == nil, err
 }
 
-// DisplaceAll returns the entries after all fields but those to keep went to the resource-manager's Apply entry, whoever owned them, and
+// DisplaceAll returns the entries after all fields but those to keep went to the resource-manager's Apply entry, from any manager, and
 // whether that changes them. It is for objects that are the resource-manager's own. Errors are those of Displace.
 func DisplaceAll(entries []metav1.ManagedFieldsEntry, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
 	var policy Policy
@@ -172,7 +172,7 @@ func (p Policy) partsOf(entries []metav1.ManagedFieldsEntry, keep []Pattern) ([]
 	return parts, nil
 }
 
-// goingFrom returns which fields of one manager go. What is kept in items of lists goes with items that are there because somebody added
+// goingFrom returns which fields of one manager go. What is kept in items of lists goes with items that are there because a manager added
 // them: otherwise a part of them would stay. What a client has in common with us stays with both, so that a client that applies the same as
 // we do is left alone.
 func goingFrom(fields *fieldpath.Set, role role, patterns []Pattern, ours, added *fieldpath.Set) *fieldpath.Set {
@@ -243,8 +243,8 @@ func Yield(entries []metav1.ManagedFieldsEntry, patterns []Pattern) ([]metav1.Ma
 	return result, err == nil, err
 }
 
-// Indivisible returns one of the patterns that names a part of what somebody owns as a whole only, such as an atomic list;
-// nil if there is none. Such a part can be left neither out of an apply nor to somebody else.
+// Indivisible returns one of the patterns that names a part of what a manager owns only as a whole, such as an atomic list;
+// nil if there is none. Such a part can be left neither out of an apply nor to another manager.
 func Indivisible(entries []metav1.ManagedFieldsEntry, patterns []Pattern) (Pattern, error) {
 	var indivisible Pattern
 	for _, entry := range entries {
@@ -266,7 +266,7 @@ func Indivisible(entries []metav1.ManagedFieldsEntry, patterns []Pattern) (Patte
 	return indivisible, nil
 }
 
-// Existing returns those of the patterns' fields that some manager owns, which is how to tell from metadata that they
+// Existing returns those of the patterns' fields that some manager owns, which shows in metadata that they
 // exist.
 func Existing(entries []metav1.ManagedFieldsEntry, patterns []Pattern) (*fieldpath.Set, error) {
 	all := &fieldpath.Set{}

@@ -18,7 +18,7 @@ import (
 const Preserver = "resource-manager-preserved"
 
 // Owned returns the entry of our applies, nil if there is none. The API server writes its fields in one order, and takes
-// out a field as soon as somebody else changes it.
+// out a field as soon as another manager changes it.
 func Owned(entries []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {
 	if i := own(entries); i >= 0 {
 		return &entries[i]

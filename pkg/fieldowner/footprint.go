@@ -9,7 +9,7 @@ import (
 )
 
 // Footprint is a summary of the fields that a manager owns, small enough to be kept for every object: a Bloom filter over
-// the paths of the fields of the upper levels. It tells for certain that a field is not owned.
+// the paths of the fields of the upper levels. It reports with certainty that a field is not owned.
 type Footprint [4]uint64
 
 // everything is the footprint of what could not be read.

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Imposition is how an object that is the resource-manager's own is made as desired, whoever else writes it.
+// Imposition describes how to make an object that belongs to the resource-manager as desired, whatever others write.
 type Imposition[T metav1.Object] struct {
 	// Apply applies the object by server-side apply with force and returns what is live then.
 	Apply func() (T, error)

@@ -25,7 +25,7 @@ func DefaultPolicy(controllers ...string) Policy {
 	return Policy{
 		Predecessors: []string{
 			"gardener-resource-manager",
-			// What kubectl apply wrote, and what was there before anybody used server-side apply (Kubernetes' own names).
+			// What kubectl apply wrote, and what existed before the first server-side apply (Kubernetes' own names).
 			"kubectl-client-side-apply", "before-first-apply", "kubectl-last-applied", "kubectl",
 			"helm", "helm-controller", "kustomize-controller", "flux-client-side-apply",
 			"argocd-controller", "argocd-application-controller",
@@ -133,7 +133,7 @@ func (p Policy) FormerApplier(entries []metav1.ManagedFieldsEntry) string {
 	return ""
 }
 
-// sharesOrigin reports whether our apply left the origin annotation as others have it, or was not made yet. Whoever owns it alone has changed
+// sharesOrigin reports whether our apply left the origin annotation as others have it, or was not made yet. A sole owner has changed
 // it since.
 func sharesOrigin(entries []metav1.ManagedFieldsEntry) bool {
 	ours := own(entries)

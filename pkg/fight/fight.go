@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// tolerance is how often an object is put back at once before it is put back ever more slowly.
+	// tolerance is how often an object is corrected immediately, before corrections are delayed.
 	tolerance = 5
 	// memory is how long an object has to stay as it is until former corrections are forgotten.
 	memory = 10 * time.Minute
@@ -28,7 +28,7 @@ type Detector struct {
 
 // correction is what is remembered of an object that was changed or deleted.
 type correction struct {
-	// digest is that of what the object was made again and again, empty for deletions.
+	// digest is that of the content that was written repeatedly, empty for deletions.
 	digest string
 	count  int
 	last   time.Time

@@ -45,7 +45,7 @@ const (
 	deleted
 	// gone: another client deleted the object.
 	gone
-	// changed: the object was changed, or created it anew, since it was listed. The next run decides.
+	// changed: the object was changed or re-created since it was listed. The next run decides.
 	changed
 )
 

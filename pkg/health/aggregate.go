@@ -66,7 +66,7 @@ type Thresholds struct {
 	// Condition has, by its type, for how long a condition that was True is Progressing before it becomes False. Without
 	// an entry it becomes False at once (conditionThresholds of Gardener's care controllers).
 	Condition map[resourcesv1alpha1.ConditionType]time.Duration
-	// Progressing is for how long a ManagedResource may be progressing; 0 means for ever
+	// Progressing is for how long a ManagedResource may be progressing; 0 means no limit
 	// (managedResourceProgressingThreshold of gardenlet's shoot care controller).
 	Progressing time.Duration
 }

@@ -13,7 +13,7 @@ import (
 // maxNamedObjects is how many objects a message spells out, which keeps it readable.
 const maxNamedObjects = 10
 
-// Messages of conditions while nothing is known, and when nothing is to be said (gardener-resource-manager).
+// Messages of conditions while nothing is known, and when all is well (those of gardener-resource-manager).
 const (
 	healthPending      = "The health checks have not yet been executed for the current set of resources."
 	progressingPending = "Checks have not yet been executed for the current set of resources."
@@ -59,7 +59,7 @@ const (
 
 // Healthy concludes what ResourcesHealthy says of the objects of a ManagedResource. It is False if any is missing,
 // unhealthy or cannot be checked, and names all such objects, the gravest first, which gives the reason. It is Unknown if
-// that cannot be told as an object could not be read or is still to be looked at. Reasons and texts are
+// that is unknown, because an object could not be read or was not checked yet. Reasons and texts are
 // gardener-resource-manager's, which names the first object only.
 func Healthy(subjects []Subject) resourcesv1alpha1.Statement {
 	var bad, unread []finding
@@ -93,7 +93,7 @@ func Healthy(subjects []Subject) resourcesv1alpha1.Statement {
 }
 
 // Progressing concludes what ResourcesProgressing says of the objects of a ManagedResource. It is True if any is still
-// rolling out, and names all such objects. It is Unknown if that cannot be told as an object could not be read or checked,
+// rolling out, and names all such objects. It is Unknown if an object could not be read or checked,
 // or is still to be looked at. Missing objects do not count. Reasons and texts are gardener-resource-manager's, which names
 // the first object only.
 func Progressing(subjects []Subject) resourcesv1alpha1.Statement {

@@ -16,7 +16,7 @@ type condition struct {
 	ObservedGeneration int64                  `json:"observedGeneration"`
 }
 
-// conditioned is an object of which only the conditions matter.
+// conditioned is an object with only its conditions.
 type conditioned struct {
 	Status struct {
 		Conditions []condition `json:"conditions"`

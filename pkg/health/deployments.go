@@ -12,7 +12,7 @@ import (
 // oldPodsRemain is gardener-resource-manager's text.
 const oldPodsRemain = "there are still non-terminated old pods"
 
-// checkDeployment has the rules of gardener-resource-manager. Beyond them, replicas that are yet to come are no old Pods,
+// checkDeployment has the rules of gardener-resource-manager. Beyond them, replicas that do not exist yet are not old Pods,
 // and Pods need not be counted where the Deployment does it (status.terminatingReplicas, as of Kubernetes 1.35).
 func checkDeployment(deployment *appsv1.Deployment) Verdict {
 	if detail := outdated(deployment.Status.ObservedGeneration, deployment.Generation); detail != "" {

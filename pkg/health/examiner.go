@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health/expression"
 )
 
-// Examiner tells how objects are: by the checks of the ManagedResource that owns them, by those of the configuration, or by
+// Examiner computes the health of objects: by the checks of the ManagedResource that owns them, by those of the configuration, or by
 // the built-in ones, whichever comes first. It is safe for concurrent use.
 type Examiner struct {
 	other  OtherKinds
@@ -42,7 +42,7 @@ func NewExaminer(other OtherKinds, common *expression.Checks) *Examiner {
 	return &Examiner{other: other, common: common, own: map[string]ownChecks{}, asked: map[schema.GroupKind]int{}}
 }
 
-// SetOwn sets the checks for the objects of an origin, and returns the kinds of which objects are to be examined anew because
+// SetOwn sets the checks for the objects of an origin, and returns the kinds whose objects must be examined again because
 // of that. The error says which checks cannot be compiled; then none of them holds, and the same error is returned every time.
 func (e *Examiner) SetOwn(origin string, checks []resourcesv1alpha1.HealthCheck) ([]schema.GroupKind, error) {
 	e.mu.RLock()

@@ -1,4 +1,4 @@
-// Package health tells from an object whether it is well, and whether it is still rolling out.
+// Package health computes from an object whether it is healthy, and whether it is still rolling out.
 //
 // Check looks at one object and finds a Verdict. Healthy and Progressing sum up what was found of all objects of a
 // ManagedResource; Aggregate sums up ManagedResources. All of it is pure: the caller reads the objects.
@@ -36,7 +36,7 @@ type Verdict struct {
 type PodCount struct {
 	// Selector selects the Pods by their labels, in the Deployment's namespace.
 	Selector string
-	// Replicas is how many of them there are, as told by RelevantPod, once no former ones are left.
+	// Replicas is how many of them there are, as reported by RelevantPod, once no former ones are left.
 	Replicas int32
 }
 

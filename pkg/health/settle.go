@@ -8,7 +8,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// PendingIfUnobserved returns the subjects with those pending of which the controller has not taken in the last change yet:
+// PendingIfUnobserved marks those subjects as pending whose controller has not observed the last change yet:
 // whether they are healthy will be known in a moment.
 func PendingIfUnobserved(subjects []Subject) []Subject {
 	subjects = slices.Clone(subjects)
@@ -30,8 +30,8 @@ const (
 	recoveryPatience = 5 * time.Second
 	// startPatience is for what is unhealthy just after it was created.
 	startPatience = 2 * time.Second
-	// unknownPatience is for what cannot be told any more, as when the API server is restarted.
-	unknownPatience = 5 * time.Second
+	// unknownAfter is the delay for results that are no longer known, as when the API server is restarted.
+	unknownAfter = 5 * time.Second
 	// wordingInterval is how often at most a condition that stays the same says so in other words.
 	wordingInterval = 5 * time.Second
 )
@@ -61,15 +61,15 @@ func (s *Settling) Settle(before resourcesv1alpha1.Condition, found resourcesv1a
 		}
 		*s = Settling{to: found.Status, since: since}
 	}
-	if wait := s.since.Add(patience(before, found, rolling)).Sub(now); wait > 0 {
+	if wait := s.since.Add(delayFor(before, found, rolling)).Sub(now); wait > 0 {
 		return said, wait
 	}
 	*s = Settling{}
 	return found, 0
 }
 
-// patience returns for how long something else has to be found before a condition says so.
-func patience(before resourcesv1alpha1.Condition, found resourcesv1alpha1.Statement, rolling bool) time.Duration {
+// delayFor returns how long a different result must last before a condition reports it.
+func delayFor(before resourcesv1alpha1.Condition, found resourcesv1alpha1.Statement, rolling bool) time.Duration {
 	const isTrue, isFalse, unknown = resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionUnknown
 	healthy := before.Type == resourcesv1alpha1.ResourcesHealthy
 	switch {
@@ -78,7 +78,7 @@ func patience(before resourcesv1alpha1.Condition, found resourcesv1alpha1.Statem
 	case rolling && found == HealthPending() && before.Status != unknown:
 		return rolloutPatience
 	case found.Status == unknown && before.Status != unknown:
-		return unknownPatience
+		return unknownAfter
 	case !healthy || !rolling:
 		return 0
 	case before.Status == isTrue && found.Status == isFalse:
@@ -96,7 +96,7 @@ type Rollout struct {
 	last time.Time
 }
 
-// Rolling reports whether objects are being rolled out, as found now or as the condition ResourcesProgressing tells, or were until
+// Rolling reports whether objects are being rolled out, as found now or as the condition ResourcesProgressing reports, or were until
 // a moment ago: the last Pods may not be ready yet.
 func (r *Rollout) Rolling(before resourcesv1alpha1.Condition, subjects []Subject, now time.Time) bool {
 	if before.Status == resourcesv1alpha1.ConditionTrue || slices.ContainsFunc(subjects, func(subject Subject) bool {

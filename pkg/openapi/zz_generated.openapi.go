@@ -8717,7 +8717,7 @@ func schema_pkg_apis_core_v1beta1_SeedDNS(ref common.ReferenceCallback) common.O
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Defaults are the domains of which Shoots without one get a part, in the order of preference.",
+							Description: "Defaults are the domains for Shoots without a domain of their own, in the order of preference. Each Shoot gets a subdomain.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

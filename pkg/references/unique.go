@@ -28,7 +28,7 @@ type content struct {
 // so that equal data have equal names, in any process, and different data have different ones. Call it once for an
 // object, with all data in it, and before InjectAnnotations is called for those that use it.
 //
-// The form of the name is that of gardener-resource-manager's helpers, the digits are not: how those are computed is no
+// The form of the name is that of gardener-resource-manager's helpers, the digits are not: their computation is not
 // part of what they promise. A client that changes over creates its objects once more, and the old ones are collected.
 func MakeUnique(obj runtime.Object) error {
 	switch obj := obj.(type) {

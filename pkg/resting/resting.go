@@ -1,4 +1,4 @@
-// Package resting spares a controller from looking at ManagedResources again and again of which nothing can have changed without an event.
+// Package resting lets a controller skip ManagedResources that cannot have changed without an event.
 package resting
 
 import (

@@ -253,7 +253,7 @@ func (k *kinds) Serves(gvk schema.GroupVersionKind) (bool, error) {
 // aggregated API that is down proves nothing.
 func (k *kinds) Abolished(ctx context.Context, gk schema.GroupKind) (bool, error) {
 	if err := k.discovery.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
-		return false, fmt.Errorf("target cluster is not ready to tell whether it serves %s: %w", gk, err)
+		return false, fmt.Errorf("target cluster is not ready to report whether it serves %s: %w", gk, err)
 	}
 	groups, err := k.discovery.ServerGroups()
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package target reaches objects of any kind in the target cluster, by their metadata: what an object holds beyond it, such
-// as the data of a Secret, never leaves the API server, unless somebody asks for it by the clients.
+// as the data of a Secret, never leaves the API server, unless a caller requests it from the clients.
 package target
 
 import (

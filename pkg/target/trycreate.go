@@ -12,7 +12,7 @@ import (
 
 // TryCreate asks the API server whether it would create an object, and creates nothing. The object's name may be taken: the
 // API server validates an object before it looks whether there is one already (rest.BeforeCreate of k8s.io/apiserver), and
-// AlreadyExists is no error here. Validation says what becomes of unknown fields: metav1.FieldValidationIgnore or
+// AlreadyExists is not an error here. Validation decides about unknown fields: metav1.FieldValidationIgnore or
 // metav1.FieldValidationStrict.
 func (o *Objects) TryCreate(ctx context.Context, ref object.Ref, body []byte, validation string) error {
 	mapping, err := o.Mapping(ref.GroupVersionKind)
@@ -34,7 +34,7 @@ func (o *Objects) TryCreate(ctx context.Context, ref object.Ref, body []byte, va
 }
 
 // TryReplace asks the API server whether it would replace an object of the given version by the body, and changes nothing. Fields that it
-// does not know are no error.
+// does not know are not an error.
 func (o *Objects) TryReplace(ctx context.Context, ref object.Ref, body []byte, resourceVersion string) error {
 	mapping, err := o.Mapping(ref.GroupVersionKind)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// activityAge is how far back drift and fights are told, which is as long as an API server keeps Events.
+	// activityAge is how far back drift and fights are shown, which is as long as an API server keeps Events.
 	activityAge = time.Hour
 	// activityFresh is how long what was read is shown to others.
 	activityFresh = 5 * time.Second
@@ -24,15 +24,15 @@ const (
 	mostEventNamespaces = 50
 )
 
-// activityReasons are those of the resource-manager's Events that tell of drift and of fights (docs/observability.md).
+// activityReasons are those of the resource-manager's Events that report drift and fights (docs/observability.md).
 var activityReasons = []string{"Contested", "Corrected"}
 
-// Activity is something that somebody changed and the resource-manager put back.
+// Activity is a change by another writer that the resource-manager reverted.
 type Activity struct {
 	Last      int64  `json:"last"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Reason is Corrected, or Contested if it happens again and again.
+	// Reason is Corrected, or Contested if it happens repeatedly.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Count   int32  `json:"count"`
@@ -45,7 +45,7 @@ type Activities struct {
 	Unseen bool `json:"unseen,omitempty"`
 }
 
-// readActivities reads what Events tell, with the rights of a viewer, or returns what was just read for the same one.
+// readActivities reads the activities in Events, with the permissions of a viewer, or returns the last result for the same viewer.
 func (s *Server) readActivities(ctx context.Context, v *Viewer) (*Activities, error) {
 	kept := &v.Bounds.activity
 	kept.Lock()
@@ -89,7 +89,7 @@ func (s *Server) readActivities(ctx context.Context, v *Viewer) (*Activities, er
 	return found, nil
 }
 
-// activitiesOf returns what Events of the last hour tell.
+// activitiesOf returns the activities in the Events of the last hour.
 func activitiesOf(events []corev1.Event, now time.Time) []Activity {
 	var activities []Activity
 	for _, event := range events {

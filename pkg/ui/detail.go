@@ -30,11 +30,11 @@ type Sync string
 const (
 	// Synced means that it is as it was applied.
 	Synced Sync = "Synced"
-	// Drifted means that somebody changed it since.
+	// Drifted means that another writer changed it since.
 	Drifted Sync = "Changed"
 	// NotApplied means that it was not applied yet, or could not be.
 	NotApplied Sync = "Not applied"
-	// NotSeen means that it cannot be told.
+	// NotSeen means that it is unknown.
 	NotSeen Sync = "Unseen"
 )
 
@@ -67,7 +67,7 @@ type Node struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// nodesOf returns the tree of a ManagedResource, of which the objects of the inventory were read. It tells how many are left out.
+// nodesOf returns the tree of a ManagedResource whose inventory was read, and how many objects are left out.
 func nodesOf(objects []*snapshot.Object, entries []resourcesv1alpha1.ObjectReference) (nodes []Node, more int) {
 	var add func(object *snapshot.Object, level int, sync Sync)
 	add = func(object *snapshot.Object, level int, sync Sync) {

@@ -42,9 +42,9 @@ type Change struct {
 	To        string `json:"to,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Message   string `json:"message,omitempty"`
-	// Manager is the field manager that changed the spec; empty if that cannot be told.
+	// Manager is the field manager that changed the spec; empty if that is unknown.
 	Manager string `json:"manager,omitempty"`
-	// Applied and Gone are objects that a reconcile applied again, and that left the inventory; so many of each.
+	// Applied and Gone are the numbers of objects that a reconcile applied again, and that left the inventory.
 	Applied      []string `json:"applied,omitempty"`
 	Gone         []string `json:"gone,omitempty"`
 	AppliedCount int      `json:"appliedCount,omitempty"`

@@ -9,13 +9,13 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Informer tells of ManagedResources, and has them in a cache of its own.
+// Informer reports changes of ManagedResources, and has them in its own cache.
 type Informer interface {
 	AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
 	RemoveEventHandler(registration toolscache.ResourceEventHandlerRegistration) error
 }
 
-// FollowInformer follows ManagedResources until the context ends, by a cache that somebody else fills: without requests, and
+// FollowInformer follows ManagedResources until the context ends, by a cache that the controllers fill: without requests, and
 // keeping the rows alone, as all else is there.
 func (s *Server) FollowInformer(ctx context.Context, informer Informer) error {
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -33,7 +33,7 @@ func (s *Server) FollowInformer(ctx context.Context, informer Informer) error {
 	return informer.RemoveEventHandler(registration)
 }
 
-// managedResource returns what an informer tells of; nil if it is something else.
+// managedResource returns the ManagedResource of an informer's event; nil if it is something else.
 func managedResource(told any) *resourcesv1alpha1.ManagedResource {
 	if gone, is := told.(toolscache.DeletedFinalStateUnknown); is {
 		told = gone.Obj
@@ -50,7 +50,7 @@ func (s *store) inform(before, after *resourcesv1alpha1.ManagedResource) {
 	case after == nil:
 		s.change(func() { s.remove(recordOf(before).FullName()) })
 		return
-	case before != nil && before.ResourceVersion == after.ResourceVersion: // told again, as caches do now and then
+	case before != nil && before.ResourceVersion == after.ResourceVersion: // a resync of the cache
 		return
 	}
 	var was *record
@@ -81,7 +81,7 @@ func (s *Server) Loaded() bool {
 	return s.store.loaded
 }
 
-// Namespaces returns those that have ManagedResources, sorted, at most so many; and whether there are more.
+// Namespaces returns those that have ManagedResources, sorted, up to a maximum; and whether there are more.
 func (s *Server) Namespaces(most int) (names []string, more bool) {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()

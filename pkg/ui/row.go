@@ -36,7 +36,7 @@ func rowOf(mr *resourcesv1alpha1.ManagedResource) Row {
 	}
 }
 
-// record is what is kept of a ManagedResource: the row, and what tells what a later version changes. Of many, what they are made of
+// record is what is kept of a ManagedResource: the row, and what is compared with a later version. Of many, what they are made of
 // would take too much memory. It is never changed.
 type record struct {
 	watch.Meta
@@ -45,7 +45,7 @@ type record struct {
 	conditions []Condition
 	entries    []entry
 	writes     []write
-	// cached is the ManagedResource as somebody else's cache has it, so that the entries need not be kept; nil if there is none.
+	// cached is the ManagedResource in the cache of the controllers, so that the entries need not be kept; nil if there is none.
 	cached *resourcesv1alpha1.ManagedResource
 	// sequence is when the record was taken in, among all of the store.
 	sequence uint64

@@ -280,7 +280,7 @@ func (s *Server) servePart(part part) func(http.ResponseWriter, *http.Request, *
 func (s *Server) serveRead(w http.ResponseWriter, r *http.Request, v *Viewer, read func(context.Context) (any, error)) {
 	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
 	defer cancel()
-	free, err := take(ctx, v.Bounds.reads, s.reads) // who waits for others of their own keeps nobody else waiting
+	free, err := take(ctx, v.Bounds.reads, s.reads) // a viewer who waits for their other requests does not block others
 	if err != nil {
 		s.refuse(w, r, v, err)
 		return

@@ -45,7 +45,7 @@ func newStore(clock clock.PassiveClock) *store {
 	return &store{clock: clock, records: map[types.NamespacedName]*record{}, changed: make(chan struct{})}
 }
 
-// News is what a page that has seen some of the changes has to be told.
+// News contains the changes that a page has not seen yet.
 type News struct {
 	// Sequence is what the page is to ask from the next time.
 	Sequence uint64 `json:"sequence"`
@@ -123,7 +123,7 @@ func (s *store) versionOf(name types.NamespacedName) string {
 	return ""
 }
 
-// change notes something, and wakes whoever waits.
+// change records a change, and wakes those that wait.
 func (s *store) change(note func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,5 +225,5 @@ func (s *store) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: nobody asks for it.
+// Resync does nothing: no caller needs it.
 func (s *store) Resync() error { return nil }

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// quiet is how long changes are collected before a page is told.
+	// quiet is how long changes are collected before they are sent to a page.
 	quiet = 100 * time.Millisecond
-	// heartbeat is how often a page is told that there is nothing new, so that it notices a connection that is lost.
+	// heartbeat is how often a page receives an event without changes, so that it notices a lost connection.
 	heartbeat = 10 * time.Second
 	// turn is how long a page waits for another one to be closed, which may be its own connection before.
 	turn = 2 * time.Second
-	// patience is how long it may take to find out what a viewer may see.
-	patience = 15 * time.Second
+	// viewerTimeout limits the time to find out what a viewer may see.
+	viewerTimeout = 15 * time.Second
 )
 
 // tones are what styles are called in pages.
@@ -36,8 +36,8 @@ func toneOf(style screen.Style) string {
 	return "plain"
 }
 
-// serveChanges tells a page what there is, and then everything that changes, as server-sent events. The page says by "since" what it
-// has been told already, in the words of an event's id. Who asks, and what they may see, is found out again each time: it may have
+// serveChanges sends a page the current rows, and then all changes, as server-sent events. The page says by "since" what it
+// has received already, as the id of an event. Who asks, and what they may see, is found out again each time: it may have
 // changed.
 func (s *Server) serveChanges(w http.ResponseWriter, r *http.Request, v *Viewer) {
 	ctx, cancel := context.WithTimeout(r.Context(), turn)
@@ -75,7 +75,7 @@ func (s *Server) serveChanges(w http.ResponseWriter, r *http.Request, v *Viewer)
 	}
 }
 
-// resume returns the sequence from which a page has to be told; 0 for all, also if it has been told of other namespaces.
+// resume returns the sequence from which a page needs changes; 0 for all, also if it received those of other namespaces.
 func (s *Server) resume(since string, v *Viewer) (sequence uint64) {
 	if text, found := strings.CutPrefix(since, s.epoch+"."+v.Sees.key+"."); found {
 		sequence, _ = strconv.ParseUint(text, 10, 64) // 0 is all
@@ -83,8 +83,8 @@ func (s *Server) resume(since string, v *Viewer) (sequence uint64) {
 	return sequence
 }
 
-// wait waits until something has changed, or for a heartbeat, and returns who asks, then: nil if nobody does any more, or nobody who
-// may. While that cannot be told, the page is told so instead.
+// wait waits until something has changed, or for a heartbeat, and returns the viewer then: nil if the request ended, or if the
+// viewer is no longer authorized. While that is unknown, it sends the page the reason instead.
 func (s *Server) wait(r *http.Request, changed <-chan struct{}, lose func(error) error) *Viewer {
 	beat := s.shared.Clock.After(heartbeat)
 	for {
@@ -99,7 +99,7 @@ func (s *Server) wait(r *http.Request, changed <-chan struct{}, lose func(error)
 			case <-s.shared.Clock.After(quiet):
 			}
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		ctx, cancel := context.WithTimeout(r.Context(), viewerTimeout)
 		next, err := s.shared.Viewer(r.WithContext(ctx))
 		cancel()
 		if err == nil {

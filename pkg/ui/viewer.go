@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// Viewer is whoever looks at a page, with what may be shown to them at the moment.
+// Viewer is a user who looks at a page, with what may be shown to them at the moment.
 type Viewer struct {
 	// Console reaches the clusters with the rights of the viewer: what is read of one ManagedResource is read by it.
 	Console *console.Console
@@ -119,7 +119,7 @@ func (n Namespaces) All() bool { return n.all }
 // Names returns the names of the namespaces, sorted; none for all.
 func (n Namespaces) Names() []string { return slices.Sorted(maps.Keys(n.named)) }
 
-// DeniedError says why somebody is not shown anything.
+// DeniedError says why nothing is shown to a viewer.
 type DeniedError struct {
 	// Code is the status of the answer; 401 has the page ask for a token.
 	Code   int
@@ -129,7 +129,7 @@ type DeniedError struct {
 // Error returns the reason.
 func (e *DeniedError) Error() string { return e.Reason }
 
-// codeOf returns the status of an answer that there is none, and what the page is told about it.
+// codeOf returns the HTTP status of a failed request, and the message for the page.
 func codeOf(err error) (code int, refusal Refusal) {
 	var denied *DeniedError
 	switch {

@@ -26,7 +26,7 @@ func withContentTag(reference string, digest v1.Hash) string {
 	return reference
 }
 
-// Archive writes the images with these references as an OCI archive, without the blobs that has returns true for: whoever reads it has
+// Archive writes the images with these references as an OCI archive, without the blobs for which has returns true: the reader has
 // them already.
 func (s *Store) Archive(w io.Writer, references []string, has func(digest string) bool) error {
 	all, err := s.manifests()

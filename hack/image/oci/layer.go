@@ -94,7 +94,7 @@ type archive struct {
 func (a *archive) add(f File) error {
 	name := strings.TrimPrefix(path.Clean(f.Path), "/")
 	if name == "" || name == "." || strings.HasPrefix(name, "..") {
-		return errors.New("this is no path below the root directory")
+		return errors.New("this is not a path below the root directory")
 	}
 	if err := a.directory(path.Dir(name), 0o755); err != nil {
 		return err

@@ -60,7 +60,7 @@ func describe(info *debug.BuildInfo, name, version string) *cyclonedx.BOM {
 	return bom
 }
 
-// component is a module as a component, with its package URL. The hash of go.sum is told as it is: it is that of a directory, not of a file.
+// component is a module as a component, with its package URL. The hash of go.sum is not converted: it is that of a directory, not of a file.
 func component(module *debug.Module) cyclonedx.Component {
 	url := "pkg:golang/" + module.Path + "@" + module.Version
 	result := cyclonedx.Component{

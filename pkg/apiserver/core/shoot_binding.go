@@ -20,7 +20,7 @@ func newBinding(main *registry.Storage[shoot]) binding {
 	return binding{main.Subresource(bindingStrategy{main.Strategy()})}
 }
 
-// GetResetFieldsFilter implements rest.ResetFieldsFilterStrategy: whoever applies a binding owns the name of the Seed only.
+// GetResetFieldsFilter implements rest.ResetFieldsFilterStrategy: the applier of a binding owns only the name of the Seed.
 func (binding) GetResetFieldsFilter() map[fieldpath.APIVersion]fieldpath.Filter {
 	seedName := fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("spec", "seedName"))
 	return map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(gardencorev1beta1.SchemeGroupVersion.String()): seedName}

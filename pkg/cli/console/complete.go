@@ -15,7 +15,7 @@ import (
 // completionTimeout bounds how long a shell waits for names.
 const completionTimeout = 5 * time.Second
 
-// CompleteNames offers the names of ManagedResources that are not given yet, at most so many; 0 for any number.
+// CompleteNames offers the names of ManagedResources that are not given yet, up to a maximum; 0 means no limit.
 func (c *Console) CompleteNames(most int) cobra.CompletionFunc {
 	return func(command *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if most > 0 && len(given) >= most {

@@ -29,7 +29,7 @@ type Clusters interface {
 	// Namespace is the one that commands are about. SetNamespace overrides it.
 	Namespace() (string, error)
 	SetNamespace(namespace string)
-	// Kubeconfig is what names the source cluster, and its context that counts; nil if that is no kubeconfig.
+	// Kubeconfig is what names the source cluster, and its context that counts; nil if that is not a kubeconfig.
 	Kubeconfig() (config *clientcmdapi.Config, context string)
 }
 
@@ -64,7 +64,7 @@ func New(streams genericiooptions.IOStreams, version string, clusters Clusters) 
 	return c
 }
 
-// Divert returns the console with progress, warnings and errors, also those of its clusters, going to a writer that is no terminal,
+// Divert returns the console with progress, warnings and errors, also those of its clusters, going to a writer that is not a terminal,
 // until the function is called that is returned, too.
 func (c *Console) Divert(to io.Writer) (diverted *Console, end func()) {
 	before := c.stderr.redirect(to)

@@ -26,7 +26,7 @@ func Stop() error { return errStop }
 const retryWatch = time.Second
 
 // Follow calls a function for each ManagedResource that was chosen, by its name or not, and for each change of one, until the function
-// returns an error or the context ends, which is no error. Without names, those that come later and are of the choice are chosen, too.
+// returns an error or the context ends, which is not an error. Without names, those that come later and are of the choice are chosen, too.
 func (c *Console) Follow(ctx context.Context, chosen []resourcesv1alpha1.ManagedResource, byName bool, choice Choice,
 	changed func(mr *resourcesv1alpha1.ManagedResource, gone bool) error,
 ) error {

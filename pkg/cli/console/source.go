@@ -86,7 +86,7 @@ func transportOf(httpClient *http.Client) http.RoundTripper {
 	return httpClient.Transport
 }
 
-// bounded gives up on requests of which no answer begins in time.
+// bounded cancels requests whose response does not begin in time.
 type bounded struct{ next http.RoundTripper }
 
 // RoundTrip sends a request.

@@ -20,7 +20,7 @@ import (
 // targetKubeconfigVariable names the kubeconfig of the target cluster, as for the resource-manager.
 const targetKubeconfigVariable = "TARGET_KUBECONFIG"
 
-// NewConsole returns a console of which the clusters are named by kubectl's flags, or by kubeconfigs.
+// NewConsole returns a console whose clusters are given by kubectl's flags, or by kubeconfigs.
 func NewConsole(streams genericiooptions.IOStreams, version string) *console.Console {
 	named := &clusters{}
 	c := console.New(streams, version, named)

@@ -25,7 +25,7 @@ type Step struct {
 // argoNamespace is where Applications are unless their tracking ID says otherwise.
 const argoNamespace = "argocd"
 
-// predecessorsOf gathers the owners of objects, and what is to be done about them.
+// predecessorsOf collects the owners of objects, and the steps that each of them needs.
 func predecessorsOf(reports []report) []Predecessor {
 	counts := map[Owner]int{}
 	for i := range reports {

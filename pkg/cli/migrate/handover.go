@@ -76,7 +76,7 @@ func handoverOf(before, after []metav1.ManagedFieldsEntry, policy fieldowner.Pol
 	return handover, nil
 }
 
-// identity is what tells entries of an object apart.
+// identity distinguishes the managedFields entries of an object.
 type identity struct{ manager, operation, version, subresource string }
 
 func identityOf(entry metav1.ManagedFieldsEntry) identity {

@@ -29,7 +29,7 @@ var tools = []string{string(Upstream), string(Flux), string(Argo), string(Helm),
 // Owner is what applied an object: a tool, and the tool's object that the manifest belongs to.
 type Owner struct {
 	Tool Tool `json:"tool"`
-	// Kind, Namespace and Name are those of the tool's object. They are empty if the object does not tell.
+	// Kind, Namespace and Name are those of the tool's object. They are empty if the object does not contain them.
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
@@ -91,7 +91,7 @@ func ownersOf(obj *unstructured.Unstructured) []Owner {
 }
 
 // applicationOf returns the Application that a tracking ID names (NAME or NAMESPACE_NAME, followed by the object), or a label if there
-// is no ID.
+// is not an ID.
 func applicationOf(id, label string) Owner {
 	name := label
 	if id != "" {

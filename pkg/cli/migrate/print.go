@@ -91,7 +91,7 @@ func (o *options) printObject(c *console.Console, object *object) error {
 	return object.PrintLines(c)
 }
 
-// handoverLines tell what becomes of the fields.
+// handoverLines describe the new owners of the fields.
 func (o *object) handoverLines() []string {
 	if len(o.Managers) == 0 {
 		return nil

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// standardInput is how a file is called that is none.
+	// standardInput is the file name that means the standard input.
 	standardInput = "-"
 	// greatestFile is how many bytes of a file are read, and mostFiles how many files of a folder.
 	greatestFile = 64 << 20
@@ -29,7 +29,7 @@ const (
 var extensions = []string{".yaml", ".yml", ".json"}
 
 // ReadPaths returns the objects in files, in folders and all below these, and in standard input ("-"). The files of a folder are
-// read in the order of their paths. Nothing is passed over that looks like a manifest: the error tells of all that cannot be read.
+// read in the order of their paths. It does not skip anything that looks like a manifest: the error lists all files that cannot be read.
 func ReadPaths(in io.Reader, paths []string) ([]managedresource.Document, error) {
 	var documents []managedresource.Document
 	var errs []error
@@ -76,7 +76,7 @@ func Parse(name string, content []byte) ([]managedresource.Document, error) {
 	return documents, errors.Join(errs...)
 }
 
-// ReadFile reads a file of at most so many bytes.
+// ReadFile reads a file up to a maximum of bytes.
 func ReadFile(in io.Reader, path string, most int64) ([]byte, error) {
 	source := in
 	if path != standardInput {

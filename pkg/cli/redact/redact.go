@@ -26,7 +26,7 @@ func IsSecret(obj map[string]any) bool {
 // One hides the values of a Secret, in place. Other objects stay as they are.
 func One(obj map[string]any) { Both(obj, nil) }
 
-// Both hides the values of a Secret before and after a change, in place, so that what changed can still be told. Either may be nil.
+// Both hides the values of a Secret before and after a change, in place, so that the changes remain visible. Either may be nil.
 func Both(old, updated map[string]any) {
 	if !IsSecret(old) && !IsSecret(updated) {
 		return

@@ -23,7 +23,7 @@ func Harmless(text string) string {
 	}, text)
 }
 
-// CutEnd returns a text of at most so many characters, the end of a longer one being left out.
+// CutEnd shortens a text to a maximum of characters by removing its end.
 func CutEnd(text string, width int) string {
 	if characters := []rune(text); len(characters) > width && width > 0 {
 		return string(characters[:width-1]) + ellipsis
@@ -31,7 +31,7 @@ func CutEnd(text string, width int) string {
 	return text
 }
 
-// CutMiddle returns a text of at most so many characters, the middle of a longer one being left out: names differ at both ends.
+// CutMiddle shortens a text to a maximum of characters by removing its middle: names differ at both ends.
 func CutMiddle(text string, width int) string {
 	characters := []rune(text)
 	if len(characters) <= width || width <= 0 {
@@ -42,7 +42,7 @@ func CutMiddle(text string, width int) string {
 	return string(characters[:head]) + ellipsis + string(characters[len(characters)-tail:])
 }
 
-// Wrap breaks a text into lines of at most so many characters, at spaces where there are any. Its own line ends are kept. A width
+// Wrap breaks a text into lines of at most width characters, at spaces where there are any. Its own line ends are kept. A width
 // of 0 leaves lines as they are.
 func Wrap(text string, width int) []string {
 	var lines []string

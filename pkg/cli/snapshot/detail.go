@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// detailOf says in a few words how an object is doing; nothing of kinds of which there is nothing to say.
+// detailOf summarizes the state of an object in a few words; empty for kinds without a state.
 func detailOf(obj runtime.Object) string {
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
@@ -64,7 +64,7 @@ func podDetail(pod *corev1.Pod) string {
 	return text
 }
 
-// stuckReason says why a Pod does not run; empty if it does, or if that is not told.
+// stuckReason says why a Pod does not run; empty if it runs, or if its status does not say why.
 func stuckReason(pod *corev1.Pod) string {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {

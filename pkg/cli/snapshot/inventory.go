@@ -70,7 +70,7 @@ func Inventories(ctx context.Context, c *console.Console, items []resourcesv1alp
 	return objects, ctx.Err()
 }
 
-// unread returns objects of which nothing is known but their names.
+// unread returns objects with nothing but their names.
 func unread(items []resourcesv1alpha1.ManagedResource, why error) [][]*Object {
 	objects := make([][]*Object, len(items))
 	for i := range items {

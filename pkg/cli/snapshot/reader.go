@@ -43,7 +43,7 @@ type Reader struct {
 	examiner *health.Examiner
 	// owners are the ManagedResources whose own checks count.
 	owners map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
-	// count is told how many objects were read.
+	// count is called with the number of objects that were read.
 	count func(int)
 
 	mu     sync.Mutex
@@ -51,7 +51,7 @@ type Reader struct {
 	unseen map[string]bool
 }
 
-// NewReader returns a reader for objects of ManagedResources. Progress is told how many were read.
+// NewReader returns a reader for objects of ManagedResources. Progress receives the number of objects that were read.
 func NewReader(target *console.Target, owners []resourcesv1alpha1.ManagedResource, progress func(int)) *Reader {
 	r := &Reader{
 		target: target, examiner: health.NewExaminer(health.OtherKindsFailuresOnly, nil),
@@ -143,7 +143,7 @@ func (r *Reader) Read(ctx context.Context, refs []object.Ref) map[object.Key]*Ob
 	return result
 }
 
-// placesOf returns where so many of the objects are that they are listed.
+// placesOf returns the namespaces with enough of the objects to list them.
 func placesOf(refs []object.Ref) []place {
 	counts := map[place]int{}
 	namespaces := map[schema.GroupVersionKind]int{}
@@ -181,8 +181,8 @@ func (r *Reader) collection(gvk schema.GroupVersionKind) (target.Collection, boo
 	return collection, whole, err
 }
 
-// needsBody reports whether more than the metadata of a kind's objects is read: those that have a health, or of which there is
-// something to say. It is false for Secrets.
+// needsBody reports whether more than the metadata of a kind's objects is read: for kinds that have a health, or whose
+// state is shown. It is false for Secrets.
 func (r *Reader) needsBody(gk schema.GroupKind) bool {
 	switch gk {
 	case schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
@@ -213,7 +213,7 @@ func (r *Reader) list(ctx context.Context, at place, label string) ([]*Object, e
 			return nil, err
 		}
 		before := len(objects)
-		err = meta.EachListItem(list, func(obj runtime.Object) error { //nolint:contextcheck // examining asks nobody
+		err = meta.EachListItem(list, func(obj runtime.Object) error { //nolint:contextcheck // examining sends no requests
 			object, err := r.seen(at.GroupVersionKind, obj, whole)
 			objects = append(objects, object)
 			return err
@@ -262,7 +262,7 @@ func (r *Reader) get(ctx context.Context, ref object.Ref) *Object {
 		unknown.Err = err
 		return unknown
 	}
-	seen, err := r.seen(ref.GroupVersionKind, obj, whole) //nolint:contextcheck // examining asks nobody
+	seen, err := r.seen(ref.GroupVersionKind, obj, whole) //nolint:contextcheck // examining sends no requests
 	if err != nil {
 		unknown.Err = err
 		return unknown

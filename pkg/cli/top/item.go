@@ -66,7 +66,7 @@ func (o order) compare(a, b *item) int {
 
 // filter says which items are shown.
 type filter struct {
-	// words have to be somewhere in what is told of an item, each of them.
+	// words must all occur in the text of an item.
 	words string
 	// unwell leaves out what is ready or suspended.
 	unwell bool

@@ -116,5 +116,5 @@ func (m *mailbox) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: nobody asks for it.
+// Resync does nothing: no caller needs it.
 func (m *mailbox) Resync() error { return nil }

@@ -183,7 +183,7 @@ func (m *model) choose(at int) {
 	m.offset = scrollTo(m.offset, m.cursor, len(m.shown), m.rows())
 }
 
-// scrollTo returns the place of the first of so many rows on the screen, so that the one at a place is on it.
+// scrollTo returns the index of the first row on the screen, so that the row at an index is visible.
 func scrollTo(offset, at, count, rows int) int {
 	offset = max(min(offset, at), at-rows+1)
 	return max(min(offset, count-rows), 0)

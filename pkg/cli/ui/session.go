@@ -22,7 +22,7 @@ type session struct {
 	port int
 	// cookie is the value of the cookie, which lives as long as the program.
 	cookie string
-	// used is told when an address was used.
+	// used is called when an address was used.
 	used func()
 
 	mu    sync.Mutex

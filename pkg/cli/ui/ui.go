@@ -138,7 +138,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	return nil
 }
 
-// openBrowser has the page opened. Whoever cannot be helped opens it by hand.
+// openBrowser opens the page in a browser. If that fails, the user can open it by hand.
 func (o *options) openBrowser(ctx context.Context, c *console.Console, url string) {
 	program, args := "xdg-open", []string{url}
 	switch runtime.GOOS {
@@ -152,5 +152,5 @@ func (o *options) openBrowser(ctx context.Context, c *console.Console, url strin
 		c.Warn("Could not open the browser (%v): open the address manually.", err)
 		return
 	}
-	go func() { _ = command.Wait() }() // what became of it shows in the browser
+	go func() { _ = command.Wait() }() // the result shows in the browser
 }

@@ -38,7 +38,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// listen has the ManagedResources looked at of which an object is better or worse than before.
+// listen enqueues ManagedResources when the health of one of their objects changed.
 func (r *Reconciler) listen(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	r.Live.ListenHealth(func(text string) {
 		origin, valid := resourcesv1alpha1.ParseOrigin(text)
@@ -69,7 +69,7 @@ func (r *Reconciler) oversees(namespace string) bool {
 	return len(r.Options.Namespaces) == 0 || slices.Contains(r.Options.Namespaces, namespace)
 }
 
-// relevantChange lets through what may change what is to be said: what is to be checked, that the controller of
+// relevantChange passes on changes that may affect the conditions: the objects to check, that the controller of
 // ManagedResources has applied something, and what is said. The last look may have been at an older state, by a cache that was behind: then
 // it found nothing to say.
 func relevantChange() predicate.Predicate {

@@ -20,11 +20,11 @@ import (
 // explained is for how many unhealthy objects of one ManagedResource Events are shown: a condition has no room for more.
 const explained = 3
 
-// eventsAfter are the times after which the Events of unhealthy objects are read once more: some come late, and what nobody
-// mends must not cost requests for ever.
+// eventsAfter are the times after which the Events of unhealthy objects are read once more: some come late, and a lasting
+// failure must not cost requests all the time.
 var eventsAfter = []time.Duration{0, 10 * time.Second, time.Minute, 5 * time.Minute}
 
-// explanation is what Events tell of an object: looks counts how often they were read, the last time at looked.
+// explanation is the summary of an object's Events: looks counts how often they were read, the last time at looked.
 type explanation struct {
 	text   string
 	looks  int
@@ -40,7 +40,7 @@ func (e explanation) due(now time.Time) (bool, time.Duration) {
 	return left <= 0, max(left, 0)
 }
 
-// explain adds to unhealthy objects what Events tell of them, and returns how soon they are read again; 0 for never.
+// explain adds a summary of their Events to unhealthy objects, and returns how soon they are read again; 0 for never.
 func (r *Reconciler) explain(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, memory *memory, subjects []health.Subject) time.Duration {
 	return memory.explain(unhealthyAmong(subjects), r.Clock.Now(), func(subject *health.Subject) string {
 		return r.notesOf(ctx, mr, subject)
@@ -81,7 +81,7 @@ func nameOf(subject *health.Subject) objectName {
 	return objectName{subject.Group, subject.Kind, subject.Namespace, subject.Name}
 }
 
-// notesOf returns what Events tell of an object. That they cannot be read, which may be forbidden, is nobody's concern here.
+// notesOf returns a summary of an object's Events. It ignores that they cannot be read, which may be forbidden.
 func (r *Reconciler) notesOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, subject *health.Subject) string {
 	ref := refOf(mr, subject)
 	state := r.Live.Read(ctx, []object.Ref{ref})[ref.Key()]

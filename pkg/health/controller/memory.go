@@ -21,7 +21,7 @@ type memory struct {
 	// rests is the resourceVersion of the ManagedResource at the last look, if nothing but an event can make another one find
 	// anything else; empty if that is not so.
 	rests string
-	// warned is set if an Event told that objects are unhealthy.
+	// warned is set if an Event reported that objects are unhealthy.
 	warned bool
 }
 
@@ -79,7 +79,7 @@ func (m *memories) forget(owner types.NamespacedName) {
 	delete(m.since, owner)
 }
 
-// pause drops what is remembered of a ManagedResource that is not to be looked at for now, but for what was told of it.
+// pause drops the memory of a ManagedResource that is not checked for now, except for the conditions that were reported.
 func (m *memories) pause(owner types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

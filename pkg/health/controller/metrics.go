@@ -47,10 +47,10 @@ var ownHealth = prometheus.NewDesc(metricsNamespace+"_managed_resource_health",
 		"deleted, or ask to be ignored, are left out. condition: ResourcesHealthy, ResourcesProgressing. status: True, False, "+
 		"Unknown.", []string{"managed_resource", "condition", "status"}, nil)
 
-// Describe implements prometheus.Collector, for what is told of each ManagedResource.
+// Describe implements prometheus.Collector, for the metrics of each ManagedResource.
 func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- ownHealth }
 
-// Collect implements prometheus.Collector. What it tells is made when it is asked for, and takes no memory in between.
+// Collect implements prometheus.Collector. The metrics are computed for each scrape, and take no memory in between.
 func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,7 +100,7 @@ func (m *Metrics) replace(owner types.NamespacedName, states conditionStates) {
 }
 
 // conditionStates are the states of the conditions of one ManagedResource; empty if it has none. There is one for each ManagedResource, so
-// it is no map.
+// it is not a map.
 type conditionStates struct {
 	healthy, progressing resourcesv1alpha1.ConditionStatus
 }

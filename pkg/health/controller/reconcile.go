@@ -48,7 +48,7 @@ type Options struct {
 	SyncPeriod time.Duration
 	// ConcurrentSyncs is the number of ManagedResources that are looked at at once.
 	ConcurrentSyncs int
-	// ProgressingThreshold is for how long a rollout may go on before it counts as stuck; 0 for ever.
+	// ProgressingThreshold is for how long a rollout may go on before it counts as stuck; 0 means no limit.
 	ProgressingThreshold time.Duration
 }
 
@@ -68,7 +68,7 @@ type Reconciler struct {
 	Options Options
 
 	memories *memories
-	// resting are those of which nothing but an event can make another look find anything else.
+	// resting are those whose result can only change after an event.
 	resting *resting.Set
 	// seeding guards seeded, which is set once the checks of all ManagedResources found at the start are adopted.
 	seeding *sync.Mutex
@@ -144,7 +144,7 @@ func (r *Reconciler) concerned(mr *resourcesv1alpha1.ManagedResource) bool {
 		applied.Reason != "" && applied.Reason != resourcesv1alpha1.ReasonApplyProgressing
 }
 
-// observable reports whether the live view shows the objects of a ManagedResource, and nobody is changing them.
+// observable reports whether the live view shows the objects of a ManagedResource, and they are not being changed.
 func (r *Reconciler) observable(mr *resourcesv1alpha1.ManagedResource) bool {
 	return !r.Live.HealthSuspended(r.originOf(client.ObjectKeyFromObject(mr))) &&
 		(len(mr.Status.Resources) == 0 || r.Live.InUse(client.ObjectKeyFromObject(mr)))
@@ -154,7 +154,7 @@ func (r *Reconciler) originOf(owner types.NamespacedName) string {
 	return resourcesv1alpha1.Origin{ClusterID: r.Options.ClusterID, Owner: owner}.String()
 }
 
-// seedChecks adopts the checks of all ManagedResources once, so that their kinds are listed anew once, and not for each of them.
+// seedChecks adopts the checks of all ManagedResources once, so that their kinds are listed again once, and not for each of them.
 func (r *Reconciler) seedChecks(ctx context.Context) error {
 	r.seeding.Lock()
 	defer r.seeding.Unlock()
@@ -184,7 +184,7 @@ func (r *Reconciler) adoptChecks(mr *resourcesv1alpha1.ManagedResource) error {
 	return err
 }
 
-// subjectsOf returns what the live view shows of the objects in the inventory, and whether it tells of every change of them.
+// subjectsOf returns what the live view shows of the objects in the inventory, and whether it reports every change of them.
 // What it does not show is asked for: it may have lost its label.
 func (r *Reconciler) subjectsOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (_ []health.Subject, watched bool) {
 	refs := make([]object.Ref, 0, len(mr.Status.Resources))

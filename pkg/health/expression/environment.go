@@ -25,7 +25,7 @@ const (
 	checkFrequency = 100
 	// maxRange bounds lists.range, which fills the memory before its cost is counted.
 	maxRange = 10_000
-	// maxProblems is how many problems of one expression are told; after the first ones they tend to be consequences.
+	// maxProblems limits the problems of one expression that are reported; after the first ones they tend to be consequences.
 	maxProblems = 3
 )
 

@@ -162,5 +162,5 @@ func oneLine(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// shorten makes a text one line of at most so many bytes.
+// shorten makes a text one line, up to a maximum of bytes.
 func shorten(text string, limit int) string { return conditiontext.Shorten(oneLine(text), limit) }

@@ -31,7 +31,7 @@ const (
 // everything is the bucket of selectors that ask for no label, and so of every namespace.
 const everything = "*"
 
-// bucketsOf returns labels of which a namespace must have one to be selected: as "<key>=<value>", "<key>" for any value, or everything.
+// bucketsOf returns labels; a namespace that is selected has at least one of them: as "<key>=<value>", "<key>" for any value, or everything.
 func bucketsOf(selector labels.Selector) []string {
 	requirements, selectable := selector.Requirements()
 	if !selectable {

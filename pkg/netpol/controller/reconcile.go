@@ -30,7 +30,7 @@ const ControllerName = "network-policy"
 const (
 	// requestTimeout bounds every request.
 	requestTimeout = 30 * time.Second
-	// secondLook is how long after a write a Service is looked at again: in case the watches never showed what became of it.
+	// secondLook is how long after a write a Service is looked at again: in case the watches never showed the result.
 	secondLook = writesMemory + 5*time.Second
 )
 

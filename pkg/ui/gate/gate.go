@@ -95,7 +95,7 @@ func (g *Gate) Handler() http.Handler {
 	})
 }
 
-// viewer tells who asks, and what they may see at the moment.
+// viewer returns who sent a request, and what they may see at the moment.
 func (g *Gate) viewer(r *http.Request) (*ui.Viewer, error) {
 	if !g.server.Loaded() {
 		return nil, errNotYet
@@ -120,7 +120,7 @@ func (g *Gate) viewer(r *http.Request) (*ui.Viewer, error) {
 }
 
 // enter returns the session of tokens, and what they may see now. It begins one if there is none, if not too many were begun lately, and
-// keeps it if the cluster accepts the tokens: others take nobody's place.
+// keeps it if the cluster accepts the tokens: others do not take the place of a viewer.
 func (g *Gate) enter(r *http.Request, given tokens) (*session, access, error) {
 	s := g.sessions.find(given)
 	isKnown := s != nil

@@ -37,10 +37,10 @@ const (
 	loginPatience = 10 * time.Second
 )
 
-// errNoToken is what somebody is told who does not say who they are.
+// errNoToken is the response to a request without a token.
 var errNoToken = &ui.DeniedError{Code: http.StatusUnauthorized, Reason: "Log in: this needs a token."}
 
-// errNotYet is what everybody is told until all ManagedResources were read once: which namespaces there are decides what is asked.
+// errNotYet is the response until all ManagedResources were read once: their namespaces decide what is reviewed.
 var errNotYet = &ui.DeniedError{Code: http.StatusServiceUnavailable, Reason: "ManagedResources are being read: try again in a moment"}
 
 // tokensOf returns what a request says who asks: by headers, or else by cookies.

@@ -31,7 +31,7 @@ const (
 	grantedFor = 10 * time.Second
 	// deniedFor is how long it is believed that they may not see a namespace.
 	deniedFor = time.Minute
-	// reviewTimeout bounds how long the API server may take to tell all that.
+	// reviewTimeout bounds the time that all these reviews may take.
 	reviewTimeout = 10 * time.Second
 	// reviewsInFlight is how many namespaces it is asked about at the same time for one viewer.
 	reviewsInFlight = 8
@@ -64,7 +64,7 @@ type access struct {
 	scope, notice string
 }
 
-// newSession returns a session for tokens, of which nobody has said yet that they are good.
+// newSession returns a session for tokens that no API server has accepted yet.
 func (g *Gate) newSession(given tokens) (*session, error) {
 	config := withToken(g.options.Source, given.source, g.options.Version)
 	client, err := authorizationclient.NewForConfig(config)
@@ -81,7 +81,7 @@ func (g *Gate) newSession(given tokens) (*session, error) {
 func withToken(config *rest.Config, token, version string) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.BearerToken = token
-	config.QPS = -1 // API servers defend themselves, and tell viewers apart (API priority and fairness)
+	config.QPS = -1 // API servers limit requests by viewer (API priority and fairness)
 	config.UserAgent = "resource-manager/" + version + " (page)"
 	config.WarningHandler = rest.NoWarnings{}
 	return config
@@ -90,7 +90,7 @@ func withToken(config *rest.Config, token, version string) *rest.Config {
 // refusedError says that the API server does not accept a token.
 type refusedError struct{ *ui.DeniedError }
 
-// Unwrap returns what the page is told.
+// Unwrap returns the error for the page.
 func (e *refusedError) Unwrap() error { return e.DeniedError }
 
 func isRefused(err error) bool {
@@ -214,7 +214,7 @@ func (s *session) review(ctx context.Context, verb, namespace, name string) (boo
 	case apierrors.IsForbidden(err):
 		return false, &ui.DeniedError{Code: http.StatusForbidden, Reason: "The cluster does not let you ask what you may do " +
 			"(create selfsubjectaccessreviews, which the ClusterRole system:basic-user has)."}
-	case err != nil && s.console == nil: // nobody yet whom the cluster knows, and who is to know anything of it
+	case err != nil && s.console == nil: // the cluster has not accepted these tokens yet, so they learn nothing about it
 		return false, &ui.DeniedError{Code: http.StatusServiceUnavailable, Reason: "The cluster cannot be asked what you may see: try again in a moment."}
 	case err != nil:
 		return false, fmt.Errorf("find out what you may see: %w", err)
@@ -242,7 +242,7 @@ func (s *session) open(ctx context.Context) error {
 	}
 	if client, err := authenticationclient.NewForConfig(s.config); err == nil {
 		review, err := client.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-		if err == nil { // old API servers do not tell
+		if err == nil { // old API servers do not support it
 			s.name = review.Status.UserInfo.Username
 		}
 	}

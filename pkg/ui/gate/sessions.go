@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// mostSessions bounds how many viewers are known at the same time, more than are told of changes. Who is forgotten is asked about
+	// mostSessions bounds how many viewers are known at the same time. It is more than the number that follows changes. Who is forgotten is asked about
 	// again, and notices nothing.
 	mostSessions = 96
 	// idle is after how long without a request a viewer is forgotten.
@@ -105,7 +105,7 @@ func (s *sessions) sweep() {
 	s.metrics.viewers.Set(float64(len(s.known)))
 }
 
-// Log-ins, which are all requests with tokens that are not known: so many at once and each second, from one address and from all.
+// Limits for log-ins, which are all requests with unknown tokens: the burst and the rate for each second, for one address and for all.
 const (
 	loginsAtOnce, loginsPerSecond       = 30, 3
 	loginsOfAllAtOnce, loginsOfAllOften = 60, 10
@@ -127,7 +127,7 @@ func newEntrance() *entrance {
 	}
 }
 
-// admits reports whether somebody from an address may log in now.
+// admits reports whether a viewer from an address may log in now.
 func (e *entrance) admits(address string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

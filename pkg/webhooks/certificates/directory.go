@@ -61,7 +61,7 @@ func (d *Directory) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 // NeedLeaderElection says that every replica serves.
 func (d *Directory) NeedLeaderElection() bool { return false }
 
-// Start reads the files again and again until the context ends. While they are missing or wrong, the last certificate is served; that is
+// Start reads the files at intervals until the context ends. While they are missing or wrong, the last certificate is served; that is
 // logged once.
 func (d *Directory) Start(ctx context.Context) error {
 	ticker := d.clock.NewTicker(rereadInterval)

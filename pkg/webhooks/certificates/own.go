@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Own serves a certificate that the process makes for itself and keeps in memory. Nobody trusts it before having compared its
+// Own serves a certificate that the process makes for itself and keeps in memory. Clients can trust it only after they compared its
 // fingerprint, which is logged.
 type Own struct {
 	clock clock.PassiveClock

@@ -70,7 +70,7 @@ func (s state) renewed(names []string, now time.Time, known bool) (state, error)
 	s.previous = slices.DeleteFunc(slices.Clone(s.previous), func(one *x509.Certificate) bool { return now.After(one.NotAfter) })
 	switch {
 	case s.authority == nil || now.After(s.authority.certificate.NotAfter):
-		// Nothing that anybody trusts is left to go on with.
+		// No trusted certificate authority is left.
 		s.next, s.server = nil, nil
 		s.authority, err = newAuthority(now)
 	case s.next == nil && due(s.authority.certificate, authorityRenewal, now):

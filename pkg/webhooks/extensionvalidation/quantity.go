@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// absurd are quantities that would take minutes to read, such as 1e-2147483648, and mean nothing to anybody.
+// absurd are quantities that would take minutes to read, such as 1e-2147483648, and have no use.
 var absurd = regexp.MustCompile(`.{64}|[eE][+-]?\d{4}`)
 
 // checkQuantity returns the quantity of a JSON value, nil if it is missing. Quantities are strings or numbers.

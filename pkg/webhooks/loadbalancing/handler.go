@@ -4,7 +4,7 @@
 // It reads the ConfigMaps named ConfigMapName in the namespaces of Pods (data), and the Services named ServiceName in the namespaces that
 // these name (spec.clusterIPs). A cache may hold these alone, selected by the field metadata.name, for which the right to list and
 // watch objects of that name is enough. A Pod that is created at the same moment as the ConfigMap may miss it, and then reaches the API
-// server as if there were none.
+// server as if the annotation did not exist.
 package loadbalancing
 
 import (

@@ -22,12 +22,12 @@ const Path = "/webhooks/auth/nodeagent"
 
 const (
 	// maxBody is the size of a review in bytes. It repeats what the API server got in the request line, the headers and the
-	// certificate, of which an API server takes 1 MiB.
+	// certificate. API servers accept up to 1 MiB.
 	maxBody = 1 << 20
 	// answerTimeout is how long an answer may take: a little less than the 10 seconds that an API server waits for it.
 	answerTimeout = 9 * time.Second
-	// cachePatience is how long caches that are not filled yet are waited for, before the API servers are asked.
-	cachePatience = 2 * time.Second
+	// cacheTimeout limits the wait for caches that are not filled yet, before the API servers are asked.
+	cacheTimeout = 2 * time.Second
 	// maxLogged is the number of bytes of what users choose that are logged.
 	maxLogged = 320
 )
@@ -150,7 +150,7 @@ func (h *handler) decide(ctx context.Context, spec *authorizationv1.SubjectAcces
 		}
 	}()
 	view := &view{lookup: h.lookup, agent: machineOf(spec)}
-	inTime, cancel := context.WithTimeout(ctx, cachePatience)
+	inTime, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
 	result, err = decide(inTime, h.settings, spec, view)
 	if err != nil || result.verdict == denied {

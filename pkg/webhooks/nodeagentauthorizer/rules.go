@@ -184,7 +184,7 @@ func applyToSecrets(ctx context.Context, q *question) error {
 		"and no file of the operating system's configuration refers to it")
 }
 
-// configurations returns the names of the Secrets with the configuration of the operating system. A Machine tells its own; there may
+// configurations returns the names of the Secrets with the configuration of the operating system. A Machine names its own; there may
 // be none. Without Machines it is the Node, or all of them while there is no Node: its node agent is about to make it one.
 func (q *question) configurations(ctx context.Context) ([]string, error) {
 	if q.machines {

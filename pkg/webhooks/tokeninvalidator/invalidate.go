@@ -10,7 +10,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// invalidToken is what takes the place of a token: three bytes of which base64 is AAAA. While there is something,
+// invalidToken replaces a token: three bytes whose base64 form is AAAA. While there is something,
 // kube-controller-manager generates no token.
 var invalidToken = []byte{0, 0, 0}
 

@@ -79,7 +79,7 @@ func notYAML(err error) error {
 }
 
 // fits says whether node, with every alias replaced by what it stands for, stays within depth and budget. Without
-// it a file of a few kilobytes could take all memory, or refer to itself for ever.
+// it a file of a few kilobytes could take all memory, or refer to itself without end.
 func fits(node *yaml.Node, depth int, budget *int) bool {
 	*budget -= len(node.Value) + 1
 	if depth == 0 || *budget < 0 {

@@ -52,7 +52,7 @@ func Parse(data []byte) (*ResourceManagerConfiguration, error) {
 		return nil, err
 	}
 	if mismatch := otherKind(tree); len(mismatch) > 0 {
-		// The fields of another kind are no mistakes worth listing.
+		// Do not list the fields of another kind as mistakes.
 		return nil, newInvalidError(mismatch)
 	}
 	aliased, aliasErrs := resolveAlias(tree)
@@ -116,7 +116,7 @@ func missingKind(c *ResourceManagerConfiguration) field.ErrorList {
 }
 
 // resolveAlias gives the documents' spelling controllers.managedResources its real name, and says whether it was
-// used. Upstream ignores that spelling; whoever wrote it meant it to have an effect.
+// used. Upstream ignores that spelling; the author meant it to have an effect.
 func resolveAlias(tree map[string]any) (bool, field.ErrorList) {
 	controllers, _ := tree["controllers"].(map[string]any)
 	value, aliased := controllers[managedResourceAlias]
@@ -126,7 +126,7 @@ func resolveAlias(tree map[string]any) (bool, field.ErrorList) {
 	delete(controllers, managedResourceAlias)
 	if _, both := controllers[managedResourceKey]; both {
 		return false, field.ErrorList{field.Forbidden(field.NewPath("controllers", managedResourceAlias),
-			"set together with controllers.managedResource, of which it is only another spelling: merge them into controllers.managedResource")}
+			"set together with controllers.managedResource, although it is only another spelling of that: merge them into controllers.managedResource")}
 	}
 	controllers[managedResourceKey] = value
 	return true, nil

@@ -101,7 +101,7 @@ func TestAliasOfManagedResource(t *testing.T) {
 	got := problemsOf(t, minimal+"controllers: {managedResource: {concurrentSyncs: 0}, managedResources: {}}")
 	want := []string{
 		"controllers.managedResource.concurrentSyncs: Invalid value: 0: must be at least 1",
-		"controllers.managedResources: Forbidden: set together with controllers.managedResource, of which it is only another spelling: merge them into controllers.managedResource",
+		"controllers.managedResources: Forbidden: set together with controllers.managedResource, although it is only another spelling of that: merge them into controllers.managedResource",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("both\ngot:  %q\nwant: %q", got, want)

@@ -76,7 +76,7 @@ type ServerConfiguration struct {
 	// Metrics serves /metrics and, if enabled, Go's profiles. Default: not nil; port 8080. Rule: set.
 	// +optional
 	Metrics *Server `json:"metrics,omitempty"`
-	// UI serves the page about ManagedResources by HTTPS, with the rights of whoever looks at it (docs/ui.md). Default: nil, which
+	// UI serves the page about ManagedResources by HTTPS, with the permissions of each viewer (docs/ui.md). Default: nil, which
 	// means that it is not served. Default port: 8443. Trellis adds this field.
 	// +optional
 	UI *UIServer `json:"ui,omitempty"`
@@ -92,7 +92,7 @@ type UIServer struct {
 	TLS UICertificate `json:"tls"`
 }
 
-// UICertificate says where a certificate is that somebody else renews.
+// UICertificate says where a certificate is that another program renews.
 type UICertificate struct {
 	// ServerCertDir is the directory that holds tls.crt and tls.key, which are read again when they change. Default: empty.
 	ServerCertDir string `json:"serverCertDir"`
@@ -134,7 +134,7 @@ type SelfManagedCertificate struct {
 	// DNSNames are those by which API servers reach the webhooks. Rule: at least one; DNS names (RFC 1123), "*." may be first.
 	DNSNames []string `json:"dnsNames"`
 	// WebhookConfigurations are the names of the MutatingWebhookConfigurations and ValidatingWebhookConfigurations of the
-	// target cluster that are told what to trust. Default: gardener-resource-manager.
+	// target cluster that receive the CA bundle. Default: gardener-resource-manager.
 	// +optional
 	WebhookConfigurations []string `json:"webhookConfigurations,omitempty"`
 }

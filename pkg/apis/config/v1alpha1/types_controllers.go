@@ -178,7 +178,7 @@ type NodeCriticalComponentsConfiguration struct {
 	// Backoff is the time after which a node that was not ready is looked at again. Default: 10s if enabled.
 	// +optional
 	Backoff *metav1.Duration `json:"backoff,omitempty"`
-	// Namespaces are those whose DaemonSets and Pods may be critical components. Whoever may label Pods elsewhere then cannot
+	// Namespaces are those whose DaemonSets and Pods may be critical components. A user who may label Pods elsewhere then cannot
 	// keep nodes from being used. Default: empty, which means those of the connection to the target cluster. Rule: no empty
 	// names. Trellis adds this field; newer versions of gardener-resource-manager look at kube-system alone.
 	// +optional

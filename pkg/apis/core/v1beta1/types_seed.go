@@ -125,7 +125,7 @@ type SeedDNS struct {
 	// Internal is the domain under which the control planes of Shoots are reached internally. It is required.
 	// +optional
 	Internal *SeedDNSProviderConfig `json:"internal,omitempty"`
-	// Defaults are the domains of which Shoots without one get a part, in the order of preference.
+	// Defaults are the domains for Shoots without a domain of their own, in the order of preference. Each Shoot gets a subdomain.
 	// +listType=atomic
 	// +optional
 	Defaults []SeedDNSProviderConfig `json:"defaults,omitempty"`

@@ -103,7 +103,7 @@ func certificates(bundle *string, path *field.Path) field.ErrorList {
 			break
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); block.Type != "CERTIFICATE" || err != nil {
-			return field.ErrorList{field.Invalid(path, "(certificates)", fmt.Sprintf("block %d is no certificate that can be read", found+1))}
+			return field.ErrorList{field.Invalid(path, "(certificates)", fmt.Sprintf("block %d is not a valid certificate", found+1))}
 		}
 		found++
 	}

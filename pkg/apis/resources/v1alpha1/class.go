@@ -15,7 +15,7 @@ func FinalizerOf(class string) string {
 	return Finalizer + "-" + class
 }
 
-// HasClass tells whether a resource-manager with the given class is responsible for a ManagedResource.
+// HasClass reports whether a resource-manager with the given class is responsible for a ManagedResource.
 func HasClass(mr *ManagedResource, class string) bool {
 	wanted := DefaultClass
 	if mr.Spec.Class != nil && *mr.Spec.Class != "" {
@@ -24,7 +24,7 @@ func HasClass(mr *ManagedResource, class string) bool {
 	return class == AllClasses || class == wanted
 }
 
-// HeldByOther tells whether the resource-manager of another class than the given one has not finished its clean-up of a
+// HeldByOther reports whether the resource-manager of another class than the given one has not finished its clean-up of a
 // ManagedResource.
 func HeldByOther(mr *ManagedResource, class string) bool {
 	return slices.ContainsFunc(mr.Finalizers, func(finalizer string) bool {

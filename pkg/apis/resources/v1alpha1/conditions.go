@@ -16,7 +16,7 @@ const (
 	// ResourcesProgressing is True while an object is being rolled out.
 	ResourcesProgressing ConditionType = "ResourcesProgressing"
 	// Ready sums the others up, for tools that know conditions in general, such as Flux (kstatus): it is True when the
-	// objects are applied, healthy and rolled out. Whoever writes one of the others writes it, too.
+	// objects are applied, healthy and rolled out. Each controller that writes one of the others also writes it.
 	Ready ConditionType = "Ready"
 )
 
@@ -60,13 +60,13 @@ const (
 	// ManagedResource owns them. To do: as the message says for each object.
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonDecodingFailed goes with status False: a manifest cannot be read, lacks kind or name, or is given twice with
-	// different content; what can be read is applied, and nothing is pruned. To do: mend the key and index in the message.
+	// different content; what can be read is applied, and nothing is pruned. To do: fix the key and index in the message.
 	ReasonDecodingFailed = "DecodingFailed"
 	// ReasonCannotReadSecret goes with status False: a referenced Secret does not exist or cannot be read, or the Secrets
 	// hold no data at all though there are objects; what can be read is applied, and nothing is pruned. To do: create it,
 	// fill it, or remove the reference.
 	ReasonCannotReadSecret = "CannotReadSecret"
-	// ReasonDeletionFailed goes with status False: the API server refused to delete objects. To do: mend permissions or
+	// ReasonDeletionFailed goes with status False: the API server refused to delete objects. To do: fix permissions or
 	// webhooks, as the message says.
 	ReasonDeletionFailed = "DeletionFailed"
 	// ReasonReleaseOfOrphanedResourcesFailed goes with status False: an object in mode Ignore could not be released. To do:
@@ -86,13 +86,13 @@ const (
 	// ReasonResourcesHealthy goes with status True of ResourcesHealthy: all objects are there, and well.
 	ReasonResourcesHealthy = "ResourcesHealthy"
 	// ReasonKindMissing goes with status False of ResourcesHealthy: objects do not exist, or their kind is not served. To
-	// do: if ResourcesApplied is False, mend that; else look who deletes them (kubectl mr events).
+	// do: if ResourcesApplied is False, fix that; otherwise find out who deletes them (kubectl mr events).
 	ReasonKindMissing = "Missing" // after the kind
 	// ReasonKindUnhealthy goes with status False of ResourcesHealthy: objects are not well, as the message says for each.
 	// To do: kubectl mr why goes on to the Pods and Events.
 	ReasonKindUnhealthy = "Unhealthy" // after the kind
 	// ReasonHealthCheckError goes with status False of ResourcesHealthy: a check cannot be run on an object, or the checks
-	// of the ManagedResource cannot be used. To do: mend the expression that the message names.
+	// of the ManagedResource cannot be used. To do: fix the expression that the message names.
 	ReasonHealthCheckError = "HealthCheckError"
 	// ReasonRolloutStuck goes with status False of ResourcesHealthy: a rollout takes longer than
 	// controllers.health.progressingThreshold. To do: as for ResourcesProgressing, whose message names the objects.

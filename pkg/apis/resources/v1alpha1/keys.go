@@ -23,7 +23,7 @@ const (
 	ModeIgnore = "Ignore"
 	// AnnotationKeepObject (truthy) on a live object keeps it from ever being deleted.
 	AnnotationKeepObject = "resources.gardener.cloud/keep-object"
-	// AnnotationDeleteOnInvalidUpdate (truthy) on a managed object has it deleted and created anew when an update is
+	// AnnotationDeleteOnInvalidUpdate (truthy) on a managed object makes the resource-manager delete and re-create it when an update is
 	// rejected as invalid.
 	AnnotationDeleteOnInvalidUpdate = "resources.gardener.cloud/delete-on-invalid-update"
 	// AnnotationDeletionPropagationOnInvalidUpdate is the propagation policy of that deletion: Background, Foreground or
@@ -86,7 +86,7 @@ const (
 	AnnotationTokenExpirationDuration = "serviceaccount.resources.gardener.cloud/token-expiration-duration"
 	// AnnotationInjectCABundle (truthy) asks for the CA bundle of the target cluster beside the token.
 	AnnotationInjectCABundle = "serviceaccount.resources.gardener.cloud/inject-ca-bundle"
-	// LabelTokenRequestor on objects that a token requestor created marks those that it may delete. Its value tells token
+	// LabelTokenRequestor on objects that a token requestor created marks those that it may delete. Its value distinguishes token
 	// requestors apart. Trellis adds it.
 	LabelTokenRequestor = "token-requestor.resources.gardener.cloud/requestor"
 	// AnnotationTokenSource beside LabelTokenRequestor names the Secret of the source cluster: <namespace>/<name>.
@@ -102,7 +102,7 @@ const (
 
 // Keys of the token invalidator, in the target cluster.
 const (
-	// PurposeTokenInvalidator is the value of LabelPurpose on Secrets of which the webhook of the token invalidator is told.
+	// PurposeTokenInvalidator is the value of LabelPurpose on Secrets that the webhook of the token invalidator receives.
 	PurposeTokenInvalidator = "token-invalidator"
 	// LabelTokenInvalidatorSkip (with any value) on a ServiceAccount keeps its static tokens valid.
 	LabelTokenInvalidatorSkip = "token-invalidator.resources.gardener.cloud/skip"

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Origin is the value of AnnotationOrigin: which ManagedResource of which source cluster owns an object.
+// Origin is the value of AnnotationOrigin: the source cluster and the ManagedResource that own an object.
 type Origin struct {
 	// ClusterID is empty if the resource-manager has no cluster identity configured.
 	ClusterID string
@@ -22,7 +22,7 @@ func (o Origin) String() string {
 	return o.ClusterID + ":" + o.Owner.String()
 }
 
-// ParseOrigin reads the value of AnnotationOrigin. It returns false if the value is none.
+// ParseOrigin reads the value of AnnotationOrigin. It returns false if the value is not an origin.
 func ParseOrigin(value string) (Origin, bool) {
 	clusterID, path, found := strings.Cut(value, ":")
 	if !found {

@@ -2,7 +2,7 @@ package v1alpha1
 
 import "strconv"
 
-// Truthy tells whether the value of an annotation or label means yes: 1, t, T, true, TRUE or True (the concept document of
+// Truthy reports whether the value of an annotation or label means yes: 1, t, T, true, TRUE or True (the concept document of
 // gardener-resource-manager, "Ignoring Updates"). Anything else means no.
 func Truthy(value string) bool {
 	parsed, err := strconv.ParseBool(value)

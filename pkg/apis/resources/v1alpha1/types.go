@@ -25,7 +25,7 @@ type ManagedResource struct {
 	// What is to be applied, and how.
 	// +optional
 	Spec ManagedResourceSpec `json:"spec,omitempty"`
-	// What was applied, and how it is doing. Until then, an observedGeneration of -1 tells tools such as Flux to wait.
+	// What was applied, and how it is doing. Until then, an observedGeneration of -1 makes tools such as Flux wait.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ManagedResourceStatus `json:"status,omitempty"`
@@ -79,7 +79,7 @@ type ManagedResourceSpec struct {
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// DependsOn names ManagedResources that must be applied and healthy before this one, or a change of it, is applied. What is applied
-	// already is kept as it is, whatever becomes of them.
+	// already stays as it is, even if they fail later.
 	// +optional
 	// +listType=atomic
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
@@ -200,7 +200,7 @@ type GroupKind struct {
 
 // ManagedResourceStatus is what the resource-manager last saw and did.
 type ManagedResourceStatus struct {
-	// Conditions tell whether the objects are applied, healthy and rolled out.
+	// Conditions report whether the objects are applied, healthy and rolled out.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
