@@ -51,7 +51,7 @@ func TestUpAndDown(t *testing.T) {
 	}
 }
 
-func TestUsersAreToldWhatIsWrong(t *testing.T) {
+func TestErrorsForUsers(t *testing.T) {
 	foreign := t.TempDir()
 	if err := os.WriteFile(filepath.Join(foreign, "important"), nil, 0o600); err != nil {
 		t.Fatal(err)

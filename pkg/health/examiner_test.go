@@ -159,7 +159,7 @@ func TestExaminerNeedsBody(t *testing.T) {
 	}
 }
 
-func TestExamineTellsErrors(t *testing.T) {
+func TestExamine_ReportsErrors(t *testing.T) {
 	e := examinerWith(t, resourcesv1alpha1.HealthCheck{Kind: "ConfigMap", Healthy: "object.data.mode == 'on'"})
 	ready := &corev1.ConfigMap{Data: map[string]string{"mode": "on"}}
 	if got := e.Examine(configMaps, ready); got != (Verdict{}) {

@@ -70,8 +70,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestSettleBeginsAnew: what was found has to last without a break.
-func TestSettleBeginsAnew(t *testing.T) {
+// TestSettle_Restarts: what was found has to last without a break.
+func TestSettle_Restarts(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	before := resourcesv1alpha1.Condition{Type: healthyType, Status: isTrue, Reason: "ResourcesHealthy", Message: "well"}
 	well, sick := resourcesv1alpha1.NewStatement(isTrue, "ResourcesHealthy", "well"), resourcesv1alpha1.NewStatement(isFalse, "PodUnhealthy", "sick")

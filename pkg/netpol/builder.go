@@ -43,7 +43,7 @@ func (b *builder) key(what string) string {
 	return key
 }
 
-func (b *builder) tellLongKeys() {
+func (b *builder) reportLongKeys() {
 	if len(b.longKeys) == 0 {
 		return
 	}

@@ -108,7 +108,7 @@ func Desired(request *Request, input Input, config Config) *Result {
 	if !input.IstioUnknown {
 		b.fromGateways()
 	}
-	b.tellLongKeys()
+	b.reportLongKeys()
 	result.kept = b.kept()
 	for key, policy := range b.policies {
 		if !result.kept[key] {

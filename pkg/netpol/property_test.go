@@ -22,13 +22,13 @@ import (
 )
 
 var (
-	cases = flag.Int("netpol.cases", 10000, "random clusters of TestAllowedIsWhatIsAskedFor")
+	cases = flag.Int("netpol.cases", 10000, "random clusters of TestAllowed_MatchesRequest")
 	seed  = flag.Uint64("netpol.seed", 1, "of the random clusters")
 )
 
-// TestAllowedIsWhatIsAskedFor: in random clusters, what the policies allow is exactly what the documents promise. They are the same
+// TestAllowed_MatchesRequest: in random clusters, what the policies allow is exactly what the documents promise. They are the same
 // for the same cluster in another order.
-func TestAllowedIsWhatIsAskedFor(t *testing.T) {
+func TestAllowed_MatchesRequest(t *testing.T) {
 	t.Parallel()
 	allowed, denied := 0, 0
 	for i := range *cases {

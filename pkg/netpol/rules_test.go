@@ -161,8 +161,8 @@ func TestAlternativeNames(t *testing.T) {
 	}
 }
 
-// TestIstioUnknown: while it is not known what Istio has, policies for gateways stay, also those that are for others as well.
-func TestIstioUnknown(t *testing.T) {
+// TestIstioKindNotServed: while it is not known what Istio has, policies for gateways stay, also those that are for others as well.
+func TestIstioKindNotServed(t *testing.T) {
 	w := readWorld(t, "testdata/istio-same-names.yaml")
 	service := w.services[0]
 	w.existing = w.desired(service).Policies

@@ -23,7 +23,7 @@ func reduced(labels, annotations map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "n", Name: "a", UID: "u", ResourceVersion: "1", Labels: labels, Annotations: annotations}
 }
 
-func TestCachedIsReduced(t *testing.T) {
+func TestCacheTransform_KeepsUsedFieldsOnly(t *testing.T) {
 	meta := metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
 	for _, test := range []struct {
 		transform func(any) (any, error)

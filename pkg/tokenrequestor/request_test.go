@@ -19,7 +19,7 @@ func annotated(more ...string) map[string]string {
 	return all
 }
 
-func TestReadWish(t *testing.T) {
+func TestReadRequest(t *testing.T) {
 	const target = "token-requestor.resources.gardener.cloud/target-secret-"
 	for name, test := range map[string]struct {
 		annotations map[string]string

@@ -60,8 +60,8 @@ func TestInformed(t *testing.T) {
 	}
 }
 
-// TestOtherNamespacesAreNotTold checks that rows and departures of namespaces that a viewer may not see are left out.
-func TestOtherNamespacesAreNotTold(t *testing.T) {
+// TestFeed_OmitsOtherNamespaces checks that rows and departures of namespaces that a viewer may not see are left out.
+func TestFeed_OmitsOtherNamespaces(t *testing.T) {
 	s := newTestStore()
 	a, b := newManagedResource("garden", "a", "1"), newManagedResource("other", "b", "1")
 	s.inform(nil, a)
@@ -108,9 +108,9 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestNobodyKnowsWhoMaySee checks what an open page is told while the API server cannot be asked what its viewer may see, and that it goes
+// TestViewer_AccessReviewFails checks what an open page is told while the API server cannot be asked what its viewer may see, and that it goes
 // on then; and that it ends when the viewer may see nothing any more.
-func TestNobodyKnowsWhoMaySee(t *testing.T) {
+func TestViewer_AccessReviewFails(t *testing.T) {
 	clock := testingclock.NewFakeClock(start)
 	var answer atomic.Pointer[error]
 	said := func(err error) { answer.Store(&err) }

@@ -147,7 +147,7 @@ func describe(news News) string {
 	return text + " " + news.Lost
 }
 
-func TestFeedTellsWhatChanged(t *testing.T) {
+func TestFeed_SendsChanges(t *testing.T) {
 	f := newTestStore()
 	ask := func(since uint64, want string) {
 		t.Helper()
@@ -189,7 +189,7 @@ func TestFeedTellsWhatChanged(t *testing.T) {
 	}
 }
 
-func TestFeedWakesWhoWaits(t *testing.T) {
+func TestFeed_WakesWaiters(t *testing.T) {
 	f := newTestStore()
 	_, changed := f.since(0, AllNamespaces(), error.Error)
 	select {

@@ -88,7 +88,7 @@ func TestDescribeNamesOtherObjects(t *testing.T) {
 	}
 }
 
-func TestLatestTellsTheSameOnce(t *testing.T) {
+func TestLatest_ReportsAnEventOnce(t *testing.T) {
 	var events []corev1.Event
 	for _, pod := range []string{"web-1", "web-2"} {
 		event := warning(pod, "cannot pull the image of "+pod, 0, time.Minute, 1)

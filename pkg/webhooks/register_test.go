@@ -87,7 +87,7 @@ func TestNothingIsDecidedBeforeCachesAreFilled(t *testing.T) {
 	}
 }
 
-func TestRegisterSaysWhatIsWrong(t *testing.T) {
+func TestRegister_Errors(t *testing.T) {
 	caches := &informers{err: errors.New("no such kind")}
 	_, err := Register(webhook.NewServer(webhook.Options{}), []Webhook{row(admissionregistrationv1.Fail, allows)}, Facts{Context: t.Context(), Informers: caches}, NewMetrics(prometheus.NewRegistry()))
 	if err == nil || err.Error() != "webhook test: cache of *v1.Node: no such kind" {

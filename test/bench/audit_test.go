@@ -44,7 +44,7 @@ func TestParseAudit(t *testing.T) {
 	}
 }
 
-func TestRequestsAreToldApart(t *testing.T) {
+func TestRequestsAreDistinguished(t *testing.T) {
 	for name, test := range map[string]struct {
 		request                          request
 		owned, byController, writesAtAll bool

@@ -223,7 +223,7 @@ kind: Gadget
 metadata: {name: one, namespace: $NS-new}
 `
 
-func TestDiffTellsWhatFails(t *testing.T) {
+func TestDiff_ReportsFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	namespace := w.namespace(t)

@@ -31,9 +31,9 @@ func TestContractMarks(t *testing.T) {
 	}
 }
 
-// TestContractOriginTellsTheOwner meets objects with any origin. What another ManagedResource owns is left to it, and everything
+// TestContractOriginNamesTheOwner meets objects with any origin. What another ManagedResource owns is left to it, and everything
 // else is taken over.
-func TestContractOriginTellsTheOwner(t *testing.T) {
+func TestContractOriginNamesTheOwner(t *testing.T) {
 	for origin, foreign := range map[string]bool{
 		"NS/other":                false, // does not exist
 		"no-slash":                false,

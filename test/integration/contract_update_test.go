@@ -45,8 +45,8 @@ func TestContractPropagationOnInvalidUpdate(t *testing.T) {
 	}
 }
 
-// TestWrongPropagationIsToldWhenItIsNeeded: it says how an object is deleted, so it is no reason not to create or update it.
-func TestWrongPropagationIsToldWhenItIsNeeded(t *testing.T) {
+// TestInvalidPropagationIsReportedWhenUsed: it says how an object is deleted, so it is no reason not to create or update it.
+func TestInvalidPropagationIsReportedWhenUsed(t *testing.T) {
 	f := newFixture(t)
 	const wrong = ", resources.gardener.cloud/deletion-propagation-on-invalid-update: Sideways"
 	f.manage("set", f.allowing("web", wrong))

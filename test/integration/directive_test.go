@@ -61,7 +61,7 @@ func TestFluxIgnore(t *testing.T) {
 	f.wantNoConfigMap("never")
 }
 
-func TestFluxMergeKeepsWhatPeopleAdd(t *testing.T) {
+func TestFluxMerge_KeepsAddedFields(t *testing.T) {
 	for annotation, kept := range map[string]bool{fluxPrefix + "ssa: Merge": true, fluxPrefix + "ssa: Override": false} {
 		t.Run(annotation, func(t *testing.T) {
 			f := newFixture(t)

@@ -58,9 +58,9 @@ var accepted = map[string]struct {
 	},
 }
 
-// TestWhatUpdatesAccept applies manifests of which gardener-resource-manager, which updates objects, has no complaint. The
+// TestUpdateValidation applies manifests of which gardener-resource-manager, which updates objects, has no complaint. The
 // objects must become what they become there, up to entries that have no effect, and rest.
-func TestWhatUpdatesAccept(t *testing.T) {
+func TestUpdateValidation(t *testing.T) {
 	for name, test := range accepted {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

@@ -64,9 +64,9 @@ func TestBinaryHandsOver(t *testing.T) {
 	}
 }
 
-// TestKeepsUntilTheHeirHasRecorded has objects move to a ManagedResource that cannot record them. The former one keeps them, in its
+// TestKeepsUntilTheNewOwnerHasRecorded has objects move to a ManagedResource that cannot record them. The former one keeps them, in its
 // inventory too, and says whom it waits for; it is applied all the same. As soon as the other one has recorded them, they are its own.
-func TestKeepsUntilTheHeirHasRecorded(t *testing.T) {
+func TestKeepsUntilTheNewOwnerHasRecorded(t *testing.T) {
 	for name, gone := range map[string]bool{"the manifests lose it": false, "the ManagedResource is deleted": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

@@ -206,7 +206,7 @@ func TestPreserveResourcesContainerLeaves(t *testing.T) {
 }
 
 // A field whose drift rule is gone must be removable.
-func TestPreserverKeepsForEver(t *testing.T) {
+func TestPreserverKeepsPermanently(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set", f.configMap("one", "1")+"  other: \"1\"\n")
 	f.reconcileOK("set")
@@ -225,7 +225,7 @@ func TestPreserverKeepsForEver(t *testing.T) {
 	}
 }
 
-func TestPreserveResourcesKeepsForEver(t *testing.T) {
+func TestPreserveResourcesKeepsPermanently(t *testing.T) {
 	f := newFixture(t)
 	d := func(annotation, resources string) string {
 		return strings.Replace(f.web("        resources: "+resources+"\n"), "metadata:\n", "metadata:\n  annotations: {"+annotation+"}\n", 1)

@@ -12,7 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-func TestServiceAccountLimitsWhatIsApplied(t *testing.T) {
+func TestServiceAccountLimitsApply(t *testing.T) {
 	f := newFixture(t)
 	meta := metav1.ObjectMeta{Namespace: f.namespace, Name: "robot"}
 	secret := fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: secret, namespace: %s}\n", f.namespace)

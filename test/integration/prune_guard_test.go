@@ -114,8 +114,8 @@ func TestPruneGuardAfterManifestsCouldNotBeRead(t *testing.T) {
 	f.wantNoConfigMap("new-3")
 }
 
-// TestPruneGuardLetsGoOfWhatIsNotDeleted: objects that another ManagedResource takes over, or that ask to be kept, live on.
-func TestPruneGuardLetsGoOfWhatIsNotDeleted(t *testing.T) {
+// TestPruneGuard_ReleasesKeptObjects: objects that another ManagedResource takes over, or that ask to be kept, live on.
+func TestPruneGuard_ReleasesKeptObjects(t *testing.T) {
 	f := newFixture(t)
 	kept := strings.Replace(f.configMap("kept", "1"), "metadata:", "metadata:\n  annotations: {resources.gardener.cloud/keep-object: \"true\"}", 1)
 	f.guarded("first", ptr.To[int32](0), f.configMaps("moved", 2)+"---\n"+kept+"---\n"+f.configMap("mine", "1"))

@@ -126,7 +126,7 @@ func managers(obj metav1.Object) []string {
 	return names
 }
 
-func TestWhatPeopleAddIsRemoved(t *testing.T) {
+func TestAddedFieldsAreRemoved(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", f.web(""), f.configMap("one", "1"))
 	f.reconcileOK("set")
@@ -160,7 +160,7 @@ func TestWhatPeopleAddIsRemoved(t *testing.T) {
 	}
 }
 
-func TestWhatControllersWriteIsKept(t *testing.T) {
+func TestFieldsOfControllersAreKept(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", f.web(""))
 	f.reconcileOK("set")
@@ -208,9 +208,9 @@ func TestEditThatIsInvalidBesideTheManifestIsPutBack(t *testing.T) {
 	}
 }
 
-// TestTakesOverWhatIsInvalidBesideTheManifest has a predecessor leave a Service whose port has the name of that of the manifest, and
+// TestTakeOverOfAnInvalidObject has a predecessor leave a Service whose port has the name of that of the manifest, and
 // another number.
-func TestTakesOverWhatIsInvalidBesideTheManifest(t *testing.T) {
+func TestTakeOverOfAnInvalidObject(t *testing.T) {
 	for name, test := range map[string]struct {
 		manager  string
 		manifest string

@@ -240,8 +240,8 @@ func TestWebhookLooksAgainWhenTheSecondNodeComesOrGoes(t *testing.T) {
 	}
 }
 
-// TestNobodyListens: workloads that no webhook changes are patched three times, not for ever, and nothing changes.
-func TestNobodyListens(t *testing.T) {
+// TestWebhookUnreachable: workloads that no webhook changes are patched three times, not for ever, and nothing changes.
+func TestWebhookUnreachable(t *testing.T) {
 	f := newFixture(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
 	f.change(namespace, func() { namespace.Labels[webhook.LabelConsider] = "true" })

@@ -146,9 +146,9 @@ func TestPodsThatDoNotUseTheSecret(t *testing.T) {
 	}
 }
 
-// TestPodsAndWishes: while Pods use a token, the ServiceAccount may change its mind; and a Pod that comes too late gets the invalid
+// TestPodsAndRequests: while Pods use a token, the ServiceAccount may change its mind; and a Pod that comes too late gets the invalid
 // token.
-func TestPodsAndWishes(t *testing.T) {
+func TestPodsAndRequests(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.account("a", ptr.To(false), nil)

@@ -140,8 +140,8 @@ func TestWebhookThatDoesNotAnswer(t *testing.T) {
 	f.eventuallyRefused(token)
 }
 
-// TestWebhookThatComesLater: labels that nobody heeded have no effect; what the documentation says about it helps.
-func TestWebhookThatComesLater(t *testing.T) {
+// TestWebhookInstalledLater: labels that nobody heeded have no effect; what the documentation says about it helps.
+func TestWebhookInstalledLater(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}

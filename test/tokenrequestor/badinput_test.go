@@ -71,8 +71,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestMendedInput: once a person has mended a Secret, it gets its token.
-func TestMendedInput(t *testing.T) {
+// TestCorrectedInput: once a person has mended a Secret, it gets its token.
+func TestCorrectedInput(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	source := f.newSource("web", nil, accountKeys+"token-expiration-duration", "1m")

@@ -114,8 +114,8 @@ func TestDeletionIsNotDecidedByAStaleView(t *testing.T) {
 	}
 }
 
-// TestDeletionHeedsWhatWasWrittenMeanwhile puts an object into the Secret again while a pass is at work that has read it without.
-func TestDeletionHeedsWhatWasWrittenMeanwhile(t *testing.T) {
+// TestDeletion_ConcurrentWrite puts an object into the Secret again while a pass is at work that has read it without.
+func TestDeletion_ConcurrentWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	target := newProxy(t, w.controlPlane.Config())
@@ -178,9 +178,9 @@ func TestSuccessorOfTheSameName(t *testing.T) {
 	}
 }
 
-// TestHealthIsNotToldByAStaleView has an object turn bad and good again while the watch of ManagedResources does not show that the first
+// TestHealth_StaleView has an object turn bad and good again while the watch of ManagedResources does not show that the first
 // has been told. Then it seems that there is nothing to tell.
-func TestHealthIsNotToldByAStaleView(t *testing.T) {
+func TestHealth_StaleView(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, shut, seen := w.startBehindGate()

@@ -109,8 +109,8 @@ func TestViewersSeeTheirOwn(t *testing.T) {
 	}
 }
 
-// TestNobodyIsShownAnything checks that without a token that counts there is nothing of the cluster.
-func TestNobodyIsShownAnything(t *testing.T) {
+// TestAccessDenied checks that without a token that counts there is nothing of the cluster.
+func TestAccessDenied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	namespace := w.namespace(t)

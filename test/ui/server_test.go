@@ -76,8 +76,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestWhoIsLetIn checks that nobody sees anything without the address that was printed.
-func TestWhoIsLetIn(t *testing.T) {
+// TestAccess checks that nobody sees anything without the address that was printed.
+func TestAccess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.run(t, "-n", w.namespace(t))
@@ -183,7 +183,7 @@ func until(t *testing.T, next func() news, holds func(news) bool) news {
 	return news{}
 }
 
-func TestChangesAreTold(t *testing.T) {
+func TestChangesAreSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	namespace := w.namespace(t)

@@ -148,7 +148,7 @@ func TestRenderStarter(t *testing.T) {
 	}
 }
 
-func TestRenderTellsOfLookup(t *testing.T) {
+func TestRender_ReportsLookup(t *testing.T) {
 	folder := write(t, map[string]string{"templates/b.yaml": `found: {{ len (lookup "v1" "Secret" "garden" "x") }}`})
 	rendered, err := Render(t.Context(), folder, Settings{Release: "my"})
 	if err != nil || !rendered.LooksUp || rendered.Files[len(rendered.Files)-1].Content != "found: 0" {

@@ -90,7 +90,7 @@ func (c *Cluster) Unasked() []string {
 	return names
 }
 
-func (s *shared) noteUnasked(name string) {
+func (s *shared) addUnasked(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unasked[name] = true

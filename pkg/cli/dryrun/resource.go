@@ -114,12 +114,12 @@ func (r *resource) apply(ctx context.Context, body []byte, options metav1.PatchO
 	after, err := r.client.Patch(ctx, r.ref.Name, types.ApplyPatchType, body, options)
 	switch {
 	case err == nil:
-		r.shared.note(r.ref, after)
+		r.shared.recordDefined(r.ref, after)
 		return after, nil
 	case apierrors.IsForbidden(err) && r.copy.Before == nil && r.shared.createsNamespace(r.ref.Namespace):
 		return r.applyHere(ctx, body, options) // some API servers return Forbidden if the namespace does not exist
 	case apierrors.IsForbidden(err) && r.as == "":
-		r.shared.noteUnasked(r.ref.Kind)
+		r.shared.addUnasked(r.ref.Kind)
 		return r.applyHere(ctx, body, options)
 	case apierrors.IsNotFound(err) && r.shared.createsNamespace(r.ref.Namespace):
 		return r.applyHere(ctx, body, options)
@@ -127,8 +127,8 @@ func (r *resource) apply(ctx context.Context, body []byte, options metav1.PatchO
 	return nil, err
 }
 
-// note records the namespaces and kinds that later objects depend on.
-func (s *shared) note(ref object.Ref, obj *unstructured.Unstructured) {
+// recordDefined records the namespaces and kinds that later objects depend on.
+func (s *shared) recordDefined(ref object.Ref, obj *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -182,7 +182,7 @@ func (r *resource) complete(ctx context.Context, found *unstructured.Unstructure
 	completed, err := r.client.Update(ctx, asked, metav1.UpdateOptions{FieldManager: manager, DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case apierrors.IsForbidden(err) && r.as == "":
-		r.shared.noteUnasked(r.ref.Kind)
+		r.shared.addUnasked(r.ref.Kind)
 		return found, nil
 	case err != nil:
 		return nil, err

@@ -149,11 +149,11 @@ func TestReplaced(t *testing.T) {
 // TestNotes remembers namespaces and kinds that are to come, on which other objects build.
 func TestNotes(t *testing.T) {
 	r := newResource(&server{}, "")
-	r.shared.note(object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Name: "shop"}, nil)
+	r.shared.recordDefined(object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Name: "shop"}, nil)
 	definition := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"group": "shop.example.org", "names": map[string]any{"kind": "Coupon"},
 	}}}
-	r.shared.note(object.Ref{GroupVersionKind: schema.GroupVersionKind{
+	r.shared.recordDefined(object.Ref{GroupVersionKind: schema.GroupVersionKind{
 		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
 	}, Name: "coupons.shop.example.org"}, definition)
 	if !r.shared.createsNamespace("shop") || r.shared.createsNamespace("other") ||

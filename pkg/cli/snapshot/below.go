@@ -130,9 +130,9 @@ func (r *Reader) listAll(ctx context.Context, at place, namespaces map[string]bo
 		}
 		return objects
 	case apierrors.IsForbidden(err):
-		r.noteUnseen("%s%s", plural(at.Kind), inNamespace(at.namespace))
+		r.addUnseen("%s%s", plural(at.Kind), inNamespace(at.namespace))
 	case !errors.Is(err, target.ErrKindNotServed):
-		r.noteUnseen("%s%s (%v)", plural(at.Kind), inNamespace(at.namespace), err)
+		r.addUnseen("%s%s (%v)", plural(at.Kind), inNamespace(at.namespace), err)
 	}
 	return nil
 }

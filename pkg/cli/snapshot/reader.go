@@ -80,13 +80,13 @@ func (r *Reader) Unseen() []string {
 	return slices.Sorted(maps.Keys(r.unseen))
 }
 
-func (r *Reader) noteUnseen(format string, args ...any) {
+func (r *Reader) addUnseen(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unseen[fmt.Sprintf(format, args...)] = true
 }
 
-func (r *Reader) noteRead(count int) {
+func (r *Reader) addRead(count int) {
 	r.mu.Lock()
 	r.total += count
 	total := r.total
@@ -221,7 +221,7 @@ func (r *Reader) list(ctx context.Context, at place, label string) ([]*Object, e
 		if err != nil {
 			return nil, err
 		}
-		r.noteRead(len(objects) - before)
+		r.addRead(len(objects) - before)
 		accessor, err := meta.ListAccessor(list)
 		if err != nil {
 			return nil, err
@@ -245,7 +245,7 @@ func (r *Reader) get(ctx context.Context, ref object.Ref) *Object {
 			namespace = ""
 		}
 		obj, err = collection.In(namespace).Get(ctx, ref.Name)
-		r.noteRead(1)
+		r.addRead(1)
 	}
 	switch {
 	case errors.Is(err, target.ErrKindNotServed):
@@ -255,7 +255,7 @@ func (r *Reader) get(ctx context.Context, ref object.Ref) *Object {
 		unknown.Presence = live.Absent
 		return unknown
 	case apierrors.IsForbidden(err):
-		r.noteUnseen("%s%s", plural(ref.Kind), inNamespace(ref.Namespace))
+		r.addUnseen("%s%s", plural(ref.Kind), inNamespace(ref.Namespace))
 		unknown.Err = errors.New("you may not read it")
 		return unknown
 	case err != nil:

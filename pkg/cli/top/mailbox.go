@@ -80,15 +80,15 @@ func (m *mailbox) OnError(err error) {
 }
 
 // Add stores an item. It implements cache.ReflectorStore, as do the methods below.
-func (m *mailbox) Add(object any) error { return m.note(object, false) }
+func (m *mailbox) Add(object any) error { return m.put(object, false) }
 
 // Update takes in an item that has changed.
-func (m *mailbox) Update(object any) error { return m.note(object, false) }
+func (m *mailbox) Update(object any) error { return m.put(object, false) }
 
 // Delete takes in that an item is gone.
-func (m *mailbox) Delete(object any) error { return m.note(object, true) }
+func (m *mailbox) Delete(object any) error { return m.put(object, true) }
 
-func (m *mailbox) note(object any, gone bool) error {
+func (m *mailbox) put(object any, gone bool) error {
 	is, isItem := object.(*item)
 	if !isItem {
 		return fmt.Errorf("a %T was watched instead of a ManagedResource", object)

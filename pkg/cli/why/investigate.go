@@ -173,13 +173,13 @@ func (i *investigation) eventsIn(ctx context.Context, namespace string) []corev1
 	}
 	events, err := snapshot.ListEvents(ctx, i.target.Events, namespace, nil)
 	if err != nil {
-		i.noteError(err)
+		i.handleError(err)
 	}
 	i.events[namespace] = events
 	return events
 }
 
-func (i *investigation) noteError(err error) {
+func (i *investigation) handleError(err error) {
 	if apierrors.IsForbidden(err) {
 		i.forbidden = true
 		return
@@ -194,7 +194,7 @@ func (i *investigation) own(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		Selector: fields.SelectorFromSet(fields.Set{"involvedObject.uid": string(mr.UID)}),
 	})
 	if err != nil {
-		i.noteError(err)
+		i.handleError(err)
 		return nil
 	}
 	return describe(list.Items)

@@ -45,7 +45,7 @@ func (r *Reconciler) listen(ctx context.Context, queue workqueue.TypedRateLimiti
 		if !valid || origin.ClusterID != r.Options.ClusterID || !r.oversees(origin.Owner.Namespace) {
 			return // another resource-manager's
 		}
-		r.memories.note(origin.Owner, r.Clock.Now())
+		r.memories.recordChange(origin.Owner, r.Clock.Now())
 		queue.AddAfter(reconcile.Request{NamespacedName: origin.Owner}, newsDelay)
 	})
 	go resting.Every(ctx, r.Clock, r.Options.SyncPeriod, func(ctx context.Context) { r.wakeResting(ctx, queue) })

@@ -112,13 +112,13 @@ func TestRelevantChange(t *testing.T) {
 	}
 }
 
-// TestTell: Events tell when objects that were healthy are not any more, and when they are again.
-func TestTell(t *testing.T) {
+// TestEmitEvents: Events tell when objects that were healthy are not any more, and when they are again.
+func TestEmitEvents(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r := NewReconciler(Reconciler{Recorder: recorder})
 	said := func(what string, before, after resourcesv1alpha1.ConditionStatus, message, want string) {
 		t.Helper()
-		r.tell(with(healthyType, before, "x"), resourcesv1alpha1.NewStatement(after, "PodUnhealthy", message))
+		r.emitEvents(with(healthyType, before, "x"), resourcesv1alpha1.NewStatement(after, "PodUnhealthy", message))
 		got := ""
 		select {
 		case got = <-recorder.Events:
@@ -140,8 +140,8 @@ func TestTell(t *testing.T) {
 
 func TestMemories(t *testing.T) {
 	memories := newMemories()
-	memories.note(shop, noon)
-	memories.note(shop, noon.Add(time.Minute))
+	memories.recordChange(shop, noon)
+	memories.recordChange(shop, noon.Add(time.Minute))
 	if got := memories.news(shop); !got.Equal(noon) {
 		t.Errorf("the first event came at %s", got)
 	}
@@ -150,7 +150,7 @@ func TestMemories(t *testing.T) {
 	}
 	memories.unanswered(shop, time.Time{})
 	memories.unanswered(shop, noon.Add(time.Second))
-	memories.note(shop, noon.Add(time.Minute))
+	memories.recordChange(shop, noon.Add(time.Minute))
 	memories.unanswered(shop, noon)
 	memories.unanswered(shop, noon.Add(time.Hour))
 	if got := memories.news(shop); !got.Equal(noon) {
@@ -158,7 +158,7 @@ func TestMemories(t *testing.T) {
 	}
 	memory := memories.of(shop)
 	memory.warned, memory.unobserved = true, noon
-	memories.note(shop, noon)
+	memories.recordChange(shop, noon)
 	if memories.of(shop) != memory {
 		t.Error("what is remembered is lost")
 	}
@@ -166,7 +166,7 @@ func TestMemories(t *testing.T) {
 	if memory := memories.of(shop); !memory.warned || !memory.unobserved.IsZero() || !memories.news(shop).IsZero() {
 		t.Errorf("after a pause, %+v is remembered", memory)
 	}
-	memories.note(shop, noon)
+	memories.recordChange(shop, noon)
 	memories.forget(shop)
 	memories.pause(shop)
 	if len(memories.byOwner) != 0 || len(memories.since) != 0 {

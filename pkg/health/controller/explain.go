@@ -43,7 +43,7 @@ func (e explanation) due(now time.Time) (bool, time.Duration) {
 // explain adds a summary of their Events to unhealthy objects, and returns how soon they are read again; 0 for never.
 func (r *Reconciler) explain(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, memory *memory, subjects []health.Subject) time.Duration {
 	return memory.explain(unhealthyAmong(subjects), r.Clock.Now(), func(subject *health.Subject) string {
-		return r.notesOf(ctx, mr, subject)
+		return r.warningsOf(ctx, mr, subject)
 	})
 }
 
@@ -81,8 +81,8 @@ func nameOf(subject *health.Subject) objectName {
 	return objectName{subject.Group, subject.Kind, subject.Namespace, subject.Name}
 }
 
-// notesOf returns a summary of an object's Events. It ignores that they cannot be read, which may be forbidden.
-func (r *Reconciler) notesOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, subject *health.Subject) string {
+// warningsOf returns a summary of an object's Events. It ignores that they cannot be read, which may be forbidden.
+func (r *Reconciler) warningsOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, subject *health.Subject) string {
 	ref := refOf(mr, subject)
 	state := r.Live.Read(ctx, []object.Ref{ref})[ref.Key()]
 	if state.Presence != live.Present {

@@ -89,8 +89,8 @@ func (m *memories) pause(owner types.NamespacedName) {
 	}
 }
 
-// note takes in that an object of a ManagedResource is better or worse.
-func (m *memories) note(owner types.NamespacedName, now time.Time) {
+// recordChange records that the health of an object of a ManagedResource changed.
+func (m *memories) recordChange(owner types.NamespacedName, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, known := m.since[owner]; !known {

@@ -271,7 +271,7 @@ func (r *Reconciler) store(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		if err := r.patch(ctx, mr, conditions); err != nil {
 			return true, err
 		}
-		r.tell(mr, healthy)
+		r.emitEvents(mr, healthy)
 	}
 	r.Metrics.concluded(client.ObjectKeyFromObject(mr), healthy.Status, progressing.Status, news, now)
 	return written, nil

@@ -95,7 +95,7 @@ func TestWrites(t *testing.T) {
 		}
 	}
 	nothing := func() *networkingv1.NetworkPolicy { return nil }
-	w.note(reduced(t, "10", "x"), noon, nothing)
+	w.record(reduced(t, "10", "x"), noon, nothing)
 	expect("not in the cache yet", of(nil, noon), "10")
 	expect("an older one in the cache", of(reduced(t, "9", "y"), noon), "10")
 	expect("a newer one in the cache", of(reduced(t, "11", "y"), noon), "11")
@@ -107,12 +107,12 @@ func TestWrites(t *testing.T) {
 		t.Error("our own event is not known, or twice")
 	}
 	expect("after the event", of(nil, noon), "")
-	w.note(reduced(t, "12", "x"), noon, nothing)
+	w.record(reduced(t, "12", "x"), noon, nothing)
 	if w.seen(reduced(t, "13", "y")) {
 		t.Error("a later event is taken for our own")
 	}
-	w.note(reduced(t, "14", "x"), noon, nothing)
-	w.note(reduced(t, "13", "y"), noon, nothing)
+	w.record(reduced(t, "14", "x"), noon, nothing)
+	w.record(reduced(t, "13", "y"), noon, nothing)
 	expect("an earlier write whose answer came later", of(nil, noon), "14")
 	if !w.pending(shop) {
 		t.Error("a write that was not seen is not pending")
@@ -122,12 +122,12 @@ func TestWrites(t *testing.T) {
 		t.Errorf("memory is held for nothing: %v %v", w.byPolicy, w.byService)
 	}
 	for _, shown := range []string{"15", "16"} {
-		w.note(reduced(t, "15", "x"), noon, func() *networkingv1.NetworkPolicy { return reduced(t, shown, "y") })
+		w.record(reduced(t, "15", "x"), noon, func() *networkingv1.NetworkPolicy { return reduced(t, shown, "y") })
 		expect("a write that the watch showed before its answer came, at "+shown, of(nil, noon), "")
 	}
-	w.note(reduced(t, "13", "x"), noon, nothing)
+	w.record(reduced(t, "13", "x"), noon, nothing)
 	expect("a write after which the watch showed that the policy was deleted", of(nil, noon), "")
-	w.note(reduced(t, "15", "x"), noon, func() *networkingv1.NetworkPolicy { return reduced(t, "14", "y") })
+	w.record(reduced(t, "15", "x"), noon, func() *networkingv1.NetworkPolicy { return reduced(t, "14", "y") })
 	expect("a write of which the watch has shown an earlier state", of(nil, noon), "15")
 }
 

@@ -101,7 +101,7 @@ func (r *Reconciler) apply(ctx context.Context, desired *networkingv1.NetworkPol
 	case !asDesired:
 		return errAltered
 	}
-	return r.note(ctx, live)
+	return r.recordWrite(ctx, live)
 }
 
 func (r *Reconciler) applyOnce(ctx context.Context, desired *networkingv1.NetworkPolicy) (*networkingv1.NetworkPolicy, error) {
@@ -116,14 +116,14 @@ func (r *Reconciler) applyOnce(ctx context.Context, desired *networkingv1.Networ
 	})
 }
 
-// note keeps what a policy is after it was written, until the watch shows it.
-func (r *Reconciler) note(ctx context.Context, live *networkingv1.NetworkPolicy) error {
+// recordWrite keeps a policy as written until the watch shows it.
+func (r *Reconciler) recordWrite(ctx context.Context, live *networkingv1.NetworkPolicy) error {
 	reduced, err := reducePolicy(live)
 	if err != nil {
 		return err
 	}
 	if policy, ok := reduced.(*networkingv1.NetworkPolicy); ok {
-		r.writes.note(policy, r.Clock.Now(), func() *networkingv1.NetworkPolicy {
+		r.writes.record(policy, r.Clock.Now(), func() *networkingv1.NetworkPolicy {
 			shown := &networkingv1.NetworkPolicy{}
 			if r.Cache.Get(ctx, keyOf(policy), shown) != nil {
 				return nil

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestEventsAreToldOnceEach(t *testing.T) {
+func TestEvents_AreHandledOnce(t *testing.T) {
 	a, b, c := Missing{DaemonSets: []string{"a"}}, Missing{DaemonSets: []string{"b"}}, Missing{Pods: []string{"c"}}
 	const pause = 10 * time.Second
 	start := time.Unix(1_000_000, 0)
@@ -41,7 +41,7 @@ func TestEventsAreToldOnceEach(t *testing.T) {
 	}
 }
 
-func TestMemoryTellsSinceWhenANodeWaits(t *testing.T) {
+func TestMemory_RecordsWaitingSince(t *testing.T) {
 	m := &memories{}
 	start := time.Unix(1_000_000, 0)
 	m.waits("n", "1", Missing{Pods: []string{"a"}}, start, time.Second)

@@ -66,7 +66,7 @@ func TestMinimalPatch(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftAlone(t *testing.T) {
+func TestUnchangedObjects(t *testing.T) {
 	changes := Mutating(newPod, func(_ context.Context, _ *admission.Request, pod *corev1.Pod) error {
 		pod.Spec.SchedulerName = "other"
 		return nil

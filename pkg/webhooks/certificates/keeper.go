@@ -115,7 +115,7 @@ func (k *Keeper) injectBundle(ctx context.Context, bundle []byte) (known bool, e
 		for _, configuration := range []client.Object{
 			&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
 		} {
-			knew, err := k.tellOne(ctx, name, configuration, bundle)
+			knew, err := k.injectInto(ctx, name, configuration, bundle)
 			known = known && knew
 			failures = append(failures, err)
 		}
@@ -123,7 +123,7 @@ func (k *Keeper) injectBundle(ctx context.Context, bundle []byte) (known bool, e
 	return known, errors.Join(failures...)
 }
 
-func (k *Keeper) tellOne(ctx context.Context, name string, configuration client.Object, bundle []byte) (knew bool, err error) {
+func (k *Keeper) injectInto(ctx context.Context, name string, configuration client.Object, bundle []byte) (knew bool, err error) {
 	switch err := k.Target.Get(ctx, client.ObjectKey{Name: name}, configuration); {
 	case apierrors.IsNotFound(err):
 		return true, nil

@@ -54,7 +54,7 @@ func TestFiveYears(t *testing.T) {
 	t.Logf("%d authorities, %d looks", len(authorities), len(bundles))
 }
 
-func TestWhatIsRenewed(t *testing.T) {
+func TestRenewal(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	fresh, err := state{}.renewed(names, now, true)
 	if err != nil {

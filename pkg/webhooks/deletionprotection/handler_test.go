@@ -53,7 +53,7 @@ func worker(name, old string) admission.Request {
 
 const protectedObject = `{"metadata":{"name":"a","labels":{"gardener.cloud/deletion-protected":"true"}}}`
 
-func TestWhatIsProtected(t *testing.T) {
+func TestProtectedObjects(t *testing.T) {
 	handler := NewHandler(reader{})
 	creation, subresource := worker("a", protectedObject), worker("a", protectedObject)
 	creation.Operation, subresource.SubResource = admissionv1.Create, "status"

@@ -76,8 +76,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotValidated: deletions, subresources and other kinds are another client's business.
-func TestWhatIsNotValidated(t *testing.T) {
+// TestRequestsNotValidated: deletions, subresources and other kinds are another client's business.
+func TestRequestsNotValidated(t *testing.T) {
 	for _, kind := range Kinds() {
 		deletion := request(kind, admissionv1.Delete, "", `{}`)
 		status := request(kind, admissionv1.Update, `{}`, `{}`)
@@ -92,8 +92,8 @@ func TestWhatIsNotValidated(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotTold: refusals repeat nothing that may be secret.
-func TestSecretsAreNotTold(t *testing.T) {
+// TestMessages_OmitSecrets: refusals repeat nothing that may be secret.
+func TestMessages_OmitSecrets(t *testing.T) {
 	const secret = "hidden-from-logs"
 	for _, test := range []struct{ kind, spec, old string }{
 		{"Bastion", `{"userData":"` + secret + `"}`, `{"userData":"other"}`},

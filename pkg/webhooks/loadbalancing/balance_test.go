@@ -70,7 +70,7 @@ const (
 	labelled     = `metadata: {labels: {` + label + `: allowed}}`
 )
 
-func TestWhosePodsAreBalanced(t *testing.T) {
+func TestBalancedPods(t *testing.T) {
 	spec := func(fields string) string { return "\nspec: {containers: [], " + fields + "}" }
 	balanced := func(volumes string) admittest.Case {
 		return admittest.Case{Before: spec(volumes), After: labelled + spec(volumes+", "+both)}

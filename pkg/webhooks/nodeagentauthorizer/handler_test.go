@@ -12,8 +12,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// TestWhatIsNoReview gets an HTTP status, so that the API server follows its failure policy.
-func TestWhatIsNoReview(t *testing.T) {
+// TestHandler_RejectsMalformedReviews gets an HTTP status, so that the API server follows its failure policy.
+func TestHandler_RejectsMalformedReviews(t *testing.T) {
 	const v1 = `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview"`
 	s := newSetup(t)
 	for name, test := range map[string]struct {
@@ -99,8 +99,8 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// TestWhatIsTold: the log has user, verb, resource and name, in no unbounded length, and metrics count decisions.
-func TestWhatIsTold(t *testing.T) {
+// TestMessages: the log has user, verb, resource and name, in no unbounded length, and metrics count decisions.
+func TestMessages(t *testing.T) {
 	s := newSetup(t, everything()...)
 	long := strings.Repeat("x", 10_000)
 	s.post(t.Context(), bodyOf("own", "", "get", "nodes", "a-namespace", "n-own"))

@@ -59,7 +59,7 @@ const (
     {downwardAPI: {items: [{fieldRef: {apiVersion: v1, fieldPath: metadata.namespace}, path: namespace}]}}]}}`
 )
 
-func TestWhoGetsAToken(t *testing.T) {
+func TestTokenRecipients(t *testing.T) {
 	one := func(fields string) string {
 		return "metadata: {name: a}\nspec: {" + fields + ", containers: [{name: a}]}"
 	}

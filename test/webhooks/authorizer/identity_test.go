@@ -10,8 +10,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestWhoIsANodeAgent: others are none of the webhook's business, whether prefix or group is missing.
-func TestWhoIsANodeAgent(t *testing.T) {
+// TestNodeAgentIdentity: others are none of the webhook's business, whether prefix or group is missing.
+func TestNodeAgentIdentity(t *testing.T) {
 	f := newFixture(t)
 	getOwn := call{verb: "get", base: core, resource: "nodes", name: "n-own"}
 	for name, test := range map[string]struct {

@@ -17,8 +17,8 @@ func (f *fixture) refuseWithoutMachines(t *testing.T) {
 	f.installMachines(t.Context(), t)
 }
 
-// TestMachinesThatComeLater: without the kind there is no opinion, and when it is there it is found.
-func TestMachinesThatComeLater(t *testing.T) {
+// TestMachineKindInstalledLater: without the kind there is no opinion, and when it is there it is found.
+func TestMachineKindInstalledLater(t *testing.T) {
 	f := newFixture(t)
 	if machinesThatCameLater != "error" {
 		t.Errorf("without the kind Machine the webhook said %q", machinesThatCameLater)

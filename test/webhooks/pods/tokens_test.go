@@ -89,8 +89,8 @@ projected:
 	}
 }
 
-// TestWhoGetsAProjectedToken: who fulfils all preconditions.
-func TestWhoGetsAProjectedToken(t *testing.T) {
+// TestProjectedTokenRecipients: who fulfils all preconditions.
+func TestProjectedTokenRecipients(t *testing.T) {
 	t.Parallel()
 	f := tokenFixture(t)
 	const ours = "kube-api-access-gardener"

@@ -155,9 +155,9 @@ func TestPodsStayInZones(t *testing.T) {
 	}
 }
 
-// TestWhatIsCalledFor: objects and namespaces that the webhook is not called for stay as they are, autoscalers are changed, and bad
+// TestMatchConditions: objects and namespaces that the webhook is not called for stay as they are, autoscalers are changed, and bad
 // annotations are refused with words that the client sees.
-func TestWhatIsCalledFor(t *testing.T) {
+func TestMatchConditions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	namespace := f.namespace(nil)

@@ -86,8 +86,8 @@ func TestServiceOfATerminatingNamespace(t *testing.T) {
 	f.eventually("no policies", all)
 }
 
-// TestServicesThatWentWhileNobodyLooked: what was to be done while no controller ran is done at the start of the next one, and nothing else.
-func TestServicesThatWentWhileNobodyLooked(t *testing.T) {
+// TestServicesDeletedWhileNotRunning: what was to be done while no controller ran is done at the start of the next one, and nothing else.
+func TestServicesDeletedWhileNotRunning(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
 	all := f.namespaces(2)

@@ -272,7 +272,7 @@ func TestIgnoredIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestDeletionLeavesWhatSomebodyElseCreatedAnew(t *testing.T) {
+func TestDeletion_KeepsRecreatedObjects(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set", f.configMap("one", "1"))
 	f.reconcileOK("set")

@@ -13,7 +13,7 @@ const actionEvent = "CheckHealth"
 
 // emitEvents writes an Event when objects that were healthy are not any more, and when they are again. That new objects take a while
 // to become healthy is expected, and writes none.
-func (r *Reconciler) tell(mr *resourcesv1alpha1.ManagedResource, healthy resourcesv1alpha1.Statement) {
+func (r *Reconciler) emitEvents(mr *resourcesv1alpha1.ManagedResource, healthy resourcesv1alpha1.Statement) {
 	memory := r.memories.of(client.ObjectKeyFromObject(mr))
 	before := conditionOf(mr, resourcesv1alpha1.ResourcesHealthy)
 	switch {

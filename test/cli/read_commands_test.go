@@ -178,7 +178,7 @@ func TestWhyOfWhatCannotBeApplied(t *testing.T) {
 	w.run("why", "after", "-n", namespace).says(t, 0, "ManagedResource "+namespace+"/after is Waiting", "ManagedResource "+namespace+"/bad is Failed")
 }
 
-func TestWhyTellsWhoChangedWhat(t *testing.T) {
+func TestWhy_NamesWriters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	namespace := w.namespace(t)

@@ -38,10 +38,10 @@ func newWrites(apart bool) *writes {
 	}
 }
 
-// note takes in a reduced policy that was written, unless it is outdated: the answer to a write may come after the watch has shown it, or
+// record keeps a reduced policy that was written, unless it is outdated: the answer to a write may come after the watch has shown it, or
 // that it was deleted since, or after that to a later write for another Service. Shown returns what the cache has of the policy, or nil. It is asked under the lock, which
 // seen needs too, so that no event is missed in between.
-func (w *writes) note(policy *networkingv1.NetworkPolicy, now time.Time, shown func() *networkingv1.NetworkPolicy) {
+func (w *writes) record(policy *networkingv1.NetworkPolicy, now time.Time, shown func() *networkingv1.NetworkPolicy) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	present := shown()

@@ -175,8 +175,8 @@ func TestLeaderAlone(t *testing.T) {
 	f.eventuallyInvalid("a-1")
 }
 
-// TestSecretCreatedAnewMeanwhile: what was decided about a Secret does not happen to another one of its name.
-func TestSecretCreatedAnewMeanwhile(t *testing.T) {
+// TestSecretRecreatedMeanwhile: what was decided about a Secret does not happen to another one of its name.
+func TestSecretRecreatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.account("unwanted", ptr.To(false), nil)
