@@ -14,7 +14,6 @@ import (
 	"mime"
 	"net/http"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +22,7 @@ import (
 //go:embed assets
 var files embed.FS
 
-// asset is a file that is the same for everybody.
+// asset is a file that is the same for all viewers.
 type asset struct {
 	kind    string
 	plain   []byte
@@ -41,30 +40,7 @@ const (
 	wordsPlaceholder = "WORDS"
 	// pagePath is where the page is.
 	pagePath = "/"
-	// script is the one that browsers load.
-	script = "app.js"
 )
-
-// modules are the parts of the script, each after those that it imports. They are sent as one: a browser has to know all of them before
-// it begins, and each file takes it some milliseconds. So no two of them may declare the same name at their top level.
-var modules = []string{
-	"dom.js", "words.js", "data.js", "login.js", "virtual.js", "list.js", "tree.js", "tabs.js", "one.js", "fleet.js", script,
-}
-
-var (
-	importLine = regexp.MustCompile(`(?m)^import .* from "\./.*";\n`)
-	exportWord = regexp.MustCompile(`(?m)^export `)
-)
-
-// bundle puts the modules together, and takes them out of the files.
-func bundle(content map[string][]byte) []byte {
-	var whole bytes.Buffer
-	for _, name := range modules {
-		whole.Write(exportWord.ReplaceAll(importLine.ReplaceAll(content[name], nil), nil))
-		delete(content, name)
-	}
-	return whole.Bytes()
-}
 
 func loadAssets() (assets, error) {
 	found := assets{}
@@ -80,7 +56,6 @@ func loadAssets() (assets, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the assets: %w", err)
 	}
-	content[script] = bundle(content)
 	digest := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		fmt.Fprintf(digest, "%s %d\n%s", name, len(content[name]), content[name])

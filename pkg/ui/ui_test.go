@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -275,38 +275,40 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestBundle checks that the modules can be sent as one script: each is in it, after those that it imports, and no two of them declare
-// the same name.
-func TestBundle(t *testing.T) {
+// TestModules checks that the page names all modules, so that the browser loads them at once and not one import after the other, and that
+// each import is exported by its module.
+func TestModules(t *testing.T) {
 	names, err := fs.Glob(files, "assets/*.js")
-	if err != nil || len(names) != len(modules) {
-		t.Fatalf("the script is made of %q, there are %q (%v)", modules, names, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	content, declared := map[string][]byte{}, map[string]string{}
-	for i, name := range modules {
-		if content[name], err = files.ReadFile("assets/" + name); err != nil {
+	page, err := files.ReadFile("assets/index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := map[string]string{}
+	for _, name := range names {
+		read, err := files.ReadFile(name)
+		if err != nil {
 			t.Fatal(err)
 		}
-		for _, found := range regexp.MustCompile(`(?m)^import .* from "\./(.*)";$`).FindAllSubmatch(content[name], -1) {
-			if at := slices.Index(modules, string(found[1])); at < 0 || at >= i {
-				t.Errorf("%s imports %s, which comes later", name, found[1])
-			}
-		}
-		for _, found := range regexp.MustCompile(`(?m)^(?:export )?(?:(?:async )?function|class|const|let) (\w+)(.*)$`).FindAllSubmatch(content[name], -1) {
-			names := []string{string(found[1])}
-			for _, each := range regexp.MustCompile(`, (\w+) = `).FindAllSubmatch(found[2], -1) { // const a = 1, b = 2
-				names = append(names, string(each[1]))
-			}
-			for _, each := range names {
-				if other, taken := declared[each]; taken && other != name {
-					t.Errorf("%s and %s both declare %s", other, name, each)
-				}
-				declared[each] = name
-			}
-		}
+		content[path.Base(name)] = string(read)
 	}
-	if whole := string(bundle(content)); strings.Contains(whole, "\nimport ") || strings.Contains(whole, "\nexport ") || len(content) > 0 {
-		t.Error("something is left of modules")
+	for name, text := range content {
+		want := `<link rel="modulepreload" href="ASSETS/` + name + `">`
+		if name == "app.js" {
+			want = `<script type="module" src="ASSETS/app.js"></script>`
+		}
+		if !strings.Contains(string(page), want) {
+			t.Errorf("index.html does not contain %s", want)
+		}
+		for _, found := range regexp.MustCompile(`(?m)^import \{ (.*) \} from "\./(.*)";$`).FindAllStringSubmatch(text, -1) {
+			for _, each := range strings.Split(found[1], ", ") {
+				if !regexp.MustCompile(`(?m)^export (async )?(function|class|const) ` + each + `\b`).MatchString(content[found[2]]) {
+					t.Errorf("%s imports %s, which %s does not export", name, each, found[2])
+				}
+			}
+		}
 	}
 }
 

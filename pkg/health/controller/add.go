@@ -56,7 +56,7 @@ func (r *Reconciler) listen(ctx context.Context, queue workqueue.TypedRateLimiti
 func (r *Reconciler) wakeResting(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	disturbed, err := r.resting.Disturbed(ctx, r.Source, !r.Live.Watching())
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not find out which ManagedResources may have changed without an event; they are looked at again at their next event")
+		log.FromContext(ctx).Error(err, "Could not determine which ManagedResources may have changed without an event; they are checked again at their next event")
 		return
 	}
 	for _, name := range disturbed {

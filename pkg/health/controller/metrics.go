@@ -27,13 +27,13 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: metricsNamespace, Name: "health_report_duration_seconds",
-			Help:    "Time from the event that showed that an object is better or worse until the conditions of its ManagedResource were right.",
+			Help:    "Time in seconds from the event that showed a change of an object's health until the conditions of its ManagedResource reported it.",
 			Buckets: prometheus.ExponentialBuckets(0.002, 3, 12),
 		}),
 		states: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "managed_resources_health",
-			Help: "ManagedResources by the status of their conditions of health; those that are being applied or deleted, or ask to be " +
-				"ignored, do not count. condition: ResourcesHealthy, ResourcesProgressing. status: True, False, Unknown.",
+			Help: "ManagedResources by the status of their health conditions, except those that are being applied or deleted, or are " +
+				"ignored. condition: ResourcesHealthy, ResourcesProgressing. status: True, False, Unknown.",
 		}, []string{"condition", "status"}),
 		known: map[types.NamespacedName]conditionStates{},
 	}
@@ -43,8 +43,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 
 // ownHealth has one label for namespace and name: a label "namespace" is that of the process.
 var ownHealth = prometheus.NewDesc(metricsNamespace+"_managed_resource_health",
-	"1 for the status that a condition of health of one ManagedResource (namespace/name) has; those that are being applied or "+
-		"deleted, or ask to be ignored, are left out. condition: ResourcesHealthy, ResourcesProgressing. status: True, False, "+
+	"1 for the current status of a health condition of one ManagedResource (namespace/name). ManagedResources that are being "+
+		"applied or deleted, or are ignored, are left out. condition: ResourcesHealthy, ResourcesProgressing. status: True, False, "+
 		"Unknown.", []string{"managed_resource", "condition", "status"}, nil)
 
 // Describe implements prometheus.Collector, for the metrics of each ManagedResource.

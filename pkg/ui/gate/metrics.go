@@ -19,12 +19,12 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		viewers: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "resource_manager", Name: "ui_viewers", Help: "Viewers of the page within the last minutes, in this process.",
+			Namespace: "resource_manager", Name: "ui_viewers", Help: "Users who viewed the page in the last minutes, in this process.",
 		}),
 		logins: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "resource_manager", Name: "ui_logins_total",
-			Help: "Tokens that came to the page for the first time, or again after a while: accepted by the cluster, refused by it, or put " +
-				"off as there were too many at once. result: accepted, refused, limited.",
+			Help: "Log-ins to the page with a token that is new, or was not used for a while: accepted by the cluster, refused by it, or " +
+				"rejected because there were too many at once. result: accepted, refused, limited.",
 		}, []string{"result"}),
 	}
 	for _, result := range []string{resultAccepted, resultRefused, resultLimited} {
