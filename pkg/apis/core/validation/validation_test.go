@@ -76,7 +76,7 @@ func checkStates[T any](t *testing.T, kind string, index int, setDefaults func(*
 		t.Run(one.state+"="+one.stateValue+"/"+one.path+"="+one.value, func(t *testing.T) {
 			before, now := example(t, kind, index), example(t, kind, index)
 			for _, object := range []map[string]any{before, now} {
-				set(object, []string{"metadata", "resourceVersion"}, "1")
+				change(t, object, "metadata/resourceVersion", "'1'")
 				change(t, object, one.state, one.stateValue)
 			}
 			change(t, now, one.path, one.value)
