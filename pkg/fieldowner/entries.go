@@ -121,11 +121,19 @@ func HasTemplateWithout(entries []metav1.ManagedFieldsEntry, label string) bool 
 		if entry.Subresource != "" || entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:template":`)) {
 			continue
 		}
-		for _, template := range Templates() {
-			found = found || owns(entry.FieldsV1.GetRawBytes(), template)
-			if owns(entry.FieldsV1.GetRawBytes(), slices.Concat(template, Pattern{"metadata", "labels", label})) {
-				return false
+		labelled := false
+		walk(&scanner{rest: string(entry.FieldsV1.GetRawBytes())}, nil, func(path Pattern, _ bool) {
+			for _, template := range templates {
+				if len(path) < len(template) || !slices.Equal(path[:len(template)], template) {
+					continue
+				}
+				below := path[len(template):]
+				found = found || len(below) == 0
+				labelled = labelled || len(below) == 3 && below[0] == "metadata" && below[1] == "labels" && below[2] == label
 			}
+		})
+		if labelled {
+			return false
 		}
 	}
 	return found

@@ -2,7 +2,6 @@ package fieldowner
 
 import (
 	"encoding/json"
-	"hash/fnv"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -27,9 +26,9 @@ func FootprintOf(fields []byte) Footprint {
 	var footprint Footprint
 	readable := walk(&scanner{rest: string(fields)}, nil, func(path Pattern, isWhole bool) {
 		if len(path) <= footprintDepth {
-			footprint.add(strings.Join(path, "/"))
+			footprint.add(path, "")
 			if isWhole {
-				footprint.add(strings.Join(path, "/") + whole)
+				footprint.add(path, whole)
 			}
 		}
 	})
@@ -42,30 +41,43 @@ func FootprintOf(fields []byte) Footprint {
 // MayHave reports whether fields that match the pattern, or something that they are part of, may be owned.
 func (f Footprint) MayHave(pattern Pattern) bool {
 	for i, part := range pattern[:min(len(pattern), footprintDepth)] {
-		if part == anyItem || i > 0 && f.has(strings.Join(pattern[:i], "/")+whole) {
+		if part == anyItem || i > 0 && f.has(pattern[:i], whole) {
 			return true
 		}
-		if !f.has(strings.Join(pattern[:i+1], "/")) {
+		if !f.has(pattern[:i+1], "") {
 			return false
 		}
 	}
 	return true
 }
 
-func (f *Footprint) add(path string) {
-	word, bit := position(path)
+func (f *Footprint) add(path Pattern, mark string) {
+	word, bit := position(path, mark)
 	f[word] |= bit
 }
 
-func (f *Footprint) has(path string) bool {
-	word, bit := position(path)
+func (f *Footprint) has(path Pattern, mark string) bool {
+	word, bit := position(path, mark)
 	return f[word]&bit != 0
 }
 
-func position(path string) (word, bit uint64) {
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(path)) // never fails
-	sum := hash.Sum64()
+// position returns the bit of a path. Its hash is FNV-1a, computed without joining the parts: there is one for each field of each object
+// that changes.
+func position(path Pattern, mark string) (word, bit uint64) {
+	const offset, prime = 14695981039346656037, 1099511628211
+	sum := uint64(offset)
+	write := func(text string) {
+		for i := range len(text) {
+			sum = (sum ^ uint64(text[i])) * prime
+		}
+	}
+	for i, part := range path {
+		if i > 0 {
+			write("/")
+		}
+		write(part)
+	}
+	write(mark)
 	return sum >> 62, 1 << (sum >> 32 % 64)
 }
 
@@ -130,7 +142,13 @@ func (s *scanner) empty() bool {
 	return ahead.take('{') && ahead.take('}')
 }
 
-// key reads a key and the colon after it.
+// escapesField reports whether a key has escapes and is, or may be, that of a field. Those of list items are full of escapes, and only their
+// first character matters.
+func escapesField(key string) bool {
+	return strings.Contains(key, `\`) && (key[0] == '\\' || key[0] == 'f')
+}
+
+// key reads a key and the colon after it. Escapes stay in the keys of list items.
 func (s *scanner) key() (string, bool) {
 	if !s.take('"') {
 		return "", false
@@ -144,7 +162,7 @@ func (s *scanner) key() (string, bool) {
 			if !utf8.ValidString(key) {
 				return "", false // readers differ in what they make of it
 			}
-			if strings.Contains(key, `\`) && json.Unmarshal([]byte(`"`+key+`"`), &key) != nil {
+			if escapesField(key) && json.Unmarshal([]byte(`"`+key+`"`), &key) != nil {
 				return "", false
 			}
 			s.rest = s.rest[i+1:]

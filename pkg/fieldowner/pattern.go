@@ -84,9 +84,12 @@ func has(value any, pattern Pattern) bool {
 	return false
 }
 
+// templates is where workloads have their pod template.
+var templates = []Pattern{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}}
+
 // Templates returns where workloads have their pod template: a CronJob in that of its Jobs, all others in their spec.
 func Templates() []Pattern {
-	return []Pattern{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}}
+	return slices.Clone(templates)
 }
 
 // Restarts returns where kubectl rollout restart leaves its trace.
