@@ -131,7 +131,7 @@ func (o *Options) kinds(config *server.RecommendedConfig, kube kubernetes.Interf
 		}
 	}
 	deployments := core.ControllerDeployments()
-	coreKinds := core.Kinds(core.Dependencies{Now: time.Now, Kubeconfigs: core.Kubeconfigs{
+	coreKinds := core.Kinds(core.Dependencies{Now: time.Now, RotationInterval: o.CredentialsRotationInterval, Kubeconfigs: core.Kubeconfigs{
 		Garden: garden, Kubernetes: kube, Authorizer: config.Authorization.Authorizer,
 		AdminMaxExpiration: o.AdminKubeconfigMaxExpiration, ViewerMaxExpiration: o.ViewerKubeconfigMaxExpiration, Now: time.Now,
 	}})

@@ -15,6 +15,8 @@ import (
 type Dependencies struct {
 	// Now is the current time.
 	Now func() time.Time
+	// RotationInterval is the age of a Shoot's credentials from which on clients are warned.
+	RotationInterval time.Duration
 	// Kubeconfigs issues the kubeconfigs of Shoots.
 	Kubeconfigs Kubeconfigs
 }
@@ -24,7 +26,7 @@ func Kinds(with Dependencies) []registry.Served {
 	return []registry.Served{
 		backupBuckets(), backupEntries(), cloudProfiles(with.Now), controllerInstallations(), controllerRegistrations(), exposureClasses(),
 		internalSecrets(), namespacedCloudProfiles(with.Now), projects(), quotas(), secretBindings(), seeds(),
-		shoots(with.Kubeconfigs), shootStates(),
+		shoots(with), shootStates(),
 	}
 }
 

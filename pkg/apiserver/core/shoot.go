@@ -16,7 +16,7 @@ import (
 
 type shoot = *gardencorev1beta1.Shoot
 
-func shoots(kubeconfigs Kubeconfigs) *registry.Kind[shoot] {
+func shoots(with Dependencies) *registry.Kind[shoot] {
 	return &registry.Kind[shoot]{
 		Resource:                resource("Shoot"),
 		New:                     func() shoot { return &gardencorev1beta1.Shoot{} },
@@ -30,13 +30,20 @@ func shoots(kubeconfigs Kubeconfigs) *registry.Kind[shoot] {
 		Canonicalize:            canonicalizeShoot,
 		Validate:                validation.ValidateShoot,
 		ValidateUpdate:          validation.ValidateShootUpdate,
+		ValidateStatusUpdate:    validation.ValidateShootStatusUpdate,
 		PrepareForCreate:        func(_ context.Context, created shoot) { tidyOperations(created) },
-		PrepareForUpdate:        func(_ context.Context, updated, _ shoot) { tidyOperations(updated) },
+		PrepareForUpdate: func(_ context.Context, updated, old shoot) {
+			tidyOperations(updated)
+			syncUpdatedShoot(updated, old)
+		},
+		Warnings: func(_ context.Context, updated, old shoot) []string {
+			return shootWarnings(updated, old, with.Now(), with.RotationInterval)
+		},
 		Further: func(main *registry.Storage[shoot]) map[string]rest.Storage {
 			return map[string]rest.Storage{
 				"binding":          newBinding(main),
-				"adminkubeconfig":  newAdminKubeconfigs(main, kubeconfigs),
-				"viewerkubeconfig": newViewerKubeconfigs(main, kubeconfigs),
+				"adminkubeconfig":  newAdminKubeconfigs(main, with.Kubeconfigs),
+				"viewerkubeconfig": newViewerKubeconfigs(main, with.Kubeconfigs),
 			}
 		},
 	}

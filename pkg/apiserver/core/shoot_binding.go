@@ -33,6 +33,11 @@ func (bindingStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Obje
 	bind(obj.(shoot), old.(shoot))
 }
 
+// WarningsOnUpdate implements rest.RESTUpdateStrategy: schedulers cannot change what users are warned about.
+func (bindingStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
 // bind turns a Shoot into the stored one with another Seed. The first assignment removes the last operation with which the
 // scheduler reported that it found no Seed.
 func bind(updated, stored shoot) {

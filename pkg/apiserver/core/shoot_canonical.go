@@ -23,6 +23,7 @@ func canonicalizeShoot(s shoot) {
 			server.EnableAnonymousAuthentication = nil
 		}
 	}
+	canonicalCloudProfile(s)
 	if !anyAddon(s.Spec.Addons) {
 		s.Spec.Addons = nil
 	}

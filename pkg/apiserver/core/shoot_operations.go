@@ -1,11 +1,11 @@
 package core
 
 import (
-	"slices"
 	"strings"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 )
 
@@ -31,19 +31,9 @@ var startedRotations = []string{
 func tidyOperations(s shoot) {
 	for _, annotation := range []string{constants.AnnotationGardenerOperation, constants.AnnotationMaintenanceOperation} {
 		if value, found := s.Annotations[annotation]; found {
-			setOperations(s, annotation, splitOperations(value))
+			setOperations(s, annotation, validation.SplitOperations(value))
 		}
 	}
-}
-
-func splitOperations(value string) []string {
-	var operations []string
-	for operation := range strings.SplitSeq(value, operationSeparator) {
-		if operation = strings.TrimSpace(operation); operation != "" && !slices.Contains(operations, operation) {
-			operations = append(operations, operation)
-		}
-	}
-	return operations
 }
 
 func setOperations(s shoot, annotation string, operations []string) {
@@ -85,7 +75,7 @@ func operationsRequested(s shoot) bool {
 		delete(s.Annotations, constants.AnnotationGardenerOperation)
 		return true
 	}
-	kept, asked := evaluateOperations(splitOperations(value), sshAccess(s))
+	kept, asked := evaluateOperations(validation.SplitOperations(value), sshAccess(s))
 	setOperations(s, constants.AnnotationGardenerOperation, kept)
 	return asked
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 )
 
 func ptr[T any](value T) *T { return &value }
@@ -31,7 +32,7 @@ func TestEvaluateOperations(t *testing.T) {
 		{"rollout-workers=a,b", true, []string{"rollout-workers=a,b"}, true},
 		{"rotate-rollout-workers=a", true, []string{"rotate-rollout-workers=a"}, true},
 	} {
-		kept, asked := evaluateOperations(splitOperations(test.operations), test.ssh)
+		kept, asked := evaluateOperations(validation.SplitOperations(test.operations), test.ssh)
 		if !slices.Equal(kept, test.kept) || asked != test.asked {
 			t.Errorf("%q with SSH %v: kept %v, asked %v; want %v, %v", test.operations, test.ssh, kept, asked, test.kept, test.asked)
 		}

@@ -151,6 +151,11 @@ func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Ob
 	return s.kind.ValidateStatusUpdate(obj.(T), old.(T))
 }
 
+// WarningsOnUpdate implements rest.RESTUpdateStrategy: who writes a status is not whom warnings are for.
+func (statusStrategy[T]) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
 // GetResetFields implements rest.ResetFieldsStrategy: server-side apply of a status makes a client own nothing else.
 func (s statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return s.kind.reset("spec")

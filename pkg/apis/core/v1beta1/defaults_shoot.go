@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/defaulting"
@@ -16,6 +18,27 @@ import (
 // are completed at admission and by the scheduler.
 func SetDefaultsShoot(shoot *Shoot) {
 	SetDefaultsShootSpec(&shoot.Spec, shoot.Namespace, shoot.Name)
+	syncDNSCredentials(&shoot.Spec)
+}
+
+// syncDNSCredentials fills the deprecated name of a DNS provider's Secret from the reference to it, and the reference from the
+// name, as long as the version of Kubernetes allows the name.
+func syncDNSCredentials(spec *ShootSpec) {
+	parsed, err := version.ParseGeneric(spec.Kubernetes.Version)
+	if spec.DNS == nil || err != nil || parsed.AtLeast(version.MustParseGeneric("1.35")) {
+		return
+	}
+	for i := range spec.DNS.Providers {
+		provider := &spec.DNS.Providers[i]
+		name, ref := provider.SecretName, provider.CredentialsRef
+		switch {
+		case ref == nil && name != nil && *name != "":
+			provider.CredentialsRef = &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: *name}
+		case ref != nil && name == nil && ref.APIVersion == "v1" && ref.Kind == "Secret":
+			secretName := ref.Name // not shared with the reference
+			provider.SecretName = &secretName
+		}
+	}
 }
 
 // SetDefaultsShootSpec sets the defaults of a Shoot's specification. The maintenance window, if the Shoot has none, begins

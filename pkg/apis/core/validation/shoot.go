@@ -120,14 +120,7 @@ func validateShootIdentity(spec *v1beta1.ShootSpec, c *shootContext, path *field
 	infrastructure := ptr.Deref(spec.Purpose, "") == v1beta1.ShootPurposeInfrastructure
 	errs = append(errs, forbidden(infrastructure && c.namespace != constants.GardenNamespace && !c.template, path.Child("purpose"),
 		"only Shoots in the namespace garden can have the purpose infrastructure")...)
-	errs = append(errs, c.removed(ptr.Deref(spec.CloudProfileName, "") != "", "1.34", path.Child("cloudProfileName"))...)
-	if profile := spec.CloudProfile; profile == nil {
-		errs = append(errs, field.Required(path.Child("cloudProfile"), ""))
-	} else {
-		errs = append(errs, oneOf(profile.Kind, path.Child("cloudProfile", "kind"),
-			v1beta1.CloudProfileReferenceKindCloudProfile, v1beta1.CloudProfileReferenceKindNamespacedCloudProfile)...)
-		errs = append(errs, required(profile.Name, path.Child("cloudProfile", "name"))...)
-	}
+	errs = append(errs, validateCloudProfileReference(spec, c, path)...)
 	errs = append(errs, notEmpty(spec.SeedName, path.Child("seedName"))...)
 	errs = append(errs, forbidden(spec.SeedName != nil && c.selfHosted, path.Child("seedName"), "a self-hosted Shoot has no Seed")...)
 	if spec.SeedSelector != nil {
@@ -140,6 +133,22 @@ func validateShootIdentity(spec *v1beta1.ShootSpec, c *shootContext, path *field
 		errs = append(errs, dnsLabel(*spec.SchedulerName, path.Child("schedulerName"))...)
 	}
 	return errs
+}
+
+// validateCloudProfileReference checks the reference to a profile. With a version that allows the deprecated name, the name is
+// enough, and the reference is filled when the Shoot is stored.
+func validateCloudProfileReference(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) field.ErrorList {
+	hasName := ptr.Deref(spec.CloudProfileName, "") != ""
+	errs := c.removed(hasName, "1.34", path.Child("cloudProfileName"))
+	if spec.CloudProfile == nil {
+		if hasName && c.version != nil && !c.atLeast("1.34") {
+			return errs
+		}
+		return append(errs, field.Required(path.Child("cloudProfile"), ""))
+	}
+	errs = append(errs, oneOf(spec.CloudProfile.Kind, path.Child("cloudProfile", "kind"),
+		v1beta1.CloudProfileReferenceKindCloudProfile, v1beta1.CloudProfileReferenceKindNamespacedCloudProfile)...)
+	return append(errs, required(spec.CloudProfile.Name, path.Child("cloudProfile", "name"))...)
 }
 
 func validateCredentialsBinding(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) field.ErrorList {

@@ -83,7 +83,9 @@ func TestControlPlaneUpdate(t *testing.T) {
 		field     = "spec.controlPlane.highAvailability.failureTolerance.type Forbidden"
 		zones     = "spec.controlPlane.zones Invalid"
 	)
-	zone := func(zones string) string { return "{highAvailability: {failureTolerance: {type: zone}}, zones: " + zones + "}" }
+	zone := func(zones string) string {
+		return "{highAvailability: {failureTolerance: {type: zone}}, zones: " + zones + "}"
+	}
 	checkStates(t, "shoot", 0, onSeed, ValidateShootUpdate, []stateRule{
 		{plane, "", rule{plane + tolerance, "zone", ""}},
 		{plane, "", rule{plane + tolerance, "node", ""}},

@@ -47,7 +47,10 @@ func TestShootVersions(t *testing.T) {
 		{server + "featureGates" + version, "{NodeSwap: false}; '1'; ", ""},
 		{k + "clusterAutoscaler/ignoreTaints" + version, "[a]; 1.31.0; ", ""},
 		{"spec/secretBindingName; spec/credentialsBindingName" + version, "a; ; 1.33.0; ", ""},
-		{"spec/cloudProfileName; spec/cloudProfile" + version, "local; ; 1.33.0; ", "spec.cloudProfile Required"},
+		{"spec/cloudProfileName; spec/cloudProfile" + version, "local; ; 1.33.0; ", ""},
+		{"spec/cloudProfileName; spec/cloudProfile", "local; ", "spec.cloudProfile Required, spec.cloudProfileName Forbidden"},
+		{"spec/dns/providers/0/secretName" + version, "other; 1.33.0; ", "spec.dns.providers[0].secretName Invalid"},
+		{"spec/dns/providers/0/secretName; spec/dns/providers/0/credentialsRef/kind" + version, "dns-credentials; InternalSecret; 1.33.0; ", "spec.dns.providers[0].credentialsRef NotSupported, spec.dns.providers[0].secretName Invalid"},
 		{"spec/cloudProfileName" + version, "local; 1.33.0; ", "spec.cloudProfileName Forbidden"},
 	})
 	checkRules(t, "shoot", 1, v1beta1.SetDefaultsShoot, ValidateShoot, []rule{
