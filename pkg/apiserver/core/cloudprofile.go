@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
@@ -26,10 +27,14 @@ func cloudProfiles(now func() time.Time) *registry.Kind[cloudProfile] {
 		Columns: []registry.Column[cloudProfile]{
 			{Name: "Provider", Description: "Type of the infrastructure.", Value: func(p cloudProfile) any { return p.Spec.Type }},
 		},
-		CopyStatus:     func(to, from cloudProfile) { to.Status = from.Status },
-		Validate:       validation.ValidateCloudProfile,
-		ValidateUpdate: validation.ValidateCloudProfileUpdate,
+		CopyStatus: func(to, from cloudProfile) { to.Status = from.Status },
+		Validate:   validation.ValidateCloudProfile,
+		ValidateUpdate: func(updated, old cloudProfile) field.ErrorList {
+			return append(validation.ValidateCloudProfileUpdate(updated, old), validation.ValidateCloudProfileStages(updated, old, now())...)
+		},
+		PrepareForUpdate: func(_ context.Context, updated, old cloudProfile) { syncArchitectures(&updated.Spec, &old.Spec) },
 		PrepareForCreate: func(_ context.Context, p cloudProfile) {
+			syncArchitectures(&p.Spec, &gardencorev1beta1.CloudProfileSpec{MachineCapabilities: p.Spec.MachineCapabilities})
 			dropVersions(&p.Spec.Kubernetes, now(), nil)
 			dropImageVersions(p.Spec.MachineImages, nil, func(v gardencorev1beta1.ExpirableVersion) bool { return expired(v, now()) })
 		},
@@ -93,30 +98,9 @@ func dropImageVersions(images, old []gardencorev1beta1.MachineImage, unusable fu
 
 // inactive reports whether a version cannot be used any more, or not yet.
 func inactive(version gardencorev1beta1.ExpirableVersion, now time.Time) bool {
-	return expired(version, now) || stage(version, now) == gardencorev1beta1.ClassificationUnavailable
+	return expired(version, now) || version.ClassificationAt(now) == gardencorev1beta1.ClassificationUnavailable
 }
 
 func expired(version gardencorev1beta1.ExpirableVersion, now time.Time) bool {
-	if version.ExpirationDate != nil && !version.ExpirationDate.After(now) {
-		return true
-	}
-	return stage(version, now) == gardencorev1beta1.ClassificationExpired
-}
-
-// stage returns the classification of a version that has a lifecycle: that of the stage which began last.
-func stage(version gardencorev1beta1.ExpirableVersion, now time.Time) gardencorev1beta1.VersionClassification {
-	if len(version.Lifecycle) == 0 {
-		return ""
-	}
-	current, since := gardencorev1beta1.ClassificationUnavailable, time.Time{}
-	for _, stage := range version.Lifecycle {
-		var start time.Time
-		if stage.StartTime != nil {
-			start = stage.StartTime.Time
-		}
-		if !start.After(now) && !start.Before(since) {
-			current, since = stage.Classification, start
-		}
-	}
-	return current
+	return version.ClassificationAt(now) == gardencorev1beta1.ClassificationExpired
 }

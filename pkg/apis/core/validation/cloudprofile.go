@@ -13,9 +13,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// capabilityArchitecture is the capability that each profile with capabilities has.
-const capabilityArchitecture = "architecture"
-
 var kubernetesVersion = regexp.MustCompile(`^([0-9]+\.){2}[0-9]+$`)
 
 // ValidateCloudProfile checks a CloudProfile.
@@ -96,10 +93,10 @@ func validateCapabilities(capabilities []v1beta1.CapabilityDefinition, path *fie
 			errs = append(errs, field.Required(values, ""))
 		}
 		errs = append(errs, uniqueValues(capability.Values, values)...)
-		hasArchitecture = hasArchitecture || capability.Name == capabilityArchitecture
+		hasArchitecture = hasArchitecture || capability.Name == v1beta1.CapabilityArchitecture
 		for j, value := range capability.Values {
 			errs = append(errs, required(value, values.Index(j))...)
-			if capability.Name == capabilityArchitecture {
+			if capability.Name == v1beta1.CapabilityArchitecture {
 				errs = append(errs, oneOf(value, values.Index(j), v1beta1.ArchitectureAMD64, v1beta1.ArchitectureARM64)...)
 			}
 		}
@@ -126,8 +123,8 @@ func validateCapabilityValues(given v1beta1.Capabilities, defined []v1beta1.Capa
 		}
 		errs = append(errs, uniqueValues(given[name], path.Key(name))...)
 	}
-	if len(given[capabilityArchitecture]) > 1 {
-		errs = append(errs, field.Forbidden(path.Key(capabilityArchitecture), "there can be one architecture only"))
+	if len(given[v1beta1.CapabilityArchitecture]) > 1 {
+		errs = append(errs, field.Forbidden(path.Key(v1beta1.CapabilityArchitecture), "there can be one architecture only"))
 	}
 	return errs
 }
@@ -142,7 +139,7 @@ func validateMachineTypes(machines []v1beta1.MachineType, defined []v1beta1.Capa
 		}
 		errs = append(errs, optionalOneOf(machine.Architecture, at.Child("architecture"), v1beta1.ArchitectureAMD64, v1beta1.ArchitectureARM64)...)
 		errs = append(errs, validateCapabilityValues(machine.Capabilities, defined, at.Child("capabilities"))...)
-		if values := machine.Capabilities[capabilityArchitecture]; len(values) == 1 && machine.Architecture != nil && values[0] != *machine.Architecture {
+		if values := machine.Capabilities[v1beta1.CapabilityArchitecture]; len(values) == 1 && machine.Architecture != nil && values[0] != *machine.Architecture {
 			errs = append(errs, field.Invalid(at.Child("architecture"), *machine.Architecture, "is not the one in capabilities"))
 		}
 		if storage := machine.Storage; storage != nil {

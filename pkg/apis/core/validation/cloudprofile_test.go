@@ -2,6 +2,9 @@ package validation_test
 
 import (
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	. "github.com/trellis-k8s/trellis/pkg/apis/core/validation"
@@ -27,6 +30,12 @@ func TestValidateCloudProfile(t *testing.T) {
 		{versions + "/0/version", "1.33.4", "spec.kubernetes.versions[1].version Duplicate"},
 		{versions + "/0/classification", "expired", "spec.kubernetes.versions[0].classification NotSupported"},
 		{versions + "/3", "{version: 1.34.1, classification: supported}", "spec.kubernetes.versions[3].classification Forbidden"},
+		{versions + "/3", "{version: 1.35.1, lifecycle: [{classification: supported}]}", "spec.kubernetes.versions[3].lifecycle Forbidden"},
+		{versions + "/3", "{version: 1.35.1, classification: supported}", "spec.kubernetes.versions[3].classification Forbidden"},
+		{versions + "/3", "{version: 1.35.1, lifecycle: [{classification: supported}, {classification: deprecated, startTime: '2027-01-15T00:00:00Z'}]}", ""},
+		{versions + "/3", "{version: 1.35.1, lifecycle: [{classification: supported, startTime: '2027-10-15T00:00:00Z'}]}", ""},
+		{versions + "/3", "{version: 1.35.1, lifecycle: [{classification: supported, startTime: '2027-10-14T00:00:00Z'}]}", "spec.kubernetes.versions[3].lifecycle Forbidden"},
+		{versions + "/3", "{version: 1.35.1, lifecycle: [{classification: preview}]}", ""},
 		{versions + "/3", "{version: 1.36.0, expirationDate: '2030-01-01T00:00:00Z'}", "spec.kubernetes.versions[3].expirationDate Forbidden"},
 		{versions + "/2/classification", "preview", "spec.kubernetes.versions[2].classification Forbidden"},
 		{versions + "/2/lifecycle/0/classification", "unavailable", "spec.kubernetes.versions[2].lifecycle[0].classification NotSupported"},
@@ -40,7 +49,10 @@ func TestValidateCloudProfile(t *testing.T) {
 		{images + "/0/name; spec/bastion", "a/b; ", "spec.machineImages[0].name Invalid"},
 		{images + "/0/updateStrategy", "never", "spec.machineImages[0].updateStrategy NotSupported"},
 		{images + "/0/versions/0/version; spec/bastion", "one; ", "spec.machineImages[0].versions[0].version Invalid"},
-		{images + "/0/versions/0/architectures; spec/bastion", "[mips]; ", "spec.machineImages[0].versions[0].architectures[0] NotSupported"},
+		{images + "/0/versions/0/architectures; spec/bastion", "[mips]; ", "spec.machineImages[0].versions[0].architectures Invalid, spec.machineImages[0].versions[0].architectures[0] NotSupported"},
+		{images + "/0/versions/0/architectures", "[amd64]", "spec.machineImages[0].versions[0].architectures Invalid"},
+		{images + "/0/versions/0/architectures", "[arm64, amd64]", ""},
+		{images + "/0/versions/0/capabilityFlavors/1", "{boot: [uefi]}", ""}, // of all architectures
 		{images + "/0/versions/0/kubeletVersionConstraint", "latest", "spec.machineImages[0].versions[0].kubeletVersionConstraint Invalid"},
 		{images + "/0/versions/0/cri/0/name", "docker", "spec.machineImages[0].versions[0].cri[0].name NotSupported"},
 		{images + "/0/versions/0/cri/1", "{name: containerd}", "spec.machineImages[0].versions[0].cri[1].name Duplicate"},
@@ -83,5 +95,32 @@ func TestValidateCloudProfileUpdate(t *testing.T) {
 		{"spec/limits/maxNodesTotal", "99", "spec.limits.maxNodesTotal Invalid"},
 		{"spec/limits/maxNodesTotal", "101", ""},
 		{"spec/limits", "", ""},
+	})
+}
+
+// TestValidateCloudProfileStages: a version that users may use stays available.
+func TestValidateCloudProfileStages(t *testing.T) {
+	const versions, images = "spec/kubernetes/versions/", "spec/machineImages/0/versions/0/"
+	const lifecycle, stages = "spec.kubernetes.versions[2].lifecycle Forbidden", versions + "2/lifecycle"
+	at := func(value string) func(now, before *v1beta1.CloudProfile) field.ErrorList {
+		now, err := time.Parse(time.DateOnly, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(updated, old *v1beta1.CloudProfile) field.ErrorList {
+			return ValidateCloudProfileStages(updated, old, now)
+		}
+	}
+	checkUpdates(t, "cloudprofile", 0, withoutBundle, at("2027-01-01"), []rule{
+		{"", "", ""},
+		{stages, "[{classification: preview, startTime: '2027-02-01T00:00:00Z'}]", lifecycle},
+		{stages, "[{classification: preview, startTime: '2026-02-01T00:00:00Z'}]", ""},
+		{stages, "[{classification: expired}]", ""},
+		{versions + "0", "{version: 1.34.2, lifecycle: [{classification: preview, startTime: '2027-02-01T00:00:00Z'}]}", "spec.kubernetes.versions[0].lifecycle Forbidden"},
+		{versions + "3", "{version: 1.34.3, lifecycle: [{classification: preview, startTime: '2027-02-01T00:00:00Z'}]}", ""},
+		{images + "classification; " + images + "lifecycle", "; [{classification: preview, startTime: '2027-02-01T00:00:00Z'}]", "spec.machineImages[0].versions[0].lifecycle Forbidden"},
+	})
+	checkStates(t, "cloudprofile", 0, withoutBundle, at("2026-01-01"), []stateRule{
+		{stages, "[{classification: preview, startTime: '2026-02-01T00:00:00Z'}]", rule{stages, "[{classification: preview, startTime: '2026-03-01T00:00:00Z'}]", ""}},
 	})
 }

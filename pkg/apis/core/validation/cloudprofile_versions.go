@@ -21,7 +21,7 @@ func validateKubernetesVersions(versions []v1beta1.ExpirableVersion, path *field
 		return field.ErrorList{field.Required(path, "at least one is required")}
 	}
 	errs := unique(versions, path, "version", func(version v1beta1.ExpirableVersion) string { return version.Version })
-	supported, latest, latestIndex := map[string]bool{}, (*semver.Version)(nil), 0
+	supported, latest, latestIndex := map[string][]period{}, (*semver.Version)(nil), 0
 	for i, version := range versions {
 		at := path.Index(i)
 		errs = append(errs, validateExpiration(&version, at)...)
@@ -33,14 +33,18 @@ func validateKubernetesVersions(versions []v1beta1.ExpirableVersion, path *field
 		if latest == nil || parsed.GreaterThan(latest) {
 			latest, latestIndex = parsed, i
 		}
-		if version.Classification == nil || *version.Classification != v1beta1.ClassificationSupported {
-			continue
-		}
 		minor := semver.New(parsed.Major(), parsed.Minor(), 0, "", "").String()
-		if supported[minor] {
-			errs = append(errs, field.Forbidden(at.Child("classification"), "one version of a minor version can be supported"))
+		period, is := supportedPeriod(&versions[i])
+		if is && slices.ContainsFunc(supported[minor], period.overlaps) {
+			name := "classification"
+			if len(version.Lifecycle) > 0 {
+				name = "lifecycle"
+			}
+			errs = append(errs, field.Forbidden(at.Child(name), "one version of a minor version can be supported at a time"))
 		}
-		supported[minor] = true
+		if is {
+			supported[minor] = append(supported[minor], period)
+		}
 	}
 	if latest != nil && versions[latestIndex].ExpirationDate != nil {
 		errs = append(errs, field.Forbidden(path.Index(latestIndex).Child("expirationDate"), "the latest version must not expire"))
@@ -116,10 +120,11 @@ func validateMachineImageVersion(version *v1beta1.MachineImageVersion, defined [
 	if version.InPlaceUpdates != nil && version.InPlaceUpdates.MinVersionForUpdate != nil {
 		errs = append(errs, semanticVersion(*version.InPlaceUpdates.MinVersionForUpdate, path.Child("inPlaceUpdates", "minVersionForUpdate"))...)
 	}
+	errs = append(errs, validateArchitectures(version, defined, path.Child("architectures"))...)
 	flavors := path.Child("capabilityFlavors")
 	errs = append(errs, forbidden(len(defined) == 0 && len(version.CapabilityFlavors) > 0, flavors, "needs spec.machineCapabilities")...)
 	severalArchitectures := slices.ContainsFunc(defined, func(one v1beta1.CapabilityDefinition) bool {
-		return one.Name == capabilityArchitecture && len(one.Values) > 1
+		return one.Name == v1beta1.CapabilityArchitecture && len(one.Values) > 1
 	})
 	if severalArchitectures && len(version.CapabilityFlavors) == 0 {
 		errs = append(errs, field.Required(flavors, "there are several architectures in spec.machineCapabilities"))

@@ -1,0 +1,76 @@
+package core
+
+import (
+	"slices"
+
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+)
+
+// syncArchitectures makes the architectures of machine types and images in a profile with capabilities those of their
+// capabilities. When a profile gets capabilities, these are filled from the architectures instead.
+func syncArchitectures(spec, old *gardencorev1beta1.CloudProfileSpec) {
+	if len(spec.MachineCapabilities) == 0 {
+		return
+	}
+	migrates := len(old.MachineCapabilities) == 0
+	for i := range spec.MachineTypes {
+		machine := &spec.MachineTypes[i]
+		j := slices.IndexFunc(old.MachineTypes, func(one gardencorev1beta1.MachineType) bool { return one.Name == machine.Name })
+		var before *string
+		if j >= 0 {
+			before = old.MachineTypes[j].Architecture
+		}
+		syncMachineType(machine, before, migrates, spec.MachineCapabilities)
+	}
+	for i := range spec.MachineImages {
+		image := &spec.MachineImages[i]
+		j := slices.IndexFunc(old.MachineImages, func(one gardencorev1beta1.MachineImage) bool { return one.Name == image.Name })
+		for k := range image.Versions {
+			version := &image.Versions[k]
+			var before []string
+			if j >= 0 {
+				before = architecturesOfVersion(&old.MachineImages[j], version.Version)
+			}
+			syncImageVersion(version, before, migrates, spec.MachineCapabilities)
+		}
+	}
+}
+
+func architecturesOfVersion(image *gardencorev1beta1.MachineImage, version string) []string {
+	i := slices.IndexFunc(image.Versions, func(one gardencorev1beta1.MachineImageVersion) bool { return one.Version == version })
+	if i < 0 {
+		return nil
+	}
+	return image.Versions[i].Architectures
+}
+
+// syncMachineType leaves an architecture that contradicts the capabilities alone if an update set it: validation reports it.
+func syncMachineType(machine *gardencorev1beta1.MachineType, before *string, migrates bool, defined []gardencorev1beta1.CapabilityDefinition) {
+	const capability = gardencorev1beta1.CapabilityArchitecture
+	if migrates && machine.Architecture != nil && len(machine.Capabilities[capability]) == 0 {
+		if machine.Capabilities == nil {
+			machine.Capabilities = gardencorev1beta1.Capabilities{}
+		}
+		machine.Capabilities[capability] = gardencorev1beta1.CapabilityValues{*machine.Architecture}
+	}
+	found := gardencorev1beta1.ArchitecturesOf([]gardencorev1beta1.Capabilities{machine.Capabilities}, defined)
+	if len(found) == 1 && (machine.Architecture == nil || text(machine.Architecture) == text(before)) {
+		machine.Architecture = &found[0]
+	}
+}
+
+// syncImageVersion does the same for a version of a machine image. Each architecture becomes a flavor.
+func syncImageVersion(version *gardencorev1beta1.MachineImageVersion, before []string, migrates bool, defined []gardencorev1beta1.CapabilityDefinition) {
+	if migrates && len(version.CapabilityFlavors) == 0 {
+		for _, architecture := range version.Architectures {
+			version.CapabilityFlavors = append(version.CapabilityFlavors, gardencorev1beta1.Capabilities{
+				gardencorev1beta1.CapabilityArchitecture: {architecture},
+			})
+		}
+	}
+	found := gardencorev1beta1.ArchitecturesOf(version.CapabilityFlavors, defined)
+	given := slices.Sorted(slices.Values(version.Architectures))
+	if !slices.Equal(given, found) && (len(given) == 0 || slices.Equal(version.Architectures, before)) {
+		version.Architectures = found
+	}
+}
