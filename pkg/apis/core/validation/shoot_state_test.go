@@ -103,19 +103,20 @@ func TestControlPlaneUpdate(t *testing.T) {
 func TestDNSProviderUpdate(t *testing.T) {
 	const providers, at = "spec/dns/providers", "spec.dns.providers"
 	const provider = "{type: other, credentialsRef: {apiVersion: v1, kind: Secret, name: a}"
-	rules := func(removed, changed string) []stateRule {
-		return []stateRule{
-			{"", "", rule{providers, "[]", removed}},
-			{"", "", rule{providers + "/0/primary", "false", removed}},
-			{"", "", rule{providers + "/0/type", "other", changed}},
-			{"", "", rule{providers, "[" + provider + ", primary: true}]", changed}},
-			{"", "", rule{providers + "/0/credentialsRef/name", "other", ""}},
-			{"", "", rule{providers + "/1", provider + "}", ""}},
-			{providers + "/0/primary", "false", rule{providers, "[]", ""}},
-		}
-	}
-	checkStates(t, "shoot", 0, onSeed, ValidateShootUpdate, rules(at+" Forbidden", at+"[0].type Forbidden"))
-	checkStates(t, "shoot", 0, v1beta1.SetDefaultsShoot, ValidateShootUpdate, rules("", ""))
+	checkStates(t, "shoot", 0, onSeed, ValidateShootUpdate, []stateRule{
+		{"", "", rule{providers, "[]", at + " Forbidden"}},
+		{"", "", rule{providers + "/0/primary", "false", at + " Forbidden"}},
+		{"", "", rule{providers + "/0/type", "other", at + "[0].type Forbidden"}},
+		{"", "", rule{providers, "[" + provider + ", primary: true}]", at + "[0].type Forbidden"}},
+		{"", "", rule{providers + "/0/credentialsRef/name", "other", ""}},
+		{"", "", rule{providers + "/1", provider + "}", ""}},
+		{providers + "/0/primary", "false", rule{providers, "[]", ""}},
+	})
+	checkUpdates(t, "shoot", 0, v1beta1.SetDefaultsShoot, ValidateShootUpdate, []rule{ // is not on a Seed yet
+		{providers, "[]", ""},
+		{providers + "/0/primary", "false", ""},
+		{providers + "/0/type", "other", ""},
+	})
 }
 
 func TestUpdatesInPlace(t *testing.T) {

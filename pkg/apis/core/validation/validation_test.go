@@ -61,30 +61,6 @@ func checkUpdates[T any](t *testing.T, kind string, index int, setDefaults func(
 	}
 }
 
-// stateRule is a change of an object in a state.
-type stateRule struct {
-	// state and its values are what the stored object and the new one have in common, as in a rule.
-	state, stateValue string
-	rule
-}
-
-// checkStates brings an example into each state, changes it by the rule, and compares what is reported when the changed object
-// replaces the unchanged one.
-func checkStates[T any](t *testing.T, kind string, index int, setDefaults func(*T), validate func(now, before *T) field.ErrorList, rules []stateRule) {
-	t.Helper()
-	for _, one := range rules {
-		t.Run(one.state+"="+one.stateValue+"/"+one.path+"="+one.value, func(t *testing.T) {
-			before, now := example(t, kind, index), example(t, kind, index)
-			for _, object := range []map[string]any{before, now} {
-				change(t, object, "metadata/resourceVersion", "'1'")
-				change(t, object, one.state, one.stateValue)
-			}
-			change(t, now, one.path, one.value)
-			compare(t, validate(decode(t, now, setDefaults), decode(t, before, setDefaults)), one.want)
-		})
-	}
-}
-
 func compare(t *testing.T, errs field.ErrorList, want string) {
 	t.Helper()
 	ruletest.Compare(t, errs, want)
