@@ -207,6 +207,66 @@ func TestRules(t *testing.T) {
 		{"druid/etcd.yaml", "spec.volumeClaimTemplate", nil, true, "volumeClaimTemplate is immutable"},
 		{"druid/etcd.yaml", "spec.memberNamePrefix", "other", true, "spec.memberNamePrefix"},
 		{"druid/etcd.yaml", "spec.backup.garbageCollectionPeriod", "1m", false, "must be longer than deltaSnapshotPeriod"},
+		{"extensions/backupbucket.yaml", "spec.secretRef.name", nil, false, "spec.secretRef: Invalid value"},
+		{"extensions/backupentry.yaml", "spec.secretRef.name", nil, false, "spec.secretRef: Invalid value"},
+		{"extensions/controlplane.yaml", "spec.secretRef.name", nil, false, "spec.secretRef: Invalid value"},
+		{"extensions/dnsrecord.yaml", "spec.secretRef.name", nil, false, "spec.secretRef: Invalid value"},
+		{"extensions/infrastructure.yaml", "spec.secretRef.name", nil, false, "spec.secretRef: Invalid value"},
+		{"extensions/worker.yaml", "spec.secretRef.name", nil, false, "spec.secretRef: Invalid value"},
+		{"extensions/bastion.yaml", "spec.userData", "", false, "spec.userData"},
+		{"extensions/dnsrecord.yaml", "spec.name", "localhost", false, "spec.name"},
+		{"extensions/dnsrecord.yaml", "spec.name", "Api.example.org", false, "spec.name"},
+		{"extensions/dnsrecord.yaml", "spec.name", "_acme.example.org", false, "only the name of a TXT record"},
+		{"extensions/dnsrecord.yaml", "spec", map[string]any{"type": "local", "name": "a.example.org", "recordType": "CNAME", "values": []any{"b.example.org", "c.example.org"}, "secretRef": map[string]any{"name": "dns"}}, false, "a CNAME record has one value"},
+		{"extensions/network.yaml", "spec.podCIDR", "10.3.0.0", false, "spec.podCIDR"},
+		{"extensions/network.yaml", "spec.serviceCIDR", "10.3.7.0/24", false, "must not overlap"},
+		{"extensions/network.yaml", "spec.serviceCIDR", "10.0.0.0/8", false, "must not overlap"},
+		{"extensions/network.yaml", "spec.ipFamilies", []any{"IPv4", "IPv4"}, false, "family twice"},
+		{"extensions/network.yaml", "spec.ipFamilies", []any{"IPv6"}, true, "between [IPv4] and [IPv4, IPv6]"},
+		{"extensions/operatingsystemconfig.yaml", "spec.criConfig.containerd", map[string]any{"sandboxImage": "a", "registries": []any{map[string]any{"upstream": "https://a"}}}, false, "upstream"},
+		{"extensions/operatingsystemconfig.yaml", "spec.criConfig.containerd", map[string]any{"sandboxImage": "a", "registries": []any{map[string]any{"upstream": "a", "server": "a"}}}, false, "server"},
+		{"extensions/operatingsystemconfig.yaml", "spec.criConfig.containerd", map[string]any{"sandboxImage": "a", "registries": []any{map[string]any{"upstream": "a", "hosts": []any{map[string]any{"url": "https:///a"}}}}}, false, "url"},
+		{"extensions/operatingsystemconfig.yaml", "spec.files", []any{map[string]any{"path": "/a", "content": map[string]any{}}}, false, "exactly one of"},
+		{"extensions/operatingsystemconfig.yaml", "spec.files", []any{map[string]any{"path": "/a", "content": map[string]any{"inline": map[string]any{"encoding": "", "data": "a"}, "imageRef": map[string]any{"image": "a", "filePathInImage": "b"}}}}, false, "exactly one of"},
+		{"extensions/operatingsystemconfig.yaml", "spec.files", []any{map[string]any{"path": "/a", "content": map[string]any{"inline": map[string]any{"encoding": "", "data": ""}}}}, false, "data"},
+		{"extensions/operatingsystemconfig.yaml", "spec.files", []any{map[string]any{"path": "/a", "content": map[string]any{"secretRef": map[string]any{"name": "", "dataKey": "a"}}}}, false, "name"},
+		{"extensions/operatingsystemconfig.yaml", "spec.files", []any{map[string]any{"path": "/a", "content": map[string]any{"secretRef": map[string]any{"name": "a", "dataKey": ""}}}}, false, "dataKey"},
+		{"extensions/operatingsystemconfig.yaml", "spec.files", []any{map[string]any{"path": "/a", "content": map[string]any{"imageRef": map[string]any{"image": "", "filePathInImage": "a"}}}}, false, "image"},
+		{"extensions/operatingsystemconfig.yaml", "spec.files", []any{map[string]any{"path": "/a", "content": map[string]any{"imageRef": map[string]any{"image": "a", "filePathInImage": ""}}}}, false, "filePathInImage"},
+		{"extensions/operatingsystemconfig.yaml", "spec.files", []any{map[string]any{"path": "/a", "hostName": "a_b", "content": map[string]any{"inline": map[string]any{"encoding": "", "data": "a"}}}}, false, "hostName"},
+		{"extensions/selfhostedshootexposure.yaml", "spec.credentialsRef.kind", "ConfigMap", false, "must refer to a Secret"},
+		{"operator/garden.yaml", "spec.runtimeCluster.provider.zones", []any{"a"}, false, "topologyAwareRouting needs"},
+		{"operator/garden.yaml", "spec.runtimeCluster.ingress.controller.kind", "other", false, "kind must be nginx"},
+		{"operator/garden.yaml", "spec.runtimeCluster.networking.ipFamilies", []any{"IPv4", "IPv4"}, false, "family twice"},
+		{"operator/garden.yaml", "spec.virtualCluster.etcd.main.autoscaling.minAllowed.memory", "299M", false, "at least 300M"},
+		{"operator/garden.yaml", "spec.virtualCluster.etcd.events.autoscaling.minAllowed.memory", "59M", false, "at least 60M"},
+		{"operator/garden.yaml", "spec.virtualCluster.networking.services", []any{"100.72.0.0/13"}, true, "not removed"},
+		{"operator/garden.yaml", "spec.virtualCluster.kubernetes.kubeAPIServer.structuredAuthentication", nil, false, "needs kubernetes.kubeAPIServer.structuredAuthentication"},
+		{"operator/garden.yaml", "spec.virtualCluster.kubernetes.kubeAPIServer.sni", nil, false, "needs kubernetes.kubeAPIServer.sni"},
+		{"operator/garden.yaml", "spec.virtualCluster.kubernetes.version", "1.31.0", false, "kubernetes.version"},
+		{"operator/garden.yaml", "spec.virtualCluster.kubernetes.version", "1.34.1", true, "cannot be lowered"},
+		{"operator/garden.yaml", "spec.virtualCluster.kubernetes.version", "1.33.9", true, "cannot be lowered"},
+		{"operator/garden.yaml", "spec.virtualCluster.kubernetes.version", "1.36.0", true, "one minor version at a time"},
+		{"operator/garden.yaml", "spec.virtualCluster.gardener.gardenerAPIServer.shootAdminKubeconfigMaxExpiration", "59m", false, "shootAdminKubeconfigMaxExpiration"},
+		{"operator/garden.yaml", "spec.virtualCluster.gardener.gardenerAdmissionController.resourceAdmissionConfiguration.limits", []any{map[string]any{"resources": []any{"shoots"}}}, false, "size or count is required"},
+		{"operator/garden.yaml", "spec.virtualCluster.gardener.gardenerDashboard.oidcConfig", nil, false, "oidcConfig is required"},
+		{"operator/garden.yaml", "spec.virtualCluster.gardener.gardenerDashboard.oidcConfig.issuerURL", nil, false, "issuerURL and clientIDPublic"},
+		{"operator/garden.yaml", "spec.virtualCluster.gardener.gardenerDashboard.oidcConfig.clientIDPublic", nil, false, "issuerURL and clientIDPublic"},
+		{"operator/garden.yaml", "spec.virtualCluster.gardener.gardenerDashboard.oidcConfig.issuerURL", "http://login.example.org", false, "issuerURL"},
+		{"operator/garden.yaml", "spec.virtualCluster.gardener.gardenerDashboard.tlsSecretName", "a_b", false, "tlsSecretName"},
+		{"operator/extension.yaml", "spec.deployment", nil, false, "deployment is required"},
+		{"operator/extension.yaml", "spec.deployment", map[string]any{}, false, "extension or admission"},
+		{"operator/extension.yaml", "spec.deployment.admission", map[string]any{}, false, "runtimeCluster or virtualCluster"},
+		{"operator/extension.yaml", "spec.deployment.extension.helm", map[string]any{}, false, "ociRepository is required"},
+		{"operator/extension.yaml", "spec.deployment.extension.helm.ociRepository", map[string]any{"ref": "a", "tag": "b"}, false, "together with ref"},
+		{"operator/extension.yaml", "spec.deployment.extension.helm.ociRepository", map[string]any{"repository": "a"}, false, "repository and tag or digest"},
+		{"operator/extension.yaml", "spec.deployment.extension.helm.ociRepository", map[string]any{"repository": "a", "digest": "b"}, false, "digest"},
+		{"operator/extension.yaml", "spec.resources", []any{map[string]any{"kind": "Cluster", "type": "a"}}, false, "kind"},
+		{"operator/extension.yaml", "spec.resources", []any{map[string]any{"kind": "Worker", "type": ""}}, false, "type"},
+		{"operator/extension.yaml", "spec.resources", []any{map[string]any{"kind": "Worker", "type": "a", "autoEnable": []any{"shoot"}}}, false, "for the kind Extension only"},
+		{"operator/extension.yaml", "spec.resources", []any{map[string]any{"kind": "Worker", "type": "a", "continuousEndpointUpdate": true}}, false, "SelfHostedShootExposure only"},
+		{"operator/extension.yaml", "spec.resources", []any{map[string]any{"kind": "Extension", "type": "a", "lifecycle": map[string]any{"delete": "AfterWorker"}}}, false, "delete must not"},
+		{"operator/extension.yaml", "spec.resources", []any{map[string]any{"kind": "Extension", "type": "a", "lifecycle": map[string]any{"migrate": "AfterWorker"}}}, false, "migrate must not"},
 	} {
 		t.Run(test.file+"/"+test.path, func(t *testing.T) {
 			object := example(t, test.file)
@@ -234,6 +294,31 @@ func TestRules(t *testing.T) {
 				t.Errorf("%v, want that the object is invalid because of %s", err, test.want)
 			}
 		})
+	}
+}
+
+// TestAllowedChanges: rules about changes do not reject those that are meant.
+func TestAllowedChanges(t *testing.T) {
+	c, _ := connect(t)
+	for _, test := range []struct {
+		file, path string
+		value      any
+	}{
+		{"extensions/network.yaml", "spec.ipFamilies", []any{"IPv4", "IPv6"}},
+		{"extensions/dnsrecord.yaml", "spec.values", []any{"2001:db8::1"}},
+		{"operator/garden.yaml", "spec.virtualCluster.kubernetes.version", "1.35.0"},
+		{"operator/garden.yaml", "spec.virtualCluster.kubernetes.version", "1.34.10"},
+		{"operator/garden.yaml", "spec.virtualCluster.networking.services", []any{"100.64.0.0/13", "2001:db8::/108"}},
+	} {
+		object := example(t, test.file)
+		object.SetName("allowed")
+		ensureNamespace(t, c, object.GetNamespace())
+		kit.Must(t, c.Create(t.Context(), object))
+		kit.Must(t, unstructured.SetNestedField(object.Object, test.value, strings.Split(test.path, ".")...))
+		if err := c.Update(t.Context(), object); err != nil {
+			t.Errorf("%s of %s: %v", test.path, test.file, err)
+		}
+		kit.Must(t, c.Delete(t.Context(), object))
 	}
 }
 

@@ -62,6 +62,8 @@ type HelmControllerDeployment struct {
 }
 
 // OCIRepository refers to an OCI artifact, by one reference or by repository and tag or digest.
+// +kubebuilder:validation:XValidation:rule="!has(self.ref) || !(has(self.repository) || has(self.tag) || has(self.digest))",message="repository, tag and digest must not be set together with ref"
+// +kubebuilder:validation:XValidation:rule="has(self.ref) || (has(self.repository) && (has(self.tag) || has(self.digest)))",message="ref, or repository and tag or digest, is required"
 type OCIRepository struct {
 	// Ref is the whole reference.
 	// +optional
@@ -74,6 +76,7 @@ type OCIRepository struct {
 	Tag *string `json:"tag,omitempty"`
 	// Digest is the digest, which takes precedence over the tag.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^sha256:`
 	Digest *string `json:"digest,omitempty"`
 	// PullSecretRef refers to a Secret with registry credentials in the namespace garden.
 	// +optional

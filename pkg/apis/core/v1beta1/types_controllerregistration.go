@@ -39,10 +39,14 @@ type ControllerRegistrationSpec struct {
 }
 
 // ControllerResource is a kind and type that an extension is responsible for.
+// +kubebuilder:validation:XValidation:rule="self.kind == 'Extension' || !(has(self.reconcileTimeout) || has(self.lifecycle) || has(self.workerlessSupported) || has(self.autoEnable) || has(self.clusterCompatibility))",message="reconcileTimeout, lifecycle, workerlessSupported, autoEnable and clusterCompatibility are for the kind Extension only"
+// +kubebuilder:validation:XValidation:rule="self.kind == 'SelfHostedShootExposure' || !has(self.continuousEndpointUpdate)",message="continuousEndpointUpdate is for the kind SelfHostedShootExposure only"
 type ControllerResource struct {
 	// Kind is the kind of extension resource.
+	// +kubebuilder:validation:Enum=BackupBucket;BackupEntry;Bastion;ContainerRuntime;ControlPlane;DNSRecord;Extension;Infrastructure;Network;OperatingSystemConfig;SelfHostedShootExposure;Worker
 	Kind string `json:"kind"`
 	// Type is the type of the resource.
+	// +kubebuilder:validation:MinLength=1
 	Type string `json:"type"`
 	// ReconcileTimeout is the time for one operation on a resource of kind Extension. Default: 3m.
 	// +optional
@@ -87,6 +91,8 @@ const (
 )
 
 // ControllerResourceLifecycle says when resources are handled in the flow of a Shoot.
+// +kubebuilder:validation:XValidation:rule="!has(self.delete) || self.delete != 'AfterWorker'",message="delete must not be AfterWorker"
+// +kubebuilder:validation:XValidation:rule="!has(self.migrate) || self.migrate != 'AfterWorker'",message="migrate must not be AfterWorker"
 type ControllerResourceLifecycle struct {
 	// Reconcile when they are reconciled. Default: AfterKubeAPIServer.
 	// +optional

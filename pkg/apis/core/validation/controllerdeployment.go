@@ -26,7 +26,7 @@ func ValidateControllerDeployment(deployment *gardencorev1.ControllerDeployment)
 	errs = append(errs, validateDeploymentResources(deployment.Resources, field.NewPath("resources"))...)
 	helm, path := deployment.Helm, field.NewPath("helm")
 	if helm == nil {
-		return append(errs, required(deployment.Annotations[gardencorev1.AnnotationMigrationType], field.NewPath("type"))...)
+		return append(errs, validateOtherType(deployment.Annotations)...)
 	}
 	switch {
 	case len(helm.RawChart) == 0 && helm.OCIRepository == nil:
@@ -45,6 +45,17 @@ func ValidateControllerDeployment(deployment *gardencorev1.ControllerDeployment)
 		names.Insert(resource.Name)
 	}
 	return append(errs, validateTemplates(helm.Values.Raw, names, path.Child("values"))...)
+}
+
+// validateOtherType checks the annotations that have a type other than helm. Clients of the old version read them as fields.
+func validateOtherType(annotations map[string]string) field.ErrorList {
+	errs := required(annotations[gardencorev1.AnnotationMigrationType], field.NewPath("type"))
+	config, found := annotations[gardencorev1.AnnotationMigrationProviderConfig]
+	if found && json.Unmarshal([]byte(config), &map[string]any{}) != nil {
+		path := field.NewPath("metadata", "annotations").Key(gardencorev1.AnnotationMigrationProviderConfig)
+		errs = append(errs, field.Invalid(path, "(configuration)", "must be a JSON object"))
+	}
+	return errs
 }
 
 // ValidateControllerDeploymentUpdate checks a ControllerDeployment that replaces another.

@@ -45,6 +45,7 @@ type BackupBucketSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Region string `json:"region"`
 	// SecretRef refers to the Secret with the credentials.
+	// +kubebuilder:validation:XValidation:rule="has(self.name) && size(self.name) > 0",message="name is required"
 	SecretRef corev1.SecretReference `json:"secretRef"`
 }
 
@@ -102,6 +103,7 @@ type BackupEntrySpec struct {
 	// +kubebuilder:validation:MinLength=1
 	BucketName string `json:"bucketName"`
 	// SecretRef refers to the Secret with the credentials.
+	// +kubebuilder:validation:XValidation:rule="has(self.name) && size(self.name) > 0",message="name is required"
 	SecretRef corev1.SecretReference `json:"secretRef"`
 }
 

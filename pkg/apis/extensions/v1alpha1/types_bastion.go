@@ -40,6 +40,7 @@ type BastionList struct {
 type BastionSpec struct {
 	DefaultSpec `json:",inline"`
 	// UserData is what the machine runs when it starts. It is immutable.
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	UserData []byte `json:"userData"`
 	// Ingress are the addresses from which the host can be reached.

@@ -38,9 +38,12 @@ type DNSRecordList struct {
 }
 
 // DNSRecordSpec is the desired state of a DNSRecord.
+// +kubebuilder:validation:XValidation:rule="self.recordType != 'CNAME' || size(self.values) == 1",message="a CNAME record has one value"
+// +kubebuilder:validation:XValidation:rule="self.recordType == 'TXT' || !self.name.startsWith('_')",message="only the name of a TXT record can begin with an underscore"
 type DNSRecordSpec struct {
 	DefaultSpec `json:",inline"`
 	// SecretRef refers to the Secret with the credentials.
+	// +kubebuilder:validation:XValidation:rule="has(self.name) && size(self.name) > 0",message="name is required"
 	SecretRef corev1.SecretReference `json:"secretRef"`
 	// Region is the region of the DNS service.
 	// +optional
@@ -52,6 +55,8 @@ type DNSRecordSpec struct {
 	Zone *string `json:"zone,omitempty"`
 	// Name is the fully qualified domain name. It is immutable.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^(\*\.)?_?([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]*[a-z0-9])?\.?$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Name string `json:"name"`
 	// RecordType is the type of the record. It is immutable.

@@ -37,20 +37,27 @@ type NetworkList struct {
 }
 
 // NetworkSpec is the desired state of a Network.
+// +kubebuilder:validation:XValidation:rule="!isCIDR(self.podCIDR) || !isCIDR(self.serviceCIDR) || (has(self.ipFamilies) && self.ipFamilies == ['IPv6']) || !(cidr(self.podCIDR).containsIP(cidr(self.serviceCIDR).ip()) || cidr(self.serviceCIDR).containsIP(cidr(self.podCIDR).ip()))",message="podCIDR and serviceCIDR must not overlap"
 type NetworkSpec struct {
 	DefaultSpec `json:",inline"`
 	// PodCIDR is the range of pods, in CIDR notation. It is immutable.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="must be a range of addresses in CIDR notation"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	PodCIDR string `json:"podCIDR"`
 	// ServiceCIDR is the range of Services, in CIDR notation. It is immutable.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="must be a range of addresses in CIDR notation"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	ServiceCIDR string `json:"serviceCIDR"`
 	// IPFamilies are the IP families, the primary one first.
 	// +listType=atomic
 	// +optional
 	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:XValidation:rule="size(self) < 2 || self[0] != self[1]",message="must not have a family twice"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf || (self[0] == 'IPv4' && oldSelf[0] == 'IPv4')",message="can change between [IPv4] and [IPv4, IPv6] only"
 	IPFamilies []IPFamily `json:"ipFamilies,omitempty"`
 }
 

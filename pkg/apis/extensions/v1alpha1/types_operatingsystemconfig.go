@@ -138,10 +138,13 @@ type File struct {
 	Content FileContent `json:"content"`
 	// HostName is the host that gets the file. Default: all.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	HostName *string `json:"hostName,omitempty"`
 }
 
 // FileContent says where the content of a file comes from. It has one source.
+// +kubebuilder:validation:XValidation:rule="(has(self.secretRef) ? 1 : 0) + (has(self.inline) ? 1 : 0) + (has(self.imageRef) ? 1 : 0) == 1",message="must have exactly one of secretRef, inline and imageRef"
 type FileContent struct {
 	// SecretRef takes it from a Secret.
 	// +optional
@@ -160,8 +163,10 @@ type FileContent struct {
 // FileContentSecretRef refers to a key of a Secret.
 type FileContentSecretRef struct {
 	// Name is the name of the Secret.
+	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 	// DataKey is the key.
+	// +kubebuilder:validation:MinLength=1
 	DataKey string `json:"dataKey"`
 }
 
@@ -171,14 +176,17 @@ type FileContentInline struct {
 	// +kubebuilder:validation:Enum="";b64
 	Encoding string `json:"encoding"`
 	// Data is the content.
+	// +kubebuilder:validation:MinLength=1
 	Data string `json:"data"`
 }
 
 // FileContentImageRef refers to a file in a container image.
 type FileContentImageRef struct {
 	// Image is the image.
+	// +kubebuilder:validation:MinLength=1
 	Image string `json:"image"`
 	// FilePathInImage is the path of the file in the image.
+	// +kubebuilder:validation:MinLength=1
 	FilePathInImage string `json:"filePathInImage"`
 }
 

@@ -63,9 +63,11 @@ type ContainerdConfig struct {
 type RegistryConfig struct {
 	// Upstream is the name of the registry in references to images.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^(_default|[^/@\s]+)$`
 	Upstream string `json:"upstream"`
 	// Server is the URL of the registry.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^https?://[^/?#]+`
 	Server *string `json:"server,omitempty"`
 	// Hosts are the hosts that are asked before the registry, in this order.
 	// +listType=map
@@ -83,6 +85,7 @@ type RegistryConfig struct {
 type RegistryHost struct {
 	// URL is the URL of the host.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^https?://[^/?#]+`
 	URL string `json:"url"`
 	// Capabilities is what the host can do. In effect without a value: pull and resolve.
 	// +listType=atomic
@@ -116,6 +119,7 @@ const (
 type PluginConfig struct {
 	// Op says whether the settings are added or removed. Default: add.
 	// +optional
+	// +kubebuilder:default=add
 	Op *PluginPathOperation `json:"op,omitempty"`
 	// Path are the path of the settings in the configuration.
 	// +listType=atomic

@@ -42,6 +42,7 @@ type SelfHostedShootExposureSpec struct {
 	DefaultSpec `json:",inline"`
 	// CredentialsRef refers to a Secret with the credentials. It is set for managed infrastructure only.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.apiVersion) && self.apiVersion == 'v1' && has(self.kind) && self.kind == 'Secret'",message="must refer to a Secret"
 	CredentialsRef *corev1.ObjectReference `json:"credentialsRef,omitempty"`
 	// Port is the port of the API server.
 	// +kubebuilder:validation:Minimum=1

@@ -52,6 +52,7 @@ type WorkerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Region string `json:"region"`
 	// SecretRef refers to the Secret with the credentials.
+	// +kubebuilder:validation:XValidation:rule="has(self.name) && size(self.name) > 0",message="name is required"
 	SecretRef corev1.SecretReference `json:"secretRef"`
 	// SSHPublicKey are the public key for the nodes.
 	// +optional

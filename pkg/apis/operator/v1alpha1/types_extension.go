@@ -42,6 +42,7 @@ type ExtensionList struct {
 }
 
 // ExtensionSpec is the desired state of an Extension.
+// +kubebuilder:validation:XValidation:rule="has(self.deployment)",message="deployment is required"
 type ExtensionSpec struct {
 	// Resources are the kinds and types that the extension is responsible for.
 	// +listType=atomic
@@ -53,6 +54,7 @@ type ExtensionSpec struct {
 }
 
 // Deployment says how an extension is deployed.
+// +kubebuilder:validation:XValidation:rule="has(self.extension) || has(self.admission)",message="extension or admission is required"
 type Deployment struct {
 	// ExtensionDeployment is the extension itself.
 	// +optional
@@ -97,6 +99,7 @@ type DeploymentSpec struct {
 }
 
 // ExtensionHelm is the Helm chart of an extension.
+// +kubebuilder:validation:XValidation:rule="has(self.ociRepository)",message="ociRepository is required"
 type ExtensionHelm struct {
 	// OCIRepository is the OCI artifact with the chart.
 	// +optional
@@ -104,6 +107,7 @@ type ExtensionHelm struct {
 }
 
 // AdmissionDeploymentSpec says how the admission controller of an extension is deployed.
+// +kubebuilder:validation:XValidation:rule="has(self.runtimeCluster) || has(self.virtualCluster)",message="runtimeCluster or virtualCluster is required"
 type AdmissionDeploymentSpec struct {
 	// RuntimeCluster is the chart for the runtime cluster.
 	// +optional

@@ -44,6 +44,7 @@ type GardenList struct {
 }
 
 // GardenSpec is the desired state of a Garden.
+// +kubebuilder:validation:XValidation:rule="!has(self.runtimeCluster.settings) || !has(self.runtimeCluster.settings.topologyAwareRouting) || !self.runtimeCluster.settings.topologyAwareRouting.enabled || (has(self.runtimeCluster.provider.zones) && size(self.runtimeCluster.provider.zones) > 1 && has(self.virtualCluster.controlPlane) && has(self.virtualCluster.controlPlane.highAvailability))",message="topologyAwareRouting needs at least two zones and a highly available control plane"
 type GardenSpec struct {
 	// DNS is the accounts with DNS services that keep the records of the garden.
 	// +optional

@@ -6,6 +6,7 @@ import (
 )
 
 // GardenerDashboardConfig holds the settings of the dashboard.
+// +kubebuilder:validation:XValidation:rule="!has(self.enableTokenLogin) || self.enableTokenLogin || has(self.oidcConfig)",message="oidcConfig is required without enableTokenLogin"
 type GardenerDashboardConfig struct {
 	// EnableTokenLogin says whether users can log in with a token. Default: true.
 	// +optional
@@ -39,6 +40,8 @@ type GardenerDashboardConfig struct {
 	Domain *DNSDomain `json:"domain,omitempty"`
 	// TLSSecretName is the name of a Secret with the certificate of the dashboard.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	TLSSecretName *string `json:"tlsSecretName,omitempty"`
 	// PropagateCAFromSNI says whether kubeconfigs have the authority of the certificate for further names. In effect without
 	// a value: false.
@@ -66,12 +69,14 @@ type DashboardGitHub struct {
 }
 
 // DashboardOIDC says how users log in with OpenID Connect.
+// +kubebuilder:validation:XValidation:rule="has(self.issuerURL) && has(self.clientIDPublic)",message="issuerURL and clientIDPublic are required"
 type DashboardOIDC struct {
 	// ClientIDPublic is the client for command lines.
 	// +optional
 	ClientIDPublic *string `json:"clientIDPublic,omitempty"`
 	// IssuerURL is the URL of the issuer.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^https://[^/?#]+`
 	IssuerURL *string `json:"issuerURL,omitempty"`
 	// SessionLifetime is the time after which users have to log in again.
 	// +optional

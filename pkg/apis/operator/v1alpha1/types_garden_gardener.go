@@ -74,6 +74,7 @@ type GardenerAPIServerConfig struct {
 	GoAwayChance *float64 `json:"goAwayChance,omitempty"`
 	// ShootAdminKubeconfigMaxExpiration is the time for which a kubeconfig for administrators is valid at most, from 1h on.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') && duration(self) <= duration('4294967296s')",message="must be from 1h to 4294967296s"
 	ShootAdminKubeconfigMaxExpiration *metav1.Duration `json:"shootAdminKubeconfigMaxExpiration,omitempty"`
 }
 
@@ -117,6 +118,7 @@ const (
 )
 
 // ResourceLimit limits the size or number of objects of some resources.
+// +kubebuilder:validation:XValidation:rule="has(self.size) || has(self.count)",message="size or count is required"
 type ResourceLimit struct {
 	// APIGroups are the API groups of the resources. A * stands for all.
 	// +listType=atomic

@@ -35,6 +35,7 @@ type Ingress struct {
 	// +kubebuilder:validation:XValidation:rule="self[0].name == oldSelf[0].name",message="the name of the first domain is immutable"
 	Domains []DNSDomain `json:"domains,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 	// Controller is the controller.
+	// +kubebuilder:validation:XValidation:rule="self.kind == 'nginx'",message="kind must be nginx"
 	Controller gardencorev1beta1.IngressController `json:"controller"`
 }
 
@@ -44,6 +45,7 @@ type RuntimeNetworking struct {
 	// +listType=atomic
 	// +optional
 	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:XValidation:rule="size(self) < 2 || self[0] != self[1]",message="must not have a family twice"
 	// +kubebuilder:default={"IPv4"}
 	IPFamilies []IPFamily `json:"ipFamilies,omitempty"`
 	// Nodes are the ranges of nodes, in CIDR notation. They can only be added to.

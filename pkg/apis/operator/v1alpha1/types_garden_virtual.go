@@ -10,6 +10,8 @@ import (
 
 // VirtualCluster is the cluster that a garden is.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.controlPlane) || !has(oldSelf.controlPlane.highAvailability) || (has(self.controlPlane) && has(self.controlPlane.highAvailability))",message="controlPlane.highAvailability cannot be removed"
+// +kubebuilder:validation:XValidation:rule="!has(self.gardener.gardenerDashboard) || !has(self.gardener.gardenerDashboard.oidcConfig) || (has(self.kubernetes.kubeAPIServer) && has(self.kubernetes.kubeAPIServer.structuredAuthentication))",message="gardenerDashboard.oidcConfig needs kubernetes.kubeAPIServer.structuredAuthentication"
+// +kubebuilder:validation:XValidation:rule="!has(self.gardener.gardenerDashboard) || !has(self.gardener.gardenerDashboard.propagateCAFromSNI) || !self.gardener.gardenerDashboard.propagateCAFromSNI || (has(self.kubernetes.kubeAPIServer) && has(self.kubernetes.kubeAPIServer.sni))",message="gardenerDashboard.propagateCAFromSNI needs kubernetes.kubeAPIServer.sni"
 type VirtualCluster struct {
 	// ControlPlane holds the settings of the control plane.
 	// +optional
@@ -68,6 +70,7 @@ type ETCD struct {
 type ETCDMain struct {
 	// Autoscaling limits how etcd is scaled.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!('memory' in self.minAllowed) || quantity(string(self.minAllowed['memory'])).compareTo(quantity('300M')) >= 0",message="memory in minAllowed must be at least 300M"
 	Autoscaling *gardencorev1beta1.ControlPlaneAutoscaling `json:"autoscaling,omitempty"`
 	// Backup says where backups are kept. It cannot be removed.
 	// +optional
@@ -81,6 +84,7 @@ type ETCDMain struct {
 type ETCDEvents struct {
 	// Autoscaling limits how etcd is scaled.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!('memory' in self.minAllowed) || quantity(string(self.minAllowed['memory'])).compareTo(quantity('60M')) >= 0",message="memory in minAllowed must be at least 60M"
 	Autoscaling *gardencorev1beta1.ControlPlaneAutoscaling `json:"autoscaling,omitempty"`
 	// Storage holds the settings of the volumes.
 	// +optional
@@ -143,5 +147,7 @@ type Networking struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="oldSelf.all(old, old in self)",message="ranges can be added, but not removed"
 	Services []string `json:"services"`
 }
