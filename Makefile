@@ -122,6 +122,14 @@ bench: controlplane build bin/bench ## Measure the resource-manager (10 minutes;
 bin/bench:
 	@$(GO) build -o $@ ./test/bench
 
+.PHONY: bench-api
+bench-api: controlplane bin/bench-api ## Measure the API server of the garden beside a CRD (10 minutes; BENCHAPIFLAGS, see docs/bench-api.md).
+	bin/bench-api $(BENCHAPIFLAGS)
+
+.PHONY: bin/bench-api
+bin/bench-api:
+	@$(GO) build -o $@ ./test/bench-api
+
 .PHONY: bench-micro
 bench-micro: ## Run the benchmarks of single functions.
 	$(GO) test -short -run '^$$' -bench . -benchmem ./...

@@ -1,0 +1,111 @@
+// Command bench-api measures the garden's API server beside a CustomResourceDefinition with the same objects.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const usage = `Measures the garden's API server with Shoots, and the same objects as a CustomResourceDefinition of the kube-apiserver
+in front of it, by turns. See docs/bench-api.md.
+
+Usage:
+  bin/bench-api [flags]
+
+Examples:
+  bin/bench-api
+  bin/bench-api --shoots 500 --memory=false
+  bin/bench-api -o json > bench-api.json
+
+Needs the control plane's programs (make controlplane).
+
+Flags:
+`
+
+type options struct {
+	Shoots   int           `json:"shoots"`
+	Writers  int           `json:"writers"`
+	Watchers int           `json:"watchers"`
+	Changes  int           `json:"changes"`
+	Turns    int           `json:"turns"`
+	Memory   bool          `json:"memory"`
+	Timeout  time.Duration `json:"timeout"`
+	Binary   string        `json:"binary"`
+	Profile  string        `json:"profile,omitempty"`
+	Output   string        `json:"-"`
+}
+
+func main() { os.Exit(runMain()) }
+
+func runMain() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log.SetLogger(logr.Discard()) // errors are returned
+
+	opts, err := parseOptions(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench-api:", err)
+		return 2
+	}
+	if err := run(ctx, opts, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench-api:", err)
+		return 1
+	}
+	return 0
+}
+
+func parseOptions(args []string, out io.Writer) (options, error) {
+	var opts options
+	flags := flag.NewFlagSet("bench-api", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // errors are returned
+	flags.Usage = func() {
+		fmt.Fprint(out, usage)
+		flags.SetOutput(out)
+		flags.PrintDefaults()
+	}
+	flags.IntVar(&opts.Shoots, "shoots", 10000, "number of Shoots, and of objects of the CustomResourceDefinition")
+	flags.IntVar(&opts.Writers, "writers", 32, "number of concurrent writers, where there are many")
+	flags.IntVar(&opts.Watchers, "watchers", 100, "number of watchers, each with a connection of its own")
+	flags.IntVar(&opts.Changes, "changes", 100, "number of changed objects that the watchers wait for, in each turn")
+	flags.IntVar(&opts.Turns, "turns", 10, "how often the two are measured by turns")
+	flags.BoolVar(&opts.Memory, "memory", true, "measure the memory, each with a control plane of its own")
+	flags.DurationVar(&opts.Timeout, "timeout", 30*time.Minute, "how long the whole run may take")
+	flags.StringVar(&opts.Binary, "binary", "", "the API server to measure (default: built from this repository)")
+	flags.StringVar(&opts.Profile, "profile", "", "`directory` for a CPU profile of each server and phase; figures of such a run are not for the record")
+	flags.StringVar(&opts.Output, "o", "table", "form of the report: table, markdown or json")
+	if err := flags.Parse(args); err != nil {
+		return opts, err
+	}
+	if flags.NArg() > 0 {
+		return opts, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return opts, opts.validate()
+}
+
+func (o options) validate() error {
+	if min(o.Writers, o.Watchers, o.Changes, o.Turns) < 1 {
+		return errors.New("--writers, --watchers, --changes and --turns must be at least 1")
+	}
+	if o.Shoots < 2*o.Turns || o.Shoots < o.Changes {
+		return errors.New("--shoots must be at least --changes and twice --turns")
+	}
+	switch o.Output {
+	case "table", "markdown", "json":
+		return nil
+	default:
+		return fmt.Errorf("-o: unknown form %q, use table, markdown or json", o.Output)
+	}
+}
