@@ -149,6 +149,8 @@ func extensionIsHealthy(kind string) resourcesv1alpha1.HealthCheck {
 	return resourcesv1alpha1.HealthCheck{
 		Group: NetworkKind.Group, Kind: kind,
 		Healthy: "has(status.lastOperation) && status.lastOperation.state == 'Succeeded' && status.observedGeneration == metadata.generation",
+		Progressing: "!has(status.lastOperation) || status.lastOperation.state in ['Pending', 'Processing'] || " +
+			"status.observedGeneration != metadata.generation",
 		Failed:  "has(status.lastError)",
 		Message: "has(status.lastError) ? status.lastError.description : 'the extension has not finished'",
 	}

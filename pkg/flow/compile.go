@@ -129,6 +129,7 @@ func pack(owner Owner, key Key, documents []manifests.Document) ([]*corev1.Secre
 	}
 	for _, secret := range secrets {
 		maps.Copy(secret.Labels, owner.labels())
+		secret.Annotations = map[string]string{AnnotationOwner: owner.String()}
 	}
 	return secrets, nil
 }

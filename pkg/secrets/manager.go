@@ -1,0 +1,155 @@
+package secrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+)
+
+// maxRounds is how often a decision is made in one call: authorities are generated before what they sign.
+const maxRounds = 4
+
+// Manager keeps the Secrets of a namespace.
+type Manager struct {
+	// Reader may be a cache of the Secrets with the manager's labels.
+	Reader client.Reader
+	// Uncached reads from the API server.
+	Uncached client.Reader
+	Writer   client.Client
+	// Namespace of the Secrets, and Identity of the component that keeps them.
+	Namespace, Identity string
+	Clock               clock.PassiveClock
+}
+
+// Ensure has all Secrets exist that are asked for, and returns them. At rest it sends nothing, if the reader is a cache. It can be repeated
+// at any time: what was generated before an error or a crash is found again.
+func (m *Manager) Ensure(ctx context.Context, configs []Config, rotations map[string]Rotation) (Result, error) {
+	state, err := m.state(ctx, m.Reader, rotations)
+	if err != nil {
+		return Result{}, err
+	}
+	result, err := Resolve(configs, state)
+	if err == nil && len(result.Missing)+len(result.Bundles)+len(result.Relabel) == 0 {
+		return result, nil
+	}
+	// Nothing is generated on the word of a cache, which may not show what exists.
+	if state, err = m.state(ctx, m.Uncached, rotations); err != nil {
+		return Result{}, err
+	}
+	if state.Adoptable, err = m.adoptable(ctx); err != nil {
+		return Result{}, err
+	}
+	for range maxRounds {
+		if result, err = Resolve(configs, state); err != nil {
+			return Result{}, err
+		}
+		if len(result.Missing)+len(result.Bundles) == 0 {
+			return result, m.relabel(ctx, result.Relabel)
+		}
+		created, err := m.create(ctx, result)
+		if err != nil {
+			return Result{}, err
+		}
+		state.Existing = append(state.Existing, created...)
+	}
+	return Result{}, errors.New("the secrets do not become complete: an authority may be signed by a certificate")
+}
+
+func (m *Manager) state(ctx context.Context, reader client.Reader, rotations map[string]Rotation) (State, error) {
+	var list corev1.SecretList
+	if err := reader.List(ctx, &list, client.InNamespace(m.Namespace), client.MatchingLabels{
+		constants.LabelSecretsManagerManagedBy: managedBy, constants.LabelSecretsManagerIdentity: m.Identity,
+	}); err != nil {
+		return State{}, fmt.Errorf("list the secrets of %s in namespace %s: %w", m.Identity, m.Namespace, err)
+	}
+	state := State{Identity: m.Identity, Rotations: rotations, Now: m.Clock.Now()}
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			state.Existing = append(state.Existing, fromObject(&list.Items[i]))
+		}
+	}
+	return state, nil
+}
+
+func (m *Manager) adoptable(ctx context.Context) (map[string][]Secret, error) {
+	var list corev1.SecretList
+	if err := m.Uncached.List(ctx, &list, client.InNamespace(m.Namespace), client.HasLabels{constants.LabelSecretsManagerUseDataForName}); err != nil {
+		return nil, fmt.Errorf("list the secrets to be adopted in namespace %s: %w", m.Namespace, err)
+	}
+	adoptable := map[string][]Secret{}
+	for i := range list.Items {
+		name := list.Items[i].Labels[constants.LabelSecretsManagerUseDataForName]
+		adoptable[name] = append(adoptable[name], fromObject(&list.Items[i]))
+	}
+	return adoptable, nil
+}
+
+// create generates and writes what is missing. What somebody else has written meanwhile under the same name is used.
+func (m *Manager) create(ctx context.Context, result Result) ([]Secret, error) {
+	var created []Secret
+	write := func(secret Secret) error {
+		object := secret.object(m.Namespace)
+		err := m.Writer.Create(ctx, object)
+		if apierrors.IsAlreadyExists(err) {
+			object = &corev1.Secret{}
+			err = m.Uncached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: secret.Name}, object)
+			if err == nil && object.Labels[constants.LabelSecretsManagerIdentity] != m.Identity {
+				err = errors.New("it exists and belongs to somebody else")
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("create Secret %s/%s: %w", m.Namespace, secret.Name, err)
+		}
+		created = append(created, fromObject(object))
+		return nil
+	}
+	for _, request := range result.Missing {
+		secret, err := generate(request, m.Clock.Now())
+		if err != nil {
+			return nil, err
+		}
+		if err := write(secret); err != nil {
+			return nil, err
+		}
+	}
+	for _, bundle := range result.Bundles {
+		if err := write(bundle); err != nil {
+			return nil, err
+		}
+	}
+	return created, nil
+}
+
+func (m *Manager) relabel(ctx context.Context, secrets []Secret) error {
+	for _, secret := range secrets {
+		var object corev1.Secret
+		if err := m.Uncached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: secret.Name}, &object); err != nil {
+			return fmt.Errorf("read Secret %s/%s: %w", m.Namespace, secret.Name, err)
+		}
+		before := client.MergeFromWithOptions(object.DeepCopy(), client.MergeFromWithOptimisticLock{})
+		object.Labels = secret.Labels
+		if err := m.Writer.Patch(ctx, &object, before); err != nil {
+			return fmt.Errorf("label Secret %s/%s: %w", m.Namespace, secret.Name, err)
+		}
+	}
+	return nil
+}
+
+// Delete deletes Secrets that are not used any more: see [Deletable].
+func (m *Manager) Delete(ctx context.Context, secrets []Secret) error {
+	for _, secret := range secrets {
+		object := &corev1.Secret{}
+		object.Namespace, object.Name = m.Namespace, secret.Name
+		if err := client.IgnoreNotFound(m.Writer.Delete(ctx, object)); err != nil {
+			return fmt.Errorf("delete Secret %s/%s: %w", m.Namespace, secret.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package secrets
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// Material are the data of a Secret. However it is printed, logged or encoded as a whole, its values are left out.
+type Material map[string][]byte
+
+const redacted = "[redacted]"
+
+// Format leaves the values out for every verb of package fmt.
+func (Material) Format(state fmt.State, _ rune) { _, _ = fmt.Fprint(state, redacted) }
+
+// MarshalJSON leaves the values out, for loggers that write JSON.
+func (Material) MarshalJSON() ([]byte, error) { return json.Marshal(redacted) }
+
+// MarshalLog leaves the values out, for loggers behind logr.
+func (Material) MarshalLog() any { return redacted }
+
+// checksum is that of the content.
+func (m Material) checksum() string {
+	text, err := json.Marshal(map[string][]byte(m))
+	if err != nil {
+		return "" // a map of bytes can always be encoded
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Secret is one that exists.
+type Secret struct {
+	Name    string
+	Labels  map[string]string
+	Data    Material
+	Created time.Time
+}
+
+// fromObject returns what this package needs to know of a Secret.
+func fromObject(object *corev1.Secret) Secret {
+	return Secret{Name: object.Name, Labels: object.Labels, Data: object.Data, Created: object.CreationTimestamp.Time}
+}
+
+// object returns the Secret as it is written.
+func (s Secret) object(namespace string) *corev1.Secret {
+	object := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.Name, Labels: s.Labels},
+		Type:       corev1.SecretTypeOpaque, Immutable: ptr.To(true), Data: s.Data,
+	}
+	if s.Data[corev1.TLSCertKey] != nil && s.Data[corev1.TLSPrivateKeyKey] != nil {
+		object.Type = corev1.SecretTypeTLS
+	}
+	return object
+}
