@@ -58,7 +58,7 @@ func subjects() []subject {
 		begin func(*ground) errand
 	}{
 		{"tokens", newTokens}, {"renewal", newRenewal}, {"token-end", newTokenEnd}, {"certificates", newCertificates},
-		{"policies", newPolicies}, {"garbage", newGarbage},
+		{"policies", newPolicies}, {"garbage", newGarbage}, {"sites", newSites(false)}, {"sites-end", newSites(true)},
 	} {
 		all = append(all, subject{e.name, func(t *testing.T) trial {
 			t.Helper()
