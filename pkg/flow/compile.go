@@ -30,9 +30,10 @@ const (
 
 // revision is a bundle as it would be emitted.
 type revision struct {
-	bundle    Bundle
-	documents []manifests.Document
-	keys      []object.Key
+	bundle Bundle
+	// keys and texts are the objects, as JSON.
+	keys  []object.Key
+	texts [][]byte
 	// content is a digest of all that the flow wants: equal bundles have equal ones.
 	content string
 }
@@ -57,14 +58,12 @@ func compile(bundle Bundle, scheme *runtime.Scheme) (*revision, error) {
 		items = append(items, item{key, text})
 	}
 	slices.SortFunc(items, func(a, b item) int { return a.key.Compare(b.key) })
-	parts := make([][]byte, 0, len(items)+1)
 	for i, item := range items {
 		if i > 0 && item.key == items[i-1].key {
 			return nil, fmt.Errorf("%s has the object %s twice", bundle, item.key)
 		}
 		r.keys = append(r.keys, item.key)
-		r.documents = append(r.documents, manifests.Document{Name: item.key.String(), Text: item.text})
-		parts = append(parts, item.text)
+		r.texts = append(r.texts, item.text)
 	}
 	if len(items) == 0 {
 		return nil, fmt.Errorf("%s has no objects: leave it out, or delete it by a tombstone", bundle)
@@ -78,11 +77,11 @@ func compile(bundle Bundle, scheme *runtime.Scheme) (*revision, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", bundle, err)
 	}
-	r.content = object.Digest(append(parts, rest)...)
+	r.content = object.Digest(append(slices.Clip(r.texts), rest)...)
 	return r, nil
 }
 
-// encode returns an object as YAML with sorted fields, without its status.
+// encode returns an object as JSON with sorted fields, without its status.
 func encode(obj client.Object, scheme *runtime.Scheme) (object.Key, []byte, error) {
 	kind, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
@@ -103,7 +102,7 @@ func encode(obj client.Object, scheme *runtime.Scheme) (object.Key, []byte, erro
 	if u.GetName() == "" {
 		return object.Key{}, nil, fmt.Errorf("a %s has no name", kind.Kind)
 	}
-	text, err := yaml.Marshal(u.Object)
+	text, err := json.Marshal(u.Object)
 	if err != nil {
 		return object.Key{}, nil, fmt.Errorf("encode %s %s: %w", kind.Kind, keyOf(obj), err)
 	}
@@ -112,7 +111,15 @@ func encode(obj client.Object, scheme *runtime.Scheme) (object.Key, []byte, erro
 
 // secrets returns the Secrets that hold the manifests of a revision.
 func (r *revision) secrets(owner Owner) ([]*corev1.Secret, error) {
-	secrets, err := pack(owner, r.bundle.Key, r.documents)
+	documents := make([]manifests.Document, 0, len(r.texts))
+	for i, text := range r.texts {
+		readable, err := yaml.JSONToYAML(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: encode %s: %w", r.bundle, r.keys[i], err)
+		}
+		documents = append(documents, manifests.Document{Name: r.keys[i].String(), Text: readable})
+	}
+	secrets, err := pack(owner, r.bundle.Key, documents)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.bundle, err)
 	}
