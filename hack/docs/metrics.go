@@ -22,6 +22,9 @@ var constructors = map[string]string{
 	"NewHistogram": "histogram", "NewHistogramVec": "histogram", "NewGaugeFunc": "gauge", "NewCounterFunc": "counter", "NewDesc": "",
 }
 
+// helperDirectory has the constructors of our own: NewCounter and NewGauge take a registry, the name, the help text and the labels.
+const helperDirectory = "pkg/metrics"
+
 // metrics returns all that the packages define.
 func (c code) metrics() ([]metric, error) {
 	var found []metric
@@ -33,10 +36,15 @@ func (c code) metrics() ([]metric, error) {
 			if _, known := constructors[name]; !known || !is || len(call.Args) == 0 {
 				return true
 			}
-			if of, is := selector.X.(*ast.Ident); !is || of.Name != "prometheus" {
+			of, is := selector.X.(*ast.Ident)
+			if !is || of.Name != "prometheus" && of.Name != "metrics" || directory == helperDirectory {
 				return true
 			}
-			one, err := s.metric(name, call)
+			read := s.metric
+			if of.Name == "metrics" {
+				read = s.ownMetric
+			}
+			one, err := read(name, call)
 			if err != nil {
 				failure = cmp.Or(failure, fmt.Errorf("a metric in %s: %w", directory, err))
 			}
@@ -86,6 +94,22 @@ func (s *sources) metric(constructor string, call *ast.CallExpr) (metric, error)
 		one.Labels, err = s.labels(call.Args[1])
 	}
 	return one, err
+}
+
+// ownMetric reads a call of a constructor in helperDirectory.
+func (s *sources) ownMetric(constructor string, call *ast.CallExpr) (metric, error) {
+	var texts []string
+	for _, argument := range call.Args[1:] {
+		text, err := s.text(argument)
+		if err != nil {
+			return metric{}, err
+		}
+		texts = append(texts, text)
+	}
+	if len(texts) < 2 {
+		return metric{}, fmt.Errorf("%s has no name and help text", constructor)
+	}
+	return metric{Kind: constructors[constructor], Name: "resource_manager_" + texts[0], Help: texts[1], Labels: texts[2:]}, nil
 }
 
 func (s *sources) labels(expression ast.Expr) ([]string, error) {

@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-const metricsNamespace = "resource_manager"
+	"github.com/trellis-k8s/trellis/pkg/metrics"
+)
 
 // Metrics count decisions. A nil *Metrics counts nothing.
 type Metrics struct {
-	decisions *prometheus.CounterVec
+	decisions *metrics.Counter
 	age       *prometheus.HistogramVec
 }
 
@@ -22,26 +22,24 @@ const (
 
 // NewMetrics returns metrics that are registered with a registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
-	metrics := &Metrics{
-		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "certificate_requests_decided_total",
-			Help: "CertificateSigningRequests that the approver approved or denied. request: kubelet-serving, node-agent, gardenadm, " +
-				"unknown. decision: approved, denied. reason: passed, or of a denial form, user, common-name, subject, " +
-				"alternative-names, usages, node, machine, node-addresses.",
-		}, []string{"request", "decision", "reason"}),
+	m := &Metrics{
+		decisions: metrics.NewCounter(registry, "certificate_requests_decided_total",
+			"CertificateSigningRequests that the approver approved or denied. request: kubelet-serving, node-agent, gardenadm, "+
+				"unknown. decision: approved, denied. reason: passed, or of a denial form, user, common-name, subject, "+
+				"alternative-names, usages, node, machine, node-addresses.", "request", "decision", "reason"),
 		age: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: metricsNamespace, Name: "certificate_request_decision_age_seconds",
+			Namespace: "resource_manager", Name: "certificate_request_decision_age_seconds",
 			Help: "Age of CertificateSigningRequests in seconds when they were approved or denied.",
 			// From a second to the hour after which Kubernetes deletes what was decided.
 			Buckets: []float64{1, 2, 5, 10, 30, 60, 300, 900, 3600},
 		}, []string{"request"}),
 	}
 	for _, request := range []string{ofKubelet, ofNodeAgent, ofGardenadm} {
-		metrics.decisions.WithLabelValues(request, valueApproved, classPassed)
-		metrics.age.WithLabelValues(request)
+		m.decisions.Add(0, request, valueApproved, classPassed)
+		m.age.WithLabelValues(request)
 	}
-	registry.MustRegister(metrics.decisions, metrics.age)
-	return metrics
+	registry.MustRegister(m.age)
+	return m
 }
 
 // decided takes in a decision that was written.
@@ -53,6 +51,6 @@ func (m *Metrics) decided(decision decision, age time.Duration) {
 	if decision.verdict == approve {
 		value = valueApproved
 	}
-	m.decisions.WithLabelValues(decision.of, value, decision.class).Inc()
+	m.decisions.Inc(decision.of, value, decision.class)
 	m.age.WithLabelValues(decision.of).Observe(age.Seconds())
 }

@@ -46,8 +46,8 @@ type Collector struct {
 	Metadata metadata.Interface
 	// Kinds reports which kinds the target cluster has.
 	Kinds Kinds
-	// Metrics count what is found; nil for none.
-	Metrics *Metrics
+	// Metrics count what is found; none by default.
+	Metrics Metrics
 	Log     logr.Logger
 	Clock   clock.Clock
 	Options Options
@@ -101,7 +101,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 		result.listFailed = err != nil
 	}
 	duration := c.Clock.Since(started)
-	c.Metrics.ran(result, err, c.Clock.Now(), duration)
+	c.Metrics.observe(result, err, c.Clock.Now(), duration)
 	c.Log.Info("Collected garbage", "complete", err == nil, "duration", duration.String(),
 		"configMaps", result.candidates["ConfigMap"], "secrets", result.candidates["Secret"],
 		"young", result.young, "unused", result.unused, "deleted", result.deleted["ConfigMap"]+result.deleted["Secret"],

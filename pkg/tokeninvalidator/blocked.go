@@ -36,7 +36,7 @@ type block struct {
 
 // blocked are the Secrets whose token cannot be changed, so that each is reported once.
 type blocked struct {
-	metrics *Metrics
+	metrics Metrics
 
 	mu     sync.Mutex
 	tokens map[types.NamespacedName]block
@@ -52,9 +52,9 @@ func (b *blocked) begin(secret *metav1.PartialObjectMetadata, reason string) boo
 		return false
 	}
 	if found {
-		b.metrics.blocked(before.reason, -1)
+		b.metrics.blocked.Add(-1, before.reason)
 	}
-	b.metrics.blocked(reason, 1)
+	b.metrics.blocked.Add(1, reason)
 	b.tokens[key] = now
 	return true
 }
@@ -64,7 +64,7 @@ func (b *blocked) end(key types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if before, found := b.tokens[key]; found {
-		b.metrics.blocked(before.reason, -1)
+		b.metrics.blocked.Add(-1, before.reason)
 		delete(b.tokens, key)
 	}
 }

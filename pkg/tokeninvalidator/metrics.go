@@ -1,53 +1,26 @@
 package tokeninvalidator
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-const metricsNamespace = "resource_manager"
+	"github.com/trellis-k8s/trellis/pkg/metrics"
+)
 
-// Metrics count what the controller does. A nil *Metrics counts nothing.
+// Metrics are the metrics of the controller. The zero value counts nothing.
 type Metrics struct {
-	invalidations, restorations prometheus.Counter
-	waiting                     *prometheus.GaugeVec
+	invalidated, restored *metrics.Counter
+	blocked               *metrics.Gauge
 }
 
 // NewMetrics returns metrics that are registered with a registry.
-func NewMetrics(registry prometheus.Registerer) *Metrics {
-	metrics := &Metrics{
-		invalidations: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "static_tokens_invalidated_total",
-			Help: "Secrets that the token invalidator labelled, so that the webhook invalidates their tokens.",
-		}),
-		restorations: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "static_tokens_restored_total",
-			Help: "Secrets from which the token invalidator removed that label, so that their tokens become valid again.",
-		}),
-		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: metricsNamespace, Name: "static_tokens_blocked",
-			Help: "Secrets whose tokens the token invalidator cannot change, by the reason of the Event. reason: TokenInUse, " +
-				"SecretHasOtherPurpose, SecretChangeRefused.",
-		}, []string{"reason"}),
-	}
-	for _, reason := range []string{reasonInUse, reasonOtherPurpose, reasonRefused} {
-		metrics.waiting.WithLabelValues(reason)
-	}
-	registry.MustRegister(metrics.invalidations, metrics.restorations, metrics.waiting)
-	return metrics
-}
-
-func (m *Metrics) invalidated() {
-	if m != nil {
-		m.invalidations.Inc()
-	}
-}
-
-func (m *Metrics) restored() {
-	if m != nil {
-		m.restorations.Inc()
-	}
-}
-
-func (m *Metrics) blocked(reason string, more float64) {
-	if m != nil {
-		m.waiting.WithLabelValues(reason).Add(more)
+func NewMetrics(registry prometheus.Registerer) Metrics {
+	return Metrics{
+		invalidated: metrics.NewCounter(registry, "static_tokens_invalidated_total",
+			"Secrets that the token invalidator labelled, so that the webhook invalidates their tokens."),
+		restored: metrics.NewCounter(registry, "static_tokens_restored_total",
+			"Secrets from which the token invalidator removed that label, so that their tokens become valid again."),
+		blocked: metrics.NewGauge(registry, "static_tokens_blocked",
+			"Secrets whose tokens the token invalidator cannot change, by the reason of the Event. reason: TokenInUse, "+
+				"SecretHasOtherPurpose, SecretChangeRefused.", "reason").StartAtZero(reasonInUse, reasonOtherPurpose, reasonRefused),
 	}
 }

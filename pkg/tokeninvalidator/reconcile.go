@@ -43,7 +43,7 @@ type Options struct {
 type Reconciler struct {
 	target   client.Writer
 	recorder events.EventRecorder
-	metrics  *Metrics
+	metrics  Metrics
 	options  Options
 
 	cache   cache.Cache // set by AddToManager
@@ -54,7 +54,7 @@ type Reconciler struct {
 }
 
 // NewReconciler returns a reconciler that changes Secrets of the target cluster and writes Events there. Metrics may be nil.
-func NewReconciler(target client.Writer, recorder events.EventRecorder, metrics *Metrics, options Options) *Reconciler {
+func NewReconciler(target client.Writer, recorder events.EventRecorder, metrics Metrics, options Options) *Reconciler {
 	return &Reconciler{
 		target: target, recorder: recorder, metrics: metrics, options: options,
 		blocked: &blocked{metrics: metrics, tokens: map[types.NamespacedName]block{}},
@@ -172,12 +172,12 @@ func (r *Reconciler) report(ctx context.Context, secret *metav1.PartialObjectMet
 		return
 	case invalidate:
 		logger.Info("Labelled a Secret to invalidate its static token")
-		r.metrics.invalidated()
+		r.metrics.invalidated.Inc()
 		r.inform(secret, account, reasonInvalidated, "Labelled, so that the webhook invalidates the static token, because ServiceAccount "+account.Name+
 			" has automountServiceAccountToken: false")
 	case restore:
 		logger.Info("Unlabelled a Secret to restore its static token")
-		r.metrics.restored()
+		r.metrics.restored.Inc()
 		r.inform(secret, account, reasonRestored, "Label removed, so that the static token becomes valid again, because ServiceAccount "+account.Name+
 			" no longer has automountServiceAccountToken: false, or has the label "+resourcesv1alpha1.LabelTokenInvalidatorSkip)
 	case rest:

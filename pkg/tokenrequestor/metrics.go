@@ -1,13 +1,15 @@
 package tokenrequestor
 
 import (
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-const metricsNamespace = "resource_manager"
+	"github.com/trellis-k8s/trellis/pkg/metrics"
+)
 
 // States of tokens in metrics.
 const (
@@ -18,62 +20,46 @@ const (
 
 // Metrics count what the token requestor does. A nil *Metrics counts nothing.
 type Metrics struct {
-	renewals *prometheus.CounterVec
-	failures *prometheus.CounterVec
-	cleanups *prometheus.CounterVec
+	renewals *metrics.Counter
+	failures *metrics.Counter
+	cleanups *metrics.Counter
 	// reconciler has the tokens; nil before there is one.
 	reconciler atomic.Pointer[Reconciler]
 }
 
 // NewMetrics returns metrics that are registered with a registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
-	metrics := &Metrics{
-		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "token_renewals_total",
-			Help: "Token requests, by reason. reason: NoTimestamp, Due, NoToken, TargetMissing, BundleChanged, " +
-				"ServiceAccountCreated, Rejected.",
-		}, []string{"reason"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "token_failures_total",
-			Help: "Failed reconciles of the token requestor. reason: the reasons of its Events, and RequestFailed.",
-		}, []string{"reason"}),
-		cleanups: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "token_cleanups_total",
-			Help: "Objects that cleanUp deleted in the target cluster. kind: ServiceAccount, Secret.",
-		}, []string{"kind"}),
+	m := &Metrics{
+		renewals: metrics.NewCounter(registry, "token_renewals_total",
+			"Token requests, by reason. reason: NoTimestamp, Due, NoToken, TargetMissing, BundleChanged, ServiceAccountCreated, Rejected.",
+			"reason").StartAtZero(
+			reasonNoTimestamp, reasonTargetMissing, reasonNoToken, reasonBundleChanged, reasonAccountCreated, reasonDue, reasonRejected),
+		failures: metrics.NewCounter(registry, "token_failures_total",
+			"Failed reconciles of the token requestor. reason: the reasons of its Events, and RequestFailed.", "reason").StartAtZero(
+			failureAnnotations, failureKubeconfig, failureNamespace, failureTarget, failureRefused, failureRejected, failureRequest),
+		cleanups: metrics.NewCounter(registry, "token_cleanups_total",
+			"Objects that cleanUp deleted in the target cluster. kind: ServiceAccount, Secret.",
+			"kind").StartAtZero(slices.Collect(maps.Keys(resources))...),
 	}
-	for _, reason := range []string{
-		reasonNoTimestamp, reasonTargetMissing, reasonNoToken, reasonBundleChanged, reasonAccountCreated, reasonDue, reasonRejected,
-	} {
-		metrics.renewals.WithLabelValues(reason)
-	}
-	for _, reason := range []string{
-		failureAnnotations, failureKubeconfig, failureNamespace, failureTarget, failureRefused, failureRejected, failureRequest,
-	} {
-		metrics.failures.WithLabelValues(reason)
-	}
-	for kind := range resources {
-		metrics.cleanups.WithLabelValues(kind)
-	}
-	registry.MustRegister(metrics.renewals, metrics.failures, metrics.cleanups, metrics)
-	return metrics
+	registry.MustRegister(m)
+	return m
 }
 
 func (m *Metrics) renewed(reason string) {
 	if m != nil {
-		m.renewals.WithLabelValues(reason).Inc()
+		m.renewals.Inc(reason)
 	}
 }
 
 func (m *Metrics) failed(reason string) {
 	if m != nil {
-		m.failures.WithLabelValues(reason).Inc()
+		m.failures.Inc(reason)
 	}
 }
 
 func (m *Metrics) cleanedUp(kind string) {
 	if m != nil {
-		m.cleanups.WithLabelValues(kind).Inc()
+		m.cleanups.Inc(kind)
 	}
 }
 
@@ -85,10 +71,10 @@ func (m *Metrics) observe(r *Reconciler) {
 }
 
 var (
-	tokensGauge = prometheus.NewDesc(metricsNamespace+"_tokens",
+	tokensGauge = prometheus.NewDesc("resource_manager_tokens",
 		"Secrets of the token requestor: with a valid token, with a failed last reconcile, with an expired token. "+
 			"state: valid, failing, expired.", []string{"state"}, nil)
-	expiryGauge = prometheus.NewDesc(metricsNamespace+"_token_earliest_expiry_timestamp_seconds",
+	expiryGauge = prometheus.NewDesc("resource_manager_token_earliest_expiry_timestamp_seconds",
 		"Earliest expiry of all tokens, as a Unix time in seconds; 0 if there are no tokens.", nil, nil)
 )
 
@@ -99,16 +85,16 @@ func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
+func (m *Metrics) Collect(collected chan<- prometheus.Metric) {
 	r := m.reconciler.Load()
 	if r == nil {
 		return
 	}
 	for _, state := range []string{stateValid, stateFailing, stateExpired} {
 		count := r.memories.count(state, r.ServerClock.Now())
-		metrics <- prometheus.MustNewConstMetric(tokensGauge, prometheus.GaugeValue, float64(count), state)
+		collected <- prometheus.MustNewConstMetric(tokensGauge, prometheus.GaugeValue, float64(count), state)
 	}
-	metrics <- prometheus.MustNewConstMetric(expiryGauge, prometheus.GaugeValue, float64(r.memories.earliest()))
+	collected <- prometheus.MustNewConstMetric(expiryGauge, prometheus.GaugeValue, float64(r.memories.earliest()))
 }
 
 // state returns the state of a token at a time by the clock of the API server.

@@ -25,6 +25,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/crdwatch"
 	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
+	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
 // ControllerName names the controller in logs and metrics.
@@ -50,7 +51,7 @@ type Reconciler struct {
 	Metadata metadata.Interface
 	Kinds    crdwatch.Kinds
 	// Metrics count what is done; nil for none.
-	Metrics *Metrics
+	Metrics *metrics.Counter
 	Clock   clock.Clock
 	Options Options
 

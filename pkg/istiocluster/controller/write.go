@@ -2,21 +2,15 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
+	"github.com/trellis-k8s/trellis/pkg/ownedobject"
 )
 
 // errAltered reports that EnvoyFilters are changed as they are written.
@@ -69,73 +63,20 @@ func differences(desired []*unstructured.Unstructured, existing []*filter) []cha
 }
 
 func (r *Reconciler) write(ctx context.Context, one change) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
+	var present *metav1.ObjectMeta
 	if one.present != nil {
-		r.fights.Observe(one.key(), one.digest(), r.Clock.Now())
-	} else {
-		r.fights.Forget(one.key())
+		present = &one.present.ObjectMeta
 	}
-	var what string
-	var err error
-	switch {
-	case one.desired == nil:
-		what, err = "deleted", r.delete(ctx, one.present)
-	case one.present == nil:
-		what, err = "created", r.apply(ctx, one.desired)
-	default:
-		what, err = "updated", r.apply(ctx, one.desired)
-	}
-	if err != nil {
-		r.Metrics.wrote("failed")
-		return fmt.Errorf("EnvoyFilter %s: %w", one.key(), err)
-	}
-	r.Metrics.wrote(what)
-	log.FromContext(ctx).V(1).Info("Wrote an EnvoyFilter", "change", what, "filter", one.key().String())
-	return nil
-}
-
-// delete deletes an EnvoyFilter if it still is as it was seen.
-func (r *Reconciler) delete(ctx context.Context, present *filter) error {
-	err := r.Dynamic.Resource(filtersResource).Namespace(present.Namespace).Delete(ctx, present.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &present.UID, ResourceVersion: &present.ResourceVersion},
-	})
-	return unlessGone(err)
-}
-
-// unlessGone passes over that an object or its namespace is going or gone.
-func unlessGone(err error) error {
-	if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return nil // an event follows
-	}
-	return err
-}
-
-// apply applies an EnvoyFilter. What others own of it beside labels and annotations goes.
-func (r *Reconciler) apply(ctx context.Context, desired *unstructured.Unstructured) error {
-	_, asDesired, err := fieldowner.Imposition[*unstructured.Unstructured]{
-		Apply: func() (*unstructured.Unstructured, error) { return r.applyOnce(ctx, desired) },
-		Patch: func(live *unstructured.Unstructured, patch []byte) error {
-			_, err := r.Dynamic.Resource(filtersResource).Namespace(live.GetNamespace()).Patch(ctx, live.GetName(), types.JSONPatchType, patch,
-				metav1.PatchOptions{FieldManager: resourcesv1alpha1.FieldManager})
-			return err
+	filters := r.Dynamic.Resource(filtersResource)
+	return ownedobject.Writer[*unstructured.Unstructured]{
+		Kind: "EnvoyFilter",
+		Client: func(namespace string) ownedobject.Client[*unstructured.Unstructured] {
+			return filters.Namespace(namespace)
 		},
-		AsDesired: func(live *unstructured.Unstructured) bool {
-			return istiocluster.Digest(live) == istiocluster.Digest(desired)
+		Delete: func(ctx context.Context, key types.NamespacedName, options metav1.DeleteOptions) error {
+			return filters.Namespace(key.Namespace).Delete(ctx, key.Name, options)
 		},
-		Keep: []fieldowner.Pattern{{"metadata", "labels"}, {"metadata", "annotations"}, {"metadata", "finalizers"}},
-	}.Impose()
-	if err == nil && !asDesired {
-		return errAltered
-	}
-	return unlessGone(err)
-}
-
-func (r *Reconciler) applyOnce(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	data, err := json.Marshal(desired)
-	if err != nil {
-		return nil, err
-	}
-	return r.Dynamic.Resource(filtersResource).Namespace(desired.GetNamespace()).Patch(ctx, desired.GetName(), types.ApplyPatchType, data,
-		metav1.PatchOptions{FieldManager: resourcesv1alpha1.FieldManager, Force: ptr.To(true)})
+		Digest: istiocluster.Digest, Keep: []fieldowner.Pattern{{"metadata", "labels"}, {"metadata", "annotations"}, {"metadata", "finalizers"}},
+		ErrAltered: errAltered, Timeout: requestTimeout, Fights: r.fights, Clock: r.Clock, Count: func(result string) { r.Metrics.Inc(result) },
+	}.Write(ctx, one.key(), one.desired, present)
 }

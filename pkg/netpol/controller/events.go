@@ -43,7 +43,7 @@ func (t *reportedProblems) update(service types.NamespacedName, problems []netpo
 // createEvents creates Events about the problems of a Service.
 func (r *Reconciler) createEvents(service *corev1.Service, key types.NamespacedName, problems []netpol.Problem) {
 	added, services := r.reported.update(key, problems)
-	r.Metrics.troubled(services)
+	r.Metrics.problems.Set(float64(services))
 	if service == nil {
 		return
 	}

@@ -60,8 +60,8 @@ type Reconciler struct {
 	Kinds    crdwatch.Kinds
 	// Recorder writes Events of the target cluster.
 	Recorder events.EventRecorder
-	// Metrics count what is done; nil for none.
-	Metrics *Metrics
+	// Metrics count what is done; none by default.
+	Metrics Metrics
 	Clock   clock.Clock
 	Options Options
 

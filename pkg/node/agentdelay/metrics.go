@@ -1,13 +1,15 @@
 package agentdelay
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-const metricsNamespace = "resource_manager"
+	"github.com/trellis-k8s/trellis/pkg/metrics"
+)
 
-// Metrics count delays. A nil *Metrics counts nothing.
+// Metrics are the metrics of the controller. The zero value counts nothing.
 type Metrics struct {
-	nodes   prometheus.Gauge
-	changes *prometheus.CounterVec
+	nodes   *metrics.Gauge
+	changes *metrics.Counter
 }
 
 // Values of the label of changes.
@@ -17,29 +19,16 @@ const (
 )
 
 // NewMetrics returns metrics that are registered with a registry.
-func NewMetrics(registry prometheus.Registerer) *Metrics {
-	metrics := &Metrics{
-		nodes: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: metricsNamespace, Name: "node_agent_delays",
-			Help: "Nodes across which the reconciliation delays of node agents are spread.",
-		}),
-		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "node_agent_delay_changes_total",
-			Help: "Writes of reconciliation delays of node agents. result: changed, failed.",
-		}, []string{"result"}),
+func NewMetrics(registry prometheus.Registerer) Metrics {
+	return Metrics{
+		nodes: metrics.NewGauge(registry, "node_agent_delays", "Nodes across which the reconciliation delays of node agents are spread."),
+		changes: metrics.NewCounter(registry, "node_agent_delay_changes_total",
+			"Writes of reconciliation delays of node agents. result: changed, failed.", "result").StartAtZero(resultChanged, resultFailed),
 	}
-	for _, result := range []string{resultChanged, resultFailed} {
-		metrics.changes.WithLabelValues(result)
-	}
-	registry.MustRegister(metrics.nodes, metrics.changes)
-	return metrics
 }
 
-func (m *Metrics) spread(nodes, changed, failed int) {
-	if m == nil {
-		return
-	}
+func (m Metrics) spread(nodes, changed, failed int) {
 	m.nodes.Set(float64(nodes))
-	m.changes.WithLabelValues(resultChanged).Add(float64(changed))
-	m.changes.WithLabelValues(resultFailed).Add(float64(failed))
+	m.changes.Add(changed, resultChanged)
+	m.changes.Add(failed, resultFailed)
 }

@@ -56,8 +56,8 @@ type Reconciler struct {
 	Secrets cache.Cache
 	// Client writes to the target cluster.
 	Client client.Client
-	// Metrics count delays; nil for none.
-	Metrics *Metrics
+	// Metrics count delays; none by default.
+	Metrics Metrics
 	Clock   clock.PassiveClock
 	Options Options
 }

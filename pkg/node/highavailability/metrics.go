@@ -5,9 +5,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1 "k8s.io/api/apps/v1"
-)
 
-const metricsNamespace = "resource_manager"
+	"github.com/trellis-k8s/trellis/pkg/metrics"
+)
 
 // Values of the labels.
 const (
@@ -17,34 +17,23 @@ const (
 	resultFailed    = "failed"
 )
 
-// Metrics count patches. A nil *Metrics counts nothing.
-type Metrics struct{ patches *prometheus.CounterVec }
-
-// NewMetrics returns metrics that are registered with a registry.
-func NewMetrics(registry prometheus.Registerer) *Metrics {
-	metrics := &Metrics{patches: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: metricsNamespace, Name: "high_availability_patches_total",
-		Help: "Empty patches of workloads after the second node was added or removed. kind: Deployment, StatefulSet. result: patched, " +
-			"failed.",
-	}, []string{"kind", "result"})}
+// NewMetrics returns the counter of patches, registered with a registry.
+func NewMetrics(registry prometheus.Registerer) *metrics.Counter {
+	patches := metrics.NewCounter(registry, "high_availability_patches_total",
+		"Empty patches of workloads after the second node was added or removed. kind: Deployment, StatefulSet. result: patched, "+
+			"failed.", "kind", "result")
 	for _, kind := range []string{kindDeployment, kindStatefulSet} {
-		for _, result := range []string{resultPatched, resultFailed} {
-			metrics.patches.WithLabelValues(kind, result)
-		}
+		patches.Add(0, kind, resultPatched)
+		patches.Add(0, kind, resultFailed)
 	}
-	registry.MustRegister(metrics.patches)
-	return metrics
+	return patches
 }
 
-func (m *Metrics) patched(kind string, err error) {
-	if m == nil {
-		return
-	}
-	result := resultPatched
+func resultOf(err error) string {
 	if client.IgnoreNotFound(err) != nil {
-		result = resultFailed
+		return resultFailed
 	}
-	m.patches.WithLabelValues(kind, result).Inc()
+	return resultPatched
 }
 
 func kindOf(obj client.Object) string {

@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
 const (
@@ -57,7 +59,7 @@ type Reconciler struct {
 	// Client writes to the target cluster.
 	Client client.Client
 	// Metrics count patches; nil for none.
-	Metrics *Metrics
+	Metrics *metrics.Counter
 	Clock   clock.PassiveClock
 	Options Options
 
@@ -141,7 +143,7 @@ func (r *Reconciler) patchAll(ctx context.Context, workloads []workload, several
 			case !one.fits(several):
 				unchanged = append(unchanged, name)
 			}
-			r.Metrics.patched(kindOf(one.object), err)
+			r.Metrics.Inc(kindOf(one.object), resultOf(err))
 			return nil
 		})
 	}

@@ -101,7 +101,7 @@ func (v *view) references(ctx context.Context, name string) ([]reference, error)
 		if known, found := v.known(name, secret.resourceVersion); found { // from a read that has just ended
 			return known, nil
 		}
-		v.metrics.readLive("configuration")
+		v.metrics.reads.Inc("configuration")
 		object := &corev1.Secret{}
 		err := v.target.Live.Get(ctx, client.ObjectKey{Namespace: secretNamespace, Name: name}, object)
 		if err != nil {

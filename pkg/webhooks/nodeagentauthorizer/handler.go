@@ -49,8 +49,8 @@ type Options struct {
 	// AuthorizeWithSelectors is set if API servers send the selectors of lists and watches, which then must select Pods of the
 	// own Node.
 	AuthorizeWithSelectors bool
-	// Metrics count the answers; nil for none.
-	Metrics *Metrics
+	// Metrics count the answers; none by default.
+	Metrics Metrics
 	Log     logr.Logger
 	Clock   clock.PassiveClock
 }
@@ -59,7 +59,7 @@ type Options struct {
 type handler struct {
 	settings settings
 	lookup   *lookup
-	metrics  *Metrics
+	metrics  Metrics
 	log      logr.Logger
 }
 
@@ -131,11 +131,11 @@ func (h *handler) answer(ctx context.Context, spec *authorizationv1.SubjectAcces
 	log := h.log.WithValues(logged(spec)...)
 	if err != nil {
 		log.Error(err, "Could not authorize a request")
-		h.metrics.answered(failed)
+		h.metrics.decisions.Inc(failed)
 		return authorizationv1.SubjectAccessReviewStatus{EvaluationError: fmt.Sprintf("%d %s", codeOf(err), err)}
 	}
 	log.V(1).Info("Authorized a request", "decision", decision.verdict, "reason", decision.reason)
-	h.metrics.answered(string(decision.verdict))
+	h.metrics.decisions.Inc(string(decision.verdict))
 	return authorizationv1.SubjectAccessReviewStatus{
 		Allowed: decision.verdict == allowed, Denied: decision.verdict == denied, Reason: decision.reason,
 	}

@@ -41,7 +41,7 @@ type lookup struct {
 	// machineNamespace is that of the Machines.
 	machineNamespace string
 	clock            clock.PassiveClock
-	metrics          *Metrics
+	metrics          Metrics
 
 	flights singleflight.Group
 	// remembered holds what was read by the key of the read; nil pointers for what is not there.
@@ -87,7 +87,7 @@ func read[T any](ctx context.Context, v *view, cluster Cluster, kind, name strin
 		if known, found := v.remembered.Get(key); found { // from a read that has just ended
 			return known.(*T), nil //nolint:errcheck,forcetypeassert // the kind decides about the type
 		}
-		v.metrics.readLive(kind)
+		v.metrics.reads.Inc(kind)
 		value, err := orNil(from(ctx, cluster.Live))
 		if err == nil {
 			v.remembered.Add(key, value, rememberFor)
@@ -107,7 +107,7 @@ func check(ctx context.Context, v *view, kind, name string, ask func(context.Con
 		return false, tooManyReadsError{}
 	}
 	yes, err := flight(ctx, v.lookup, kind, name+"/"+v.agent, func(ctx context.Context) (bool, error) {
-		v.metrics.readLive(kind)
+		v.metrics.reads.Inc(kind)
 		return ask(ctx, v.target.Live)
 	})
 	if err == nil && !yes {
