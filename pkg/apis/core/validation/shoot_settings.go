@@ -60,7 +60,7 @@ func validateShootDNS(dns *v1beta1.DNS, c *shootContext, path *field.Path) field
 		at := path.Child("providers").Index(i)
 		kind := ptr.Deref(provider.Type, "")
 		errs = append(errs, c.removed(ptr.Deref(provider.SecretName, "") != "", "1.35", at.Child("secretName"))...)
-		if name, ref := provider.SecretName, provider.CredentialsRef; name != nil && ref != nil && !c.atLeast("1.35") && (ref.Kind != secret.kind || ref.Name != *name) {
+		if name, ref := provider.SecretName, provider.CredentialsRef; name != nil && ref != nil && !c.atLeast("1.35") && (ref.Kind != secret.Kind || ref.Name != *name) {
 			errs = append(errs, field.Invalid(at.Child("secretName"), *name, "must be the name of the Secret in credentialsRef"))
 		}
 		if ptr.Deref(provider.Primary, false) {
