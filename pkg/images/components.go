@@ -12,8 +12,8 @@ import (
 // of their own, in the format of Gardener's component image vector overwrites.
 const ComponentsOverwriteVariable = "IMAGEVECTOR_OVERWRITE_COMPONENTS"
 
-// Components has the overwrites for components with image lists of their own, for example etcd-druid, by the names of the components. Whoever
-// deploys such a component writes its value to a file, and sets the component's own [OverwriteVariable] to the path of that file.
+// Components has the overwrites for components with image lists of their own, for example etcd-druid, by the names of the components. To
+// deploy such a component, write its value to a file, and set the component's own [OverwriteVariable] to the path of that file.
 type Components map[string]string
 
 // LoadComponents reads the overwrites in the file at path. An empty path names no file: then there are no overwrites.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Read returns the objects in a Secret that [Secrets] wrote. It is no reader for manifests of others, which may have any form and size.
+// Read returns the objects in a Secret that [Secrets] wrote. It is not a reader for manifests of others, which may have any form and size.
 // More than maxBytes after decompression are an error.
 func Read(secret *corev1.Secret, maxBytes int64) ([]*unstructured.Unstructured, error) {
 	text, err := textOf(secret, maxBytes)
