@@ -42,7 +42,7 @@ func run(paths []string, count bool, out io.Writer) (int, error) {
 		if rules.excludes(file) {
 			return nil
 		}
-		content, err := os.ReadFile(file) //nolint:gosec // the files to check are arguments
+		content, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
