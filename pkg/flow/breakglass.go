@@ -9,8 +9,8 @@ import (
 
 // BreakGlass decides whether a flow has to apply the resource-manager of its cluster itself, because that one does not live and cannot heal
 // itself: it reports why, and when to look again; why is empty while it lives. The lease is that of its leader, nil if there is none, and
-// since is when the flow began to look. Patience is for how long the lease may be stale. It is pure.
-func BreakGlass(lease *coordinationv1.Lease, since time.Time, patience time.Duration, now time.Time) (why string, next time.Time) {
+// since is when the flow began to look. The lease is stale after staleAfter without a renewal. It is pure.
+func BreakGlass(lease *coordinationv1.Lease, since time.Time, staleAfter time.Duration, now time.Time) (why string, next time.Time) {
 	last, whose := since, "no resource-manager has taken its lease"
 	if lease != nil && lease.Spec.RenewTime != nil {
 		whose = "the resource-manager has not renewed its lease"
@@ -18,8 +18,8 @@ func BreakGlass(lease *coordinationv1.Lease, since time.Time, patience time.Dura
 			last = lease.Spec.RenewTime.Time
 		}
 	}
-	if stale := last.Add(patience); now.Before(stale) {
+	if stale := last.Add(staleAfter); now.Before(stale) {
 		return "", stale
 	}
-	return fmt.Sprintf("%s for %s", whose, now.Sub(last).Round(time.Second)), now.Add(patience)
+	return fmt.Sprintf("%s for %s", whose, now.Sub(last).Round(time.Second)), now.Add(staleAfter)
 }

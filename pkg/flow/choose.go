@@ -9,7 +9,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Choose picks so many of the options for an owner, by a hash of its UID: the same at each call, other ones for other owners, and when an
+// Choose picks a number of the options for an owner, by a hash of its UID: the same at each call, other ones for other owners, and when an
 // option comes or goes no more of them change than have to. The result is sorted. It has all options if there are not more.
 func Choose(uid types.UID, options []string, count int) []string {
 	chosen := slices.Compact(slices.Sorted(slices.Values(options)))

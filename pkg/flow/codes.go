@@ -8,7 +8,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// patterns tell the code of an error from its text, as Gardener's extensions do.
+// patterns find the code of an error from its text, as Gardener's extensions do.
 var patterns = []struct {
 	code    corev1beta1.ErrorCode
 	pattern *regexp.Regexp
@@ -30,7 +30,7 @@ var final = []corev1beta1.ErrorCode{
 	corev1beta1.ErrorProblematicWebhook,
 }
 
-// throttled is the one limit that is no quota.
+// throttled is the only limit that is not a quota.
 var throttled = regexp.MustCompile(`(?i)RequestLimitExceeded`)
 
 // CodesIn returns the codes of an error by its text, in a fixed order.

@@ -54,7 +54,7 @@ type Decision struct {
 	Steps []Step
 	// Held are bundles that keep their revision, with the reason.
 	Held map[Key]string
-	// Pending are bundles of which something has to happen first that a watch will show, with what that is.
+	// Pending are bundles that wait for something that a watch will show, with its description.
 	Pending map[Key]string
 	// Problems are bundles that cannot be what the plan wants, with the reason.
 	Problems map[Key]string
@@ -85,10 +85,10 @@ func DefaultProtected() []schema.GroupKind {
 	}
 }
 
-// Decide compares a plan with what lives. It is pure. The error says what is wrong with the plan, of which nothing is emitted then.
+// Decide compares a plan with what lives. It is pure. The error says what is wrong with the plan; nothing of it is emitted then.
 func Decide(owner Owner, plan Plan, live Live, rules Rules) (Decision, error) {
 	if owner.UID == "" || owner.Flow == "" {
-		return Decision{}, fmt.Errorf("the owner %s has no UID or no flow: without them nothing tells its bundles from others", owner)
+		return Decision{}, fmt.Errorf("the owner %s has no UID or no flow: without them its bundles cannot be distinguished from others", owner)
 	}
 	if err := plan.Validate(); err != nil {
 		return Decision{}, fmt.Errorf("the plan of %s %s contradicts itself: %w", owner.Flow, owner, err)
@@ -159,7 +159,7 @@ func (d *decider) bundle(bundle Bundle) {
 }
 
 func foreign(mr *resourcesv1alpha1.ManagedResource) string {
-	by := cmp.Or(mr.Labels[LabelFlow], "somebody else")
+	by := cmp.Or(mr.Labels[LabelFlow], "another owner")
 	return fmt.Sprintf("ManagedResource %s exists and belongs to %s: it is not touched; delete it or rename the bundle", keyOf(mr), by)
 }
 
@@ -220,7 +220,7 @@ func (d *decider) unprotected(r *revision, mr *resourcesv1alpha1.ManagedResource
 	return "the new revision would delete " + strings.Join(lost, ", ") + ", which the plan does not declare as removed"
 }
 
-// recordInputs writes down the inputs if they have changed and no other step does so: later it tells changes of the code from others.
+// recordInputs writes down the inputs if they have changed and no other step does so: later it distinguishes changes of the code from others.
 func (d *decider) recordInputs(ordered []Bundle) {
 	if d.plan.Inputs == "" || inputsOf(d.live.owned(d.owner)).digest == d.plan.Inputs {
 		return

@@ -165,8 +165,8 @@ func mapContains(all, some map[string]string) bool {
 	return true
 }
 
-// apply sends a ManagedResource. One that was seen is written by force, if it is still the same; a new one is not, so that one that somebody
-// else has created meanwhile is left alone.
+// apply sends a ManagedResource. One that was seen is written by force, if it is still the same; a new one is not, so that one that another
+// writer has created meanwhile is left alone.
 func (e *Emitter) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(mr)
 	if err != nil {

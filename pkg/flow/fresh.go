@@ -35,7 +35,7 @@ func NotFresh(wanted, live *unstructured.Unstructured) string {
 	state, _, _ := unstructured.NestedString(live.Object, "status", "lastOperation", "state")
 	switch {
 	case observed != live.GetGeneration():
-		return fmt.Sprintf("%s has generation %d, of which its controller has observed %d", what, live.GetGeneration(), observed)
+		return fmt.Sprintf("%s has generation %d, but its controller has observed only %d", what, live.GetGeneration(), observed)
 	case status["lastError"] != nil:
 		return what + " has an error"
 	case state != "Succeeded":

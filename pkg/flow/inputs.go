@@ -14,7 +14,7 @@ type emission struct {
 	digest, version string
 }
 
-// inputsOf returns the last emission that ManagedResources tell of.
+// inputsOf returns the last emission that ManagedResources record.
 func inputsOf(owned []*resourcesv1alpha1.ManagedResource) emission {
 	var last emission
 	for _, mr := range owned {

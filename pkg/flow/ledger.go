@@ -72,7 +72,7 @@ func (l *Ledger) Has(name, value string) bool {
 	return found && entry.Value == value
 }
 
-// Write writes an entry down. It fails if somebody else has written the ledger since it was read, so that no entry is lost.
+// Write writes an entry down. It fails if another writer has written the ledger since it was read, so that no entry is lost.
 func (l *Ledger) Write(ctx context.Context, writer client.Writer, owner Owner, name string, entry Entry) error {
 	entries := maps.Clone(l.entries)
 	if entries == nil {

@@ -27,11 +27,11 @@ type Pacing struct {
 type Fleet struct {
 	// Rolling counts those that are not rolled out.
 	Rolling int
-	// Failed counts the owners of which one fails that the present version has written.
+	// Failed counts those owners, written by the present version, that fail.
 	Failed int
 }
 
-// Admit decides whether an owner may change now that only the code has changed, by so many bundles. Otherwise it returns why not, and when
+// Admit decides whether an owner may change now that only the code has changed, by a number of bundles. Otherwise it returns why not, and when
 // to ask again. It is pure.
 func (p Pacing) Admit(bundles int, window *Window, fleet Fleet, now time.Time) (why string, next time.Time) {
 	switch {
@@ -110,7 +110,7 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 	return nil, time.Time{}, nil
 }
 
-// earlier returns the earlier of two times, of which zero stands for never.
+// earlier returns the earlier of two times; zero stands for never.
 func earlier(a, b time.Time) time.Time {
 	if b.IsZero() || !a.IsZero() && a.Before(b) {
 		return a

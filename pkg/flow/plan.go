@@ -20,7 +20,7 @@ type Plan struct {
 	Tasks []Task
 	// Next is when the function has to run again though nothing was seen to change; zero for never.
 	Next time.Time
-	// Inputs is a digest of all that the function read: see [InputsDigest]. It tells changes of the code from others.
+	// Inputs is a digest of all that the function read: see [InputsDigest]. It distinguishes changes of the code from others.
 	Inputs string
 	// Window is when changes of the code may be emitted; nil for always.
 	Window *Window
@@ -71,7 +71,7 @@ func (p Plan) NextAt(now time.Time) time.Time {
 	return next
 }
 
-// earliest returns the earlier one of two times of which the second counts only if it is to come. Zero stands for never.
+// earliest returns the earlier one of two times; the second counts only if it is in the future. Zero stands for never.
 func earliest(now, a, b time.Time) time.Time {
 	if !b.After(now) || !a.IsZero() && a.Before(b) {
 		return a

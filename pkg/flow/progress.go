@@ -31,7 +31,7 @@ type Operation struct {
 	// RetryUntil is when errors become final; zero for never.
 	RetryUntil time.Time
 	// Before is the report of the last pass. Times in it move only with what they belong to, so that a report that is input to a flow does
-	// not have it run for ever.
+	// not run it without end.
 	Before Report
 }
 

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Task is an act that is due: something that is no state, such as to rewrite what is encrypted with an old key. A plan has it until the
+// Task is an act that is due: something that is not a state, such as to rewrite what is encrypted with an old key. A plan has it until the
 // ledger says that it has been done.
 type Task struct {
 	// Name of the task, and of its entry in the ledger.

@@ -57,7 +57,7 @@ type Config struct {
 	Username string `json:"username,omitempty"`
 	// Bits of KindRSAKey; 0 for 4096.
 	Bits int `json:"bits,omitempty"`
-	// Validity of a certificate, 10 years if it is 0, or of a password, for ever if it is 0.
+	// Validity of a certificate, 10 years if it is 0, or of a password, which does not expire if it is 0.
 	Validity time.Duration `json:"validity,omitempty"`
 
 	// SignedBy is the name of the authority of a certificate.

@@ -151,7 +151,7 @@ func authority(of Material) (*x509.Certificate, any, error) {
 	}
 	block, _ := pem.Decode(of[KeyCAKey])
 	if block == nil {
-		return nil, nil, fmt.Errorf("key %s is no PEM block", KeyCAKey)
+		return nil, nil, fmt.Errorf("key %s is not a PEM block", KeyCAKey)
 	}
 	for _, parseKey := range []func([]byte) (any, error){
 		func(der []byte) (any, error) { return x509.ParseECPrivateKey(der) },
@@ -161,7 +161,7 @@ func authority(of Material) (*x509.Certificate, any, error) {
 			return certificate, key, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("key %s is no private key that is known", KeyCAKey)
+	return nil, nil, fmt.Errorf("key %s is not a supported private key", KeyCAKey)
 }
 
 func parse(text []byte) (*x509.Certificate, error) {
@@ -172,7 +172,7 @@ func parse(text []byte) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// lifetime returns from when until when a Secret is valid; zero for ever.
+// lifetime returns the validity of a Secret; a zero time means no limit.
 func lifetime(config Config, data Material, now time.Time) (from, until time.Time, err error) {
 	key := corev1.TLSCertKey
 	switch {

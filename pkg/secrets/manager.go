@@ -91,7 +91,7 @@ func (m *Manager) adoptable(ctx context.Context) (map[string][]Secret, error) {
 	return adoptable, nil
 }
 
-// create generates and writes what is missing. What somebody else has written meanwhile under the same name is used.
+// create generates and writes what is missing. It uses what another writer has written in the meantime under the same name.
 func (m *Manager) create(ctx context.Context, result Result) ([]Secret, error) {
 	var created []Secret
 	write := func(secret Secret) error {
@@ -101,7 +101,7 @@ func (m *Manager) create(ctx context.Context, result Result) ([]Secret, error) {
 			object = &corev1.Secret{}
 			err = m.Uncached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: secret.Name}, object)
 			if err == nil && object.Labels[constants.LabelSecretsManagerIdentity] != m.Identity {
-				err = errors.New("it exists and belongs to somebody else")
+				err = errors.New("it exists and belongs to another manager")
 			}
 		}
 		if err != nil {

@@ -285,7 +285,7 @@ func timeOf(secret Secret, label string) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// relabel asks for the labels that a Secret lacks. Those that tell of its generation stay.
+// relabel asks for the labels that a Secret lacks. Those that describe its generation stay.
 func (r *resolver) relabel(secret Secret, wanted map[string]string) {
 	labels := maps.Clone(secret.Labels)
 	maps.Copy(labels, wanted)

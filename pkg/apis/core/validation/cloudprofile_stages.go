@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// period is a time from a begin to an end. The zero value of either is no bound.
+// period is a time from a begin to an end. The zero value of either means no limit.
 type period struct{ begin, end time.Time }
 
 func (p period) overlaps(other period) bool {
