@@ -162,10 +162,14 @@ func (s *scanner) key() (string, bool) {
 			if !utf8.ValidString(key) {
 				return "", false // readers differ in what they make of it
 			}
-			if escapesField(key) && json.Unmarshal([]byte(`"`+key+`"`), &key) != nil {
-				return "", false
-			}
 			s.rest = s.rest[i+1:]
+			if escapesField(key) {
+				var unescaped string // its own variable: the address of key would have each key allocated
+				if json.Unmarshal([]byte(`"`+key+`"`), &unescaped) != nil {
+					return "", false
+				}
+				return unescaped, s.take(':')
+			}
 			return key, s.take(':')
 		}
 	}
