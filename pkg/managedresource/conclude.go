@@ -16,6 +16,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 // actionEvent is the action of the Events on ManagedResources.
@@ -48,7 +49,7 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	verdict := tally.verdict()
 	before := resourcesv1alpha1.ConditionOf(p.mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 
-	status := *p.mr.Status.DeepCopy()
+	status := p.mr.Status // its fields are replaced, never changed in place
 	status.ObservedGeneration = p.mr.Generation
 	remaining := p.remaining()
 	status.Resources, status.PruneBaseline = remaining.references(), p.baselineAfter(remaining)
@@ -217,26 +218,26 @@ func (p *pass) completeInputs(ctx context.Context, tally tally, verdict verdict)
 
 // emitEvents tells in Events what was done that nobody who looks at the manifests expects, and all in the log.
 func (p *pass) emitEvents(ctx context.Context) {
-	done, takenOver := map[string][]change{}, map[string][]change{}
+	done, takenOver := map[string][]object.Ref{}, map[string][]object.Ref{}
 	for _, change := range p.changes {
 		if reason := effectOf(change); reason != "" {
-			done[reason] = append(done[reason], change)
+			done[reason] = append(done[reason], change.Ref)
 		}
 		if change.takenFrom != "" {
-			takenOver[change.takenFrom] = append(takenOver[change.takenFrom], change)
+			takenOver[change.takenFrom] = append(takenOver[change.takenFrom], change.Ref)
 		}
 		if change.opensContest {
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventContested, actionEvent, "%s",
 				conditiontext.ForEvent(change.contest.describe(change.Ref)+"; it is put back ever more slowly"))
 		}
 	}
-	for manager, changes := range takenOver {
-		text := conditiontext.ForEvent(fmt.Sprintf("all fields that field manager %q had applied to %s", manager, names(changes)))
+	for manager, objects := range takenOver {
+		text := conditiontext.ForEvent(fmt.Sprintf("all fields that field manager %q had applied to %s", manager, countedNames(objects)))
 		log.FromContext(ctx).Info("Took over fields", "manager", manager, "what", text)
 		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, eventTakenOver, actionEvent, "Took over %s", text)
 	}
-	for reason, changes := range done {
-		text := conditiontext.ForEvent(names(changes))
+	for reason, objects := range done {
+		text := conditiontext.ForEvent(countedNames(objects))
 		log.FromContext(ctx).Info("Changed objects in the target cluster", "what", reason, "objects", text)
 		if reason == eventCorrected || reason == eventPruned && p.mr.DeletionTimestamp == nil {
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, reason, actionEvent, "%s %s", reason, text)

@@ -43,7 +43,8 @@ func (p *pass) showProgress(ctx context.Context, work func()) {
 	timer, done := p.Clock.NewTimer(progressAfter), make(chan struct{})
 	defer timer.Stop()
 	// The work reads the ManagedResource, so what is written goes into a copy until the work is done.
-	shown := &pass{Reconciler: p.Reconciler, mr: p.mr.DeepCopy(), self: p.self}
+	mr := *p.mr
+	shown := &pass{Reconciler: p.Reconciler, mr: &mr, self: p.self}
 	var group sync.WaitGroup
 	group.Go(func() {
 		select {
@@ -63,7 +64,7 @@ func (p *pass) showProgress(ctx context.Context, work func()) {
 // storeProgress says in the status that objects are being applied, unless it does already. This is for information only:
 // if it cannot be written, the outcome tells all the same.
 func (p *pass) storeProgress(ctx context.Context) {
-	status := *p.mr.Status.DeepCopy()
+	status := p.mr.Status
 	status.Conditions = p.conditions(p.checksPending(status.Conditions), progressOf(resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied)))
 	if equality.Semantic.DeepEqual(status, p.mr.Status) {
 		return

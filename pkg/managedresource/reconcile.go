@@ -315,13 +315,15 @@ func (r *Reconciler) forget(owner types.NamespacedName) {
 // prepare puts the finalizer on the ManagedResource before anything is applied, and takes the request to reconcile off
 // it. It reports whether there was one.
 func (r *Reconciler) prepare(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (asked bool, err error) {
-	before := mr.DeepCopy()
-	changed := controllerutil.AddFinalizer(mr, resourcesv1alpha1.FinalizerOf(r.Options.Class))
-	if asked = mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationReconcile; asked {
-		delete(mr.Annotations, resourcesv1alpha1.AnnotationOperation)
-	}
-	if !changed && !asked {
+	finalizer := resourcesv1alpha1.FinalizerOf(r.Options.Class)
+	asked = mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationReconcile
+	if !asked && controllerutil.ContainsFinalizer(mr, finalizer) {
 		return false, nil
+	}
+	before := mr.DeepCopy()
+	controllerutil.AddFinalizer(mr, finalizer)
+	if asked {
+		delete(mr.Annotations, resourcesv1alpha1.AnnotationOperation)
 	}
 	if err := r.patchMetadata(ctx, before, mr); err != nil {
 		return asked, fmt.Errorf("put the finalizer on ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)

@@ -12,6 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 // verdict is what a condition says.
@@ -255,18 +256,27 @@ func statusPatch(mr *resourcesv1alpha1.ManagedResource, status resourcesv1alpha1
 	return body, nil
 }
 
-// names returns "<count> (<name>, <name>, …)" for an Event.
+// names returns "<count> (<name>, <name>, …)" of the objects of changes.
 func names(changes []change) string {
-	const shown = 5
-	refs := make([]string, 0, len(changes))
+	refs := make([]object.Ref, 0, len(changes))
 	for _, change := range changes {
-		refs = append(refs, change.String())
+		refs = append(refs, change.Ref)
 	}
-	slices.SortFunc(refs, cmp.Compare[string])
-	if len(refs) > shown {
-		refs = append(refs[:shown], "…")
+	return countedNames(refs)
+}
+
+// countedNames returns "<count> (<name>, <name>, …)" for an Event.
+func countedNames(refs []object.Ref) string {
+	const shown = 5
+	texts := make([]string, 0, len(refs))
+	for _, ref := range refs {
+		texts = append(texts, ref.String())
 	}
-	return fmt.Sprintf("%d (%s)", len(changes), strings.Join(refs, ", "))
+	slices.SortFunc(texts, cmp.Compare[string])
+	if len(texts) > shown {
+		texts = append(texts[:shown], "…")
+	}
+	return fmt.Sprintf("%d (%s)", len(refs), strings.Join(texts, ", "))
 }
 
 // withoutInventory returns the status of a ManagedResource of which nothing is left.
