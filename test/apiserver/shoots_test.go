@@ -59,8 +59,8 @@ func TestShootOperations(t *testing.T) {
 			t.Errorf("%s: generation %d and operation %q, want %d and %q", what, shoot.Generation, left, generation, operation)
 		}
 	}
-	annotate(" reconcile ;reconcile; maintain")
-	expect("before the first operation", 1, "reconcile;maintain")
+	annotate(" reconcile ;reconcile; rotate-observability-credentials")
+	expect("before the first operation", 1, "reconcile;rotate-observability-credentials")
 
 	operate := func(state gardencorev1beta1.LastOperationState) {
 		t.Helper()
@@ -70,8 +70,8 @@ func TestShootOperations(t *testing.T) {
 		kit.Must(t, c.Status().Update(t.Context(), shoot))
 	}
 	operate(gardencorev1beta1.LastOperationStateSucceeded)
-	annotate("reconcile;maintain")
-	expect("reconcile", 2, "maintain")
+	annotate("reconcile;rotate-observability-credentials")
+	expect("reconcile", 2, "rotate-observability-credentials")
 	annotate("rotate-credentials-start;rotate-ca-start")
 	expect("all credentials", 3, "rotate-credentials-start")
 	operate(gardencorev1beta1.LastOperationStateFailed)
@@ -79,22 +79,52 @@ func TestShootOperations(t *testing.T) {
 	expect("reconcile a failed one", 3, "reconcile")
 	annotate("retry")
 	expect("retry a failed one", 4, "")
-	shoot.Annotations = map[string]string{constants.AnnotationConfirmationForceDeletion: "true"}
-	kit.Must(t, c.Update(t.Context(), shoot))
-	expect("forced deletion", 5, "")
 
 	operate(gardencorev1beta1.LastOperationStateSucceeded)
 	shoot.Status.LastOperation.Type = gardencorev1beta1.LastOperationTypeMigrate
 	kit.Must(t, c.Status().Update(t.Context(), shoot))
-	expect("migrated", 6, "")
+	expect("migrated", 5, "")
 
 	shoot.Finalizers = []string{"test.gardener.cloud/wait"}
 	kit.Must(t, c.Update(t.Context(), shoot))
 	kit.Must(t, c.Delete(t.Context(), shoot))
 	kit.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot))
-	expect("deleted", 7, "")
+	expect("deleted", 6, "")
+	shoot.Status.LastErrors = []gardencorev1beta1.LastError{{Description: "no rights", Codes: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorInfraUnauthorized}}}
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
+	shoot.Annotations = map[string]string{constants.AnnotationConfirmationForceDeletion: "true"}
+	kit.Must(t, c.Update(t.Context(), shoot))
+	expect("forced deletion", 7, "")
 	shoot.Finalizers = nil
 	kit.Must(t, c.Update(t.Context(), shoot))
+}
+
+// TestDeprecatedFieldsOfShoots: a Shoot that is created with deprecated fields has their successors, and survives an update to a
+// version of Kubernetes that does not allow the former.
+func TestDeprecatedFieldsOfShoots(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	ensureNamespace(t, c, "garden-deprecated")
+	shoot := exampleOf(t, "Shoot", "garden-deprecated", "old", &gardencorev1beta1.Shoot{})
+	shoot.Spec.SeedName = nil
+	shoot.Spec.Kubernetes.Version = "1.32.0"
+	shoot.Spec.Kubernetes.KubeAPIServer.FeatureGates = nil
+	shoot.Spec.Provider.Workers[0].Kubernetes = nil
+	shoot.Spec.CloudProfile, shoot.Spec.CloudProfileName = nil, ptr("local")
+	shoot.Spec.DNS.Providers[0].CredentialsRef, shoot.Spec.DNS.Providers[0].SecretName = nil, ptr("dns-credentials")
+	kit.Must(t, c.Create(t.Context(), shoot))
+	provider := &shoot.Spec.DNS.Providers[0]
+	if shoot.Spec.CloudProfile == nil || shoot.Spec.CloudProfileName == nil || provider.CredentialsRef == nil || provider.SecretName == nil {
+		t.Errorf("cloudProfile %v, cloudProfileName %v, provider %+v", shoot.Spec.CloudProfile, shoot.Spec.CloudProfileName, provider)
+	}
+	for _, version := range []string{"1.33.0", "1.34.0", "1.35.0"} {
+		shoot.Spec.Kubernetes.Version = version
+		kit.Must(t, c.Update(t.Context(), shoot))
+	}
+	provider = &shoot.Spec.DNS.Providers[0]
+	if shoot.Spec.CloudProfile == nil || shoot.Spec.CloudProfileName != nil || provider.CredentialsRef == nil || provider.SecretName != nil {
+		t.Errorf("after updates: cloudProfile %v, cloudProfileName %v, provider %+v", shoot.Spec.CloudProfile, shoot.Spec.CloudProfileName, provider)
+	}
 }
 
 func TestBackupEntryOperations(t *testing.T) {

@@ -10,17 +10,9 @@ import (
 	. "github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 )
 
-// withoutBundle sets defaults, and removes the certificates of the example, which are none.
-func withoutBundle(profile *v1beta1.CloudProfile) {
-	v1beta1.SetDefaultsCloudProfile(profile)
-	if bundle := profile.Spec.CABundle; bundle != nil && len(*bundle) > 20 {
-		profile.Spec.CABundle = nil
-	}
-}
-
 func TestValidateCloudProfile(t *testing.T) {
 	const versions, images = "spec/kubernetes/versions", "spec/machineImages"
-	checkRules(t, "cloudprofile", 0, withoutBundle, ValidateCloudProfile, []rule{
+	checkRules(t, "cloudprofile", 0, v1beta1.SetDefaultsCloudProfile, ValidateCloudProfile, []rule{
 		{"", "", ""},
 		{"spec/type", "''", "spec.type Required"},
 		{"spec/caBundle", "x", "spec.caBundle Invalid"},
@@ -114,7 +106,7 @@ func TestValidateCloudProfile(t *testing.T) {
 }
 
 func TestValidateCloudProfileUpdate(t *testing.T) {
-	checkUpdates(t, "cloudprofile", 0, withoutBundle, ValidateCloudProfileUpdate, []rule{
+	checkUpdates(t, "cloudprofile", 0, v1beta1.SetDefaultsCloudProfile, ValidateCloudProfileUpdate, []rule{
 		{"", "", ""},
 		{"spec/limits/maxNodesTotal", "99", "spec.limits.maxNodesTotal Invalid"},
 		{"spec/limits/maxNodesTotal", "101", ""},
@@ -135,7 +127,7 @@ func TestValidateCloudProfileStages(t *testing.T) {
 			return ValidateCloudProfileStages(updated, old, now)
 		}
 	}
-	checkUpdates(t, "cloudprofile", 0, withoutBundle, at("2027-01-01"), []rule{
+	checkUpdates(t, "cloudprofile", 0, v1beta1.SetDefaultsCloudProfile, at("2027-01-01"), []rule{
 		{"", "", ""},
 		{stages, "[{classification: preview, startTime: '2027-02-01T00:00:00Z'}]", lifecycle},
 		{stages, "[{classification: preview, startTime: '2026-02-01T00:00:00Z'}]", ""},
@@ -144,7 +136,7 @@ func TestValidateCloudProfileStages(t *testing.T) {
 		{versions + "3", "{version: 1.34.3, lifecycle: [{classification: preview, startTime: '2027-02-01T00:00:00Z'}]}", ""},
 		{images + "classification; " + images + "lifecycle", "; [{classification: preview, startTime: '2027-02-01T00:00:00Z'}]", "spec.machineImages[0].versions[0].lifecycle Forbidden"},
 	})
-	checkStates(t, "cloudprofile", 0, withoutBundle, at("2026-01-01"), []stateRule{
+	checkStates(t, "cloudprofile", 0, v1beta1.SetDefaultsCloudProfile, at("2026-01-01"), []stateRule{
 		{stages, "[{classification: preview, startTime: '2026-02-01T00:00:00Z'}]", rule{stages, "[{classification: preview, startTime: '2026-03-01T00:00:00Z'}]", ""}},
 	})
 }

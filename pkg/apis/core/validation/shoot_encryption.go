@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// neverEncrypted are resources of the core group that are not created by users.
+// neverEncrypted are resources of the core group that users do not create.
 var neverEncrypted = []string{"apiserveripinfo", "serviceipallocations", "servicenodeportallocations"}
 
 func validateEncryption(config *v1beta1.EncryptionConfig, path *field.Path) field.ErrorList {
