@@ -126,8 +126,9 @@ func TestNamespaceOfReferences(t *testing.T) {
 				t.Errorf("%s: %s is %v", resource, field, ref)
 			}
 		}
-		quotas, _, _ := unstructured.NestedSlice(object.Object, "quotas")
-		if quotas[0].(map[string]any)["namespace"] != "garden-references" {
+		quotas, _, err := unstructured.NestedSlice(object.Object, "quotas")
+		kit.Must(t, err)
+		if quota, is := quotas[0].(map[string]any); !is || quota["namespace"] != "garden-references" {
 			t.Errorf("%s: quotas are %v", resource, quotas)
 		}
 	}

@@ -72,22 +72,23 @@ func set(at any, path []string, value any) any {
 	if len(path) == 0 {
 		return value
 	}
+	name, below := path[0], path[1:]
 	if list, is := at.([]any); is {
-		i, _ := strconv.Atoi(path[0])
+		i, _ := strconv.Atoi(name)
 		for len(list) <= i {
 			list = append(list, nil)
 		}
-		list[i] = set(list[i], path[1:], value)
+		list[i] = set(list[i], below, value)
 		return list
 	}
 	object, _ := at.(map[string]any)
 	if object == nil {
 		object = map[string]any{}
 	}
-	if below := set(object[path[0]], path[1:], value); below == nil {
-		delete(object, path[0])
+	if changed := set(object[name], below, value); changed == nil {
+		delete(object, name)
 	} else {
-		object[path[0]] = below
+		object[name] = changed
 	}
 	return object
 }
