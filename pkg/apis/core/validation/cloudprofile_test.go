@@ -18,7 +18,7 @@ func TestValidateCloudProfile(t *testing.T) {
 		{"spec/caBundle", "x", "spec.caBundle Invalid"},
 		{"spec/caBundle", `"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"`, "spec.caBundle Invalid"},
 		{versions, "[]", "spec.kubernetes.versions Required"},
-		{versions + "/0/version", "1.34", "spec.kubernetes.versions[0].version Invalid"},
+		{versions + "/0/version", "'1.34'", "spec.kubernetes.versions[0].version Invalid"},
 		{versions + "/0/version", "1.34.2-beta", "spec.kubernetes.versions[0].version Invalid"},
 		{versions + "/0/version", "1.33.4", "spec.kubernetes.versions[1].version Duplicate"},
 		{versions + "/0/classification", "expired", "spec.kubernetes.versions[0].classification NotSupported"},

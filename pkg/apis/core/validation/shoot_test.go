@@ -162,7 +162,7 @@ func TestValidateShootWorkers(t *testing.T) {
 		{w + "taints/0/effect", "Never", ww + "taints[0].effect NotSupported"},
 		{w + "taints/0/key", "node.gardener.cloud/critical-components-not-ready", ww + "taints[0].key Forbidden"},
 		{w + "taints/1", "{key: example.org/dedicated, effect: PreferNoSchedule}", ww + "taints[1] Duplicate"},
-		{w + "volume/size", "50", ww + "volume.size Invalid"},
+		{w + "volume/size", "'50'", ww + "volume.size Invalid"},
 		{w + "volume", "", ww + "dataVolumes Forbidden"},
 		{w + "dataVolumes/1", "{name: kubelet, size: 1Gi}", ww + "dataVolumes[1].name Duplicate"},
 		{w + "kubeletDataVolumeName", "other", ww + "kubeletDataVolumeName Invalid"},

@@ -3,14 +3,19 @@ package ruletest
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -20,9 +25,16 @@ import (
 // errors.
 type Row [3]string
 
+// examples has the manifests that were read, by group, kind and index, as tables read the same one for each row.
+var examples sync.Map
+
 // Example returns one of the example manifests of a kind.
 func Example(t *testing.T, group, kind string, index int) map[string]any {
 	t.Helper()
+	key := [3]string{group, kind, strconv.Itoa(index)}
+	if known, ok := examples.Load(key); ok {
+		return runtime.DeepCopyJSON(known.(map[string]any))
+	}
 	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "examples", "fleet", group, kind+".yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -31,18 +43,20 @@ func Example(t *testing.T, group, kind string, index int) map[string]any {
 	if err := yaml.Unmarshal(bytes.Split(content, []byte("\n---\n"))[index], &object); err != nil {
 		t.Fatal(err)
 	}
-	return object
+	examples.Store(key, object)
+	return runtime.DeepCopyJSON(object)
 }
 
 // Decode reads an object strictly and sets its defaults.
 func Decode[T any](t *testing.T, content any, setDefaults func(*T)) *T {
 	t.Helper()
-	raw, err := yaml.Marshal(content)
+	raw, err := json.Marshal(content)
 	if err != nil {
 		t.Fatal(err)
 	}
 	object := new(T)
-	if err := yaml.UnmarshalStrict(raw, object); err != nil {
+	strict, err := kjson.UnmarshalStrict(raw, object)
+	if err := errors.Join(append(strict, err)...); err != nil {
 		t.Fatal(err)
 	}
 	setDefaults(object)
