@@ -3,7 +3,7 @@ package examples
 
 import "embed"
 
-// Files are hello.yaml and the folder webshop, as they are in the repository.
+// Files are hello.yaml, the folder webshop and the kinds of fleet/core, as they are in the repository.
 //
-//go:embed hello.yaml webshop
+//go:embed hello.yaml webshop fleet/core
 var Files embed.FS

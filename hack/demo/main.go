@@ -18,7 +18,7 @@ import (
 )
 
 const usage = `Runs Trellis on this machine: a real Kubernetes control plane with simulated nodes, in
-the background, and the resource-manager next to it.
+the background, with the garden's API server and the resource-manager next to it.
 
 Usage:
   demo up     start, or find what was started before
@@ -26,7 +26,7 @@ Usage:
   demo down   stop everything and remove its files
 
 Flags:
-  --control-plane-only   up starts no resource-manager and installs no CRDs
+  --control-plane-only   up starts neither the garden's API server nor the resource-manager, and installs no CRDs
   --dir                  where all files are kept (default: .run in the repository)`
 
 func main() { os.Exit(runMain()) }
@@ -88,5 +88,5 @@ func (d *demo) tour(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the demo: %w", err)
 	}
-	return tour(ctx, config, d.out)
+	return tour(ctx, config, kubectl{program: d.program("kubectl"), kubeconfig: d.path("kubeconfig"), cache: d.path("kubectl")}, d.out)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/garden"
 )
 
 const (
@@ -19,6 +20,11 @@ const (
 	servingMessage = "serving"
 	// progressDescriptor is the first of exec.Cmd.ExtraFiles.
 	progressDescriptor = 3
+
+	resourceManagerProgram = "resource-manager"
+	apiServerProgram       = "apiserver"
+	// gardenIdentity is the identity of the demo's garden.
+	gardenIdentity = "demo"
 
 	nodes                  = 3
 	resourceManagerTimeout = time.Minute
@@ -56,23 +62,36 @@ func (d *demo) serve(ctx context.Context) (err error) {
 	if _, err := fmt.Fprintf(progress, "Starting Kubernetes with %d simulated nodes, this takes about 5 seconds (a minute on a busy machine).\n", nodes); err != nil {
 		return fmt.Errorf("reporting progress: %w", err)
 	}
-	cp, err := controlplane.Start(ctx, controlplane.Options{
-		ControllerManager: true, Scheduler: true, Nodes: nodes, Dir: d.dir, Log: progress,
+	options := controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: nodes, Dir: d.dir, Log: progress}
+	if d.controlPlaneOnly {
+		cp, err := controlplane.Start(ctx, options)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, cp.Stop()) }()
+		return d.hold(ctx, progress, nil)
+	}
+	g, err := garden.Start(ctx, garden.Options{
+		ControlPlane: options, APIServer: d.program(apiServerProgram), Identity: gardenIdentity, Dir: d.path("garden"),
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, cp.Stop()) }()
+	defer func() { err = errors.Join(err, g.Stop()) }()
+	resourceManager, err := d.startResourceManager(ctx, g.ControlPlane, progress)
+	if err != nil {
+		return err
+	}
+	return d.hold(ctx, progress, resourceManager)
+}
 
+// hold reports that everything runs, and waits until it has to end or the resource-manager, which can be nil, has ended.
+func (d *demo) hold(ctx context.Context, progress *os.File, resourceManager *controlplane.Process) error {
 	var ended <-chan struct{}
-	var resourceManager *controlplane.Process
-	if !d.controlPlaneOnly {
-		if resourceManager, err = d.startResourceManager(ctx, cp, progress); err != nil {
-			return err
-		}
+	if resourceManager != nil {
 		ended = resourceManager.Done()
 	}
-	_, err = fmt.Fprintln(progress, servingMessage)
+	_, err := fmt.Fprintln(progress, servingMessage)
 	if err := errors.Join(err, progress.Close()); err != nil {
 		return fmt.Errorf("reporting progress: %w", err)
 	}
@@ -85,7 +104,7 @@ func (d *demo) serve(ctx context.Context) (err error) {
 	}
 }
 
-func (d *demo) resourceManager() string { return filepath.Join(d.root, "bin", "resource-manager") }
+func (d *demo) program(name string) string { return filepath.Join(d.root, "bin", name) }
 
 // startResourceManager installs the CRDs, starts the resource-manager and waits until it is ready.
 func (d *demo) startResourceManager(ctx context.Context, cp *controlplane.ControlPlane, progress *os.File) (*controlplane.Process, error) {
@@ -108,7 +127,7 @@ func (d *demo) startResourceManager(ctx context.Context, cp *controlplane.Contro
 	if err := os.WriteFile(config, []byte(content), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the configuration of the resource-manager: %w", err)
 	}
-	process, err := cp.StartProcess("resource-manager", d.resourceManager(), "--config", config)
+	process, err := cp.StartProcess("resource-manager", d.program(resourceManagerProgram), "--config", config)
 	if err != nil {
 		return nil, err
 	}

@@ -48,13 +48,14 @@ var webshop = []delivery{
 
 // guide leads through the tour.
 type guide struct {
-	client client.Client
-	out    io.Writer
-	files  fs.FS
+	client  client.Client
+	kubectl kubectl
+	out     io.Writer
+	files   fs.FS
 }
 
-// tour shows what the resource-manager does on a running control plane. It can be repeated.
-func tour(ctx context.Context, config *rest.Config, out io.Writer) error {
+// tour shows what the resource-manager and the garden's API server do on a running control plane. It can be repeated.
+func tour(ctx context.Context, config *rest.Config, kubectl kubectl, out io.Writer) error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("setting up the tour: %w", err)
@@ -65,11 +66,11 @@ func tour(ctx context.Context, config *rest.Config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("setting up the tour: %w", err)
 	}
-	g := &guide{client: c, out: out, files: examples.Files}
+	g := &guide{client: c, kubectl: kubectl, out: out, files: examples.Files}
 	if err := g.checkCluster(ctx); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{g.deliver, g.awaitPods, g.look, g.change} {
+	for _, step := range []func(context.Context) error{g.deliver, g.awaitPods, g.look, g.change, g.declare} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -98,7 +99,7 @@ func (g *guide) checkCluster(ctx context.Context) error {
 
 // deliver writes the Secrets and ManagedResources of the web shop and waits until they are applied.
 func (g *guide) deliver(ctx context.Context) error {
-	g.heading("1 of 4: deliver a web shop (a few seconds)")
+	g.heading("1 of 5: deliver a web shop (a few seconds)")
 	g.say(`The manifests of examples/webshop go into two Secrets, a ManagedResource names each of them, and the
 resource-manager applies what is in them. The Secrets are immutable and named after their content, as
 ` + "`kubectl mr create`" + ` makes them.
@@ -156,7 +157,7 @@ func (g *guide) prepare(ctx context.Context, p *parcel) error {
 
 // awaitPods waits until the storefront has as many ready pods as its autoscaler wants at least.
 func (g *guide) awaitPods(ctx context.Context) error {
-	g.heading("2 of 4: wait for the pods (a few seconds)")
+	g.heading("2 of 5: wait for the pods (a few seconds)")
 	g.say(`The nodes and pods are simulated, all controllers are the real ones: Kubernetes makes a ReplicaSet of the
 Deployment, the autoscaler raises it to two pods, and the scheduler finds nodes for them.
 `)
@@ -199,7 +200,7 @@ func (g *guide) readExample(name string, into any) error {
 
 // look prints all ManagedResources, and what became of those of the tour.
 func (g *guide) look(ctx context.Context) error {
-	g.heading("3 of 4: look at it")
+	g.heading("3 of 5: look at it")
 	g.say("The ManagedResources (`kubectl get mr -A`):\n")
 	all := &resourcesv1alpha1.ManagedResourceList{}
 	if err := g.client.List(ctx, all); err != nil {
@@ -232,7 +233,7 @@ func (g *guide) look(ctx context.Context) error {
 // change edits an object as a person might, and waits until it is put back.
 func (g *guide) change(ctx context.Context) error {
 	const key, byHand = "BANNER", "Everything for free!"
-	g.heading("4 of 4: change something by hand")
+	g.heading("4 of 5: change something by hand")
 	g.say(`A user edits the banner of the storefront, as with ` + "`kubectl edit`" + `. A watch shows that to the
 resource-manager, which puts it back.
 `)
@@ -277,6 +278,7 @@ func (g *guide) sayHowToGoOn() {
   bin/kubectl get all,coupons -n webshop          # the results
   bin/kubectl apply -f examples/hello.yaml        # deliver something yourself: a Secret and a ManagedResource
   bin/kubectl get configmap,pods -n hello
+  bin/kubectl api-resources | grep gardener.cloud # the kinds of the garden; an example of each: examples/fleet
   make down                                       # stop everything and remove its files`)
 }
 

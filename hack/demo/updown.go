@@ -59,10 +59,12 @@ func (d *demo) checkPrograms() error {
 	if d.controlPlaneOnly {
 		return nil
 	}
-	if _, err := os.Stat(d.resourceManager()); errors.Is(err, fs.ErrNotExist) {
-		return errors.New("bin/resource-manager does not exist: run `make build` first, or use --control-plane-only")
-	} else if err != nil {
-		return fmt.Errorf("looking for the resource-manager: %w", err)
+	for _, program := range []string{resourceManagerProgram, apiServerProgram} {
+		if _, err := os.Stat(d.program(program)); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("bin/%s does not exist: run `make build` first, or use --control-plane-only", program)
+		} else if err != nil {
+			return fmt.Errorf("looking for bin/%s: %w", program, err)
+		}
 	}
 	return nil
 }

@@ -20,8 +20,7 @@ import (
 const (
 	serviceName      = "gardener-apiserver"
 	serviceNamespace = "kube-system"
-	// identity is that of every garden that is started here.
-	identity = "test-garden"
+	defaultIdentity  = "test-garden"
 
 	pollInterval = 50 * time.Millisecond
 	readyTimeout = time.Minute
@@ -35,6 +34,10 @@ type Options struct {
 	APIServer string
 	// APIServerArgs are further arguments of it, with dashes.
 	APIServerArgs []string
+	// Identity is the identity of the garden, by default test-garden.
+	Identity string
+	// Dir keeps the certificates and kubeconfig of the API server. By default it is a temporary directory. Stop removes it.
+	Dir string
 }
 
 // Garden is a running garden.
@@ -51,7 +54,10 @@ type Garden struct {
 
 // Start starts a garden and waits until all its APIs are served. The context bounds the start only.
 func Start(ctx context.Context, options Options) (_ *Garden, err error) {
-	dir, err := os.MkdirTemp("", "trellis-garden-")
+	if options.Identity == "" {
+		options.Identity = defaultIdentity
+	}
+	dir, err := makeDir(options.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("start a garden: %w", err)
 	}
@@ -81,6 +87,13 @@ func Start(ctx context.Context, options Options) (_ *Garden, err error) {
 	return g, nil
 }
 
+func makeDir(dir string) (string, error) {
+	if dir == "" {
+		return os.MkdirTemp("", "trellis-garden-")
+	}
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
 // withAggregator adds the flags with which kube-apiserver identifies itself and its clients to other API servers.
 func withAggregator(options controlplane.Options, dir string) controlplane.Options {
 	args := map[string][]string{
@@ -105,6 +118,7 @@ func withAggregator(options controlplane.Options, dir string) controlplane.Optio
 // connection that begins earlier can be anonymous for as long as it lasts: the server asks for client certificates of the
 // authorities that it has read by then.
 func (g *Garden) StartAPIServer(ctx context.Context) (err error) {
+	start := time.Now()
 	if g.port, err = controlplane.FreePort(); err != nil {
 		return err
 	}
@@ -117,12 +131,20 @@ func (g *Garden) StartAPIServer(ctx context.Context) (err error) {
 	if err := g.applyChart(ctx, isAPIService); err != nil {
 		return err
 	}
-	return g.awaitGroups(ctx)
+	if err := g.awaitGroups(ctx); err != nil {
+		return err
+	}
+	if log := g.options.ControlPlane.Log; log != nil {
+		if _, err := fmt.Fprintf(log, "the garden's API server ready (%.1fs)\n", time.Since(start).Seconds()); err != nil {
+			return fmt.Errorf("report progress: %w", err)
+		}
+	}
+	return nil
 }
 
 func (g *Garden) startProcess() error {
 	args := []string{
-		"--cluster-identity=" + identity,
+		"--cluster-identity=" + g.options.Identity,
 		"--etcd-servers=" + g.EtcdURL().String(),
 		"--kubeconfig=" + g.kubeconfig, "--authentication-kubeconfig=" + g.kubeconfig, "--authorization-kubeconfig=" + g.kubeconfig,
 		"--authorization-always-allow-paths=/healthz,/livez,/readyz",

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// fleetNamespace is the namespace of the example Project.
+	fleetNamespace = "garden-dev"
+	// explainedLines is how much of the explanation of a field the tour shows.
+	explainedLines = 14
+)
+
+// fleet are the examples that the tour declares, each after those that it names.
+var fleet = []string{"project", "cloudprofile", "seed", "shoot"}
+
+// kubectl runs kubectl as an administrator of the demo.
+type kubectl struct {
+	program, kubeconfig, cache string
+}
+
+// output runs kubectl and returns what it writes.
+func (k kubectl) output(ctx context.Context, input []byte, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, k.program, append([]string{"--kubeconfig", k.kubeconfig, "--cache-dir", k.cache}, args...)...)
+	var out bytes.Buffer
+	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &out, &out
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, &out)
+	}
+	return out.String(), nil
+}
+
+// declare declares a small fleet at the garden's API server, and shows it as users see it.
+func (g *guide) declare(ctx context.Context) error {
+	g.heading("5 of 5: declare a fleet (a few seconds)")
+	g.say(`The garden's API server has the kinds of a fleet. kube-apiserver passes requests for them on to it, so that kubectl
+works as with all other kinds. Controllers that make clusters of them do not run here.
+`)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fleetNamespace}}
+	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, namespace)); err != nil {
+		return fmt.Errorf("creating Namespace %s: %w", fleetNamespace, err)
+	}
+	for _, name := range fleet {
+		file := "fleet/core/" + name + ".yaml"
+		content, err := fs.ReadFile(g.files, file)
+		if err != nil {
+			return fmt.Errorf("reading the example: %w", err)
+		}
+		g.say("  $ kubectl apply -f examples/%s", file)
+		output, err := g.kubectl.output(ctx, content, "apply", "-f", "-")
+		if err != nil {
+			return err
+		}
+		g.show(output)
+	}
+	for _, command := range []string{"get projects,cloudprofiles,seeds", "get shoots -A"} {
+		g.say("\n  $ kubectl %s", command)
+		output, err := g.kubectl.output(ctx, nil, strings.Fields(command)...)
+		if err != nil {
+			return err
+		}
+		g.show(output)
+	}
+	return g.explain(ctx, "shoot.spec.provider.workers")
+}
+
+// explain shows the beginning of the explanation of a field. kube-apiserver reads the schemas of other API servers some time
+// after their start.
+func (g *guide) explain(ctx context.Context, field string) error {
+	var output string
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, tourTimeout, true, func(ctx context.Context) (bool, error) {
+		output, last = g.kubectl.output(ctx, nil, "explain", field)
+		return last == nil, nil
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("waiting for the explanation of %s: %w", field, err), last)
+	}
+	g.say("\n  $ kubectl explain %s", field)
+	lines := strings.SplitAfterN(output, "\n", explainedLines+1)
+	if len(lines) > explainedLines {
+		lines[explainedLines] = "…\n"
+	}
+	g.show(strings.Join(lines, ""))
+	return nil
+}
+
+// show prints the output of a command, indented.
+func (g *guide) show(output string) {
+	for line := range strings.Lines(strings.TrimRight(output, "\n")) {
+		g.say("%s", strings.TrimRight("  "+line, " \n"))
+	}
+}
