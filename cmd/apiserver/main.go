@@ -6,9 +6,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"k8s.io/component-base/logs"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
 	"github.com/trellis-k8s/trellis/pkg/apiserver"
@@ -18,17 +15,13 @@ import (
 var version = "dev"
 
 func main() {
-	logs.InitLogs()
-	defer logs.FlushLogs()
-	log.SetLogger(klog.Background())
 	command, err := newCommand()
 	if err == nil {
 		err = command.ExecuteContext(signals.SetupSignalHandler())
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "apiserver: %v\n", err)
-		logs.FlushLogs()
-		os.Exit(1) //nolint:gocritic // the logs are flushed
+		os.Exit(1)
 	}
 }
 
@@ -38,11 +31,21 @@ func newCommand() (*cobra.Command, error) {
 		return nil, err
 	}
 	var showVersion bool
+	var logging logging
 	command := &cobra.Command{
-		Use:   "apiserver --cluster-identity NAME --etcd-servers URL --kubeconfig FILE",
+		Use:   "apiserver --cluster-identity NAME --etcd-servers URL --tls-cert-file FILE --tls-private-key-file FILE [flags]",
 		Short: "Serve the API of the garden",
 		Long: `apiserver serves the groups core, seedmanagement, operations and security.gardener.cloud. It stores objects in
 etcd, and asks the kube-apiserver of the garden who a client is and what it may do.`,
+		Example: `  # In a Pod of the garden itself.
+  apiserver --cluster-identity my-garden --etcd-servers http://etcd:2379 --tls-cert-file tls.crt --tls-private-key-file tls.key
+
+  # For a garden elsewhere.
+  apiserver --cluster-identity my-garden --etcd-servers http://etcd:2379 --tls-cert-file tls.crt --tls-private-key-file tls.key \
+    --kubeconfig garden --authentication-kubeconfig garden --authorization-kubeconfig garden
+
+  # With encryption at rest and an audit log, besides the flags above.
+  apiserver ... --encryption-provider-config encryption.yaml --audit-policy-file policy.yaml --audit-log-path /var/log/audit.log`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -50,6 +53,9 @@ etcd, and asks the kube-apiserver of the garden who a client is and what it may 
 			if showVersion {
 				fmt.Fprintln(command.OutOrStdout(), version)
 				return nil
+			}
+			if err := logging.apply(); err != nil {
+				return err
 			}
 			server, err := options.New(version)
 			if err != nil {
@@ -59,6 +65,7 @@ etcd, and asks the kube-apiserver of the garden who a client is and what it may 
 		},
 	}
 	options.AddFlags(command.Flags())
+	logging.addFlags(command.Flags())
 	command.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	return command, nil
 }

@@ -104,6 +104,10 @@ func (o *Options) Validate() error {
 	if o.ClusterIdentity == "" {
 		errs = append(errs, errors.New("--cluster-identity is required"))
 	}
+	if pair := o.Recommended.SecureServing.ServerCert.CertKey; pair.CertFile == "" || pair.KeyFile == "" {
+		// A certificate that the server signs itself would be another one after each start, which an APIService cannot verify.
+		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file are required: the serving certificate and its key, in PEM"))
+	}
 	within := func(flag string, value, least time.Duration) {
 		if value < least || value > maxExpiration {
 			errs = append(errs, fmt.Errorf("--%s is %s, which is not between %s and %s", flag, value, least, maxExpiration))

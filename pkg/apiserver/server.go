@@ -76,13 +76,7 @@ func (o *Options) complete() error {
 	if err := o.ServerRun.Complete(); err != nil {
 		return fmt.Errorf("complete the options: %w", err)
 	}
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	if err := o.Recommended.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, nil); err != nil {
-		return fmt.Errorf("generate a serving certificate: %w", err)
-	}
-	return nil
+	return o.Validate()
 }
 
 // config returns the configuration of the generic API server. Its OpenAPI names come from a scheme without the internal
