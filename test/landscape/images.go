@@ -43,6 +43,7 @@ var recipes = map[string]recipe{
 	"pause":                   {program: "landscape/pause", user: nobody},
 	"probe":                   {program: "landscape/probe", own: true},
 	"resource-manager":        {program: "landscape/resource-manager", user: nobody, own: true},
+	"apiserver":               {program: "landscape/apiserver", user: nobody, own: true},
 	"coredns":                 {program: "landscape/coredns", user: nobody},
 	"etcd":                    {program: "etcd"},
 	"kube-apiserver":          {program: "kube-apiserver"},

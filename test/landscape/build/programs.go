@@ -77,5 +77,6 @@ func Own() []Program {
 		{Name: "landscape", Module: project, Package: "./hack/landscape"},
 		{Name: "node-agents", Module: project, Package: "./test/landscape/programs/node-agents"},
 		{Name: "resource-manager", Module: project, Package: "./cmd/resource-manager"},
+		{Name: "apiserver", Module: project, Package: "./cmd/apiserver"},
 	}
 }

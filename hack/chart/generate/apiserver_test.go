@@ -1,0 +1,70 @@
+package generate
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write testdata")
+
+// TestAPIServerChart holds what the chart of the garden's API server makes in each mode against testdata.
+func TestAPIServerChart(t *testing.T) {
+	loaded, err := LoadFrom(filepath.Join("..", "..", "..", "charts", "apiserver"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tls := map[string]any{"secretName": "apiserver-tls", "caBundle": "the authority"}
+	etcd := map[string]any{"servers": []any{"https://etcd-0:2379", "https://etcd-1:2379"}, "secretName": "apiserver-etcd"}
+	for mode, values := range map[string]map[string]any{
+		"all": {"clusterIdentity": "my-garden", "etcd": etcd, "tls": tls},
+		"runtime": {
+			"clusterIdentity": "my-garden", "etcd": etcd, "tls": tls, "kubeconfigSecretName": "garden-kubeconfig", "encryptionConfigSecretName": "encryption",
+			"workloadIdentity": map[string]any{"issuer": "https://issuer.example.org", "secretName": "issuer-key"},
+			"extraArgs":        []any{"--goaway-chance=0.001"}, "image": map[string]any{"repository": "registry.example.org/apiserver", "digest": "sha256:0"},
+		},
+		"garden": {"externalName": "apiserver.example.org", "user": "apiserver", "tls": tls},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			values["mode"] = mode
+			files, err := Render(loaded, "garden", values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all strings.Builder
+			for _, name := range slices.Sorted(maps.Keys(files)) {
+				all.WriteString("# " + name + "\n" + strings.Trim(files[name], "\n") + "\n")
+			}
+			golden := filepath.Join("testdata", "apiserver-"+mode+".yaml")
+			if *update {
+				if err := os.WriteFile(golden, []byte(all.String()), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all.String() != string(want) {
+				t.Errorf("the chart makes something else than %s (-update writes it):\n%s", golden, &all)
+			}
+		})
+	}
+}
+
+// TestAPIServerChartNeeds: values without which a mode cannot work are named.
+func TestAPIServerChartNeeds(t *testing.T) {
+	loaded, err := LoadFrom(filepath.Join("..", "..", "..", "charts", "apiserver"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[string]string{"runtime": "clusterIdentity is required", "garden": "tls.caBundle is required"} {
+		if _, err := Render(loaded, "garden", map[string]any{"mode": mode}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("mode %s without values: error %v, want one with %q", mode, err, want)
+		}
+	}
+}
