@@ -26,6 +26,7 @@ import (
 	authenticationv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/authentication/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apiserver/kubeconfig"
 	"github.com/trellis-k8s/trellis/test/garden"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -67,6 +68,16 @@ func TestKubeconfigs(t *testing.T) {
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"}}
 	if _, err := admin.CoreV1().ConfigMaps("default").Create(t.Context(), probe, metav1.CreateOptions{}); err != nil {
 		t.Errorf("an administrator cannot write: %v", err)
+	}
+
+	// A certificate like that one, but issued so long ago that its validity is over.
+	old, err := kubeconfig.Sign(kubeconfig.Authority{Certificate: authority, Key: key},
+		kubeconfig.Subject{User: "gardener.cloud:admin:late", Group: "gardener.cloud:system:admins"}, time.Hour, time.Now().Add(-time.Hour-time.Minute))
+	kit.Must(t, err)
+	encoded, err := kubeconfig.Build("late", []kubeconfig.Address{{Name: "external", URL: "https://" + config.Host, CA: config.CAData}}, old)
+	kit.Must(t, err)
+	if _, err := login(t, encoded).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+		t.Errorf("an expired certificate: %v, want Unauthorized", err)
 	}
 
 	asViewer := &authenticationv1alpha1.ViewerKubeconfigRequest{}
@@ -119,9 +130,9 @@ func startTarget(t *testing.T, authority []byte) *rest.Config {
 	return server.Config()
 }
 
-func login(t *testing.T, kubeconfig []byte) kubernetes.Interface {
+func login(t *testing.T, encoded []byte) kubernetes.Interface {
 	t.Helper()
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	config, err := clientcmd.RESTConfigFromKubeConfig(encoded)
 	kit.Must(t, err)
 	c, err := kubernetes.NewForConfig(config)
 	kit.Must(t, err)

@@ -41,12 +41,19 @@ func newClient(t *testing.T) client.WithWatch {
 // startGarden starts a garden that the test has for itself.
 func startGarden(t *testing.T) *garden.Garden {
 	t.Helper()
+	return startGardenWith(t, garden.Options{})
+}
+
+// startGardenWith is startGarden with options. The API server's program is set.
+func startGardenWith(t *testing.T, options garden.Options) *garden.Garden {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("needs a control plane, which -short excludes")
 	}
-	binary, err := garden.Binary()
+	var err error
+	options.APIServer, err = garden.Binary()
 	kit.Must(t, err)
-	g, err := garden.Start(t.Context(), garden.Options{APIServer: binary})
+	g, err := garden.Start(t.Context(), options)
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, g.Stop()) })
 	return g

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -34,6 +35,8 @@ type Options struct {
 	APIServer string
 	// APIServerArgs are further arguments of it, with dashes.
 	APIServerArgs []string
+	// EtcdServer returns the URL at which the API server finds etcd, such as that of a proxy; by default etcd's own, which it gets.
+	EtcdServer func(*url.URL) string
 	// Identity is the identity of the garden, by default test-garden.
 	Identity string
 	// Dir keeps the certificates and kubeconfig of the API server. By default it is a temporary directory. Stop removes it.
@@ -56,6 +59,9 @@ type Garden struct {
 func Start(ctx context.Context, options Options) (_ *Garden, err error) {
 	if options.Identity == "" {
 		options.Identity = defaultIdentity
+	}
+	if options.EtcdServer == nil {
+		options.EtcdServer = (*url.URL).String
 	}
 	dir, err := makeDir(options.Dir)
 	if err != nil {
@@ -145,7 +151,7 @@ func (g *Garden) StartAPIServer(ctx context.Context) (err error) {
 func (g *Garden) startProcess() error {
 	args := []string{
 		"--cluster-identity=" + g.options.Identity,
-		"--etcd-servers=" + g.EtcdURL().String(),
+		"--etcd-servers=" + g.options.EtcdServer(g.EtcdURL()),
 		"--kubeconfig=" + g.kubeconfig, "--authentication-kubeconfig=" + g.kubeconfig, "--authorization-kubeconfig=" + g.kubeconfig,
 		"--authorization-always-allow-paths=/healthz,/livez,/readyz",
 		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(g.port),
@@ -163,18 +169,27 @@ func (g *Garden) startProcess() error {
 // KillAPIServer ends the API server at once, as if its machine had failed.
 func (g *Garden) KillAPIServer() error { return g.process.Stop(0) }
 
+// StopAPIServer asks the API server to end, and ends it at once after a time.
+func (g *Garden) StopAPIServer(grace time.Duration) error { return g.process.Stop(grace) }
+
 // PID is the process ID of the API server.
 func (g *Garden) PID() int { return g.process.PID() }
 
-// awaitReady waits until the API server is ready. It sends no credentials: see StartAPIServer.
+// awaitReady waits until the API server is ready.
 func (g *Garden) awaitReady(ctx context.Context) error {
+	return g.await(ctx, "the API server", g.checkReady)
+}
+
+// Ready reports whether the API server is ready to serve.
+func (g *Garden) Ready(ctx context.Context) bool { return g.checkReady(ctx) == nil }
+
+// checkReady returns why the API server is not ready. It sends no credentials: see StartAPIServer.
+func (g *Garden) checkReady(ctx context.Context) error {
 	direct, err := discovery.NewDiscoveryClientForConfig(rest.AnonymousClientConfig(g.Direct()))
 	if err != nil {
 		return err
 	}
-	return g.await(ctx, "the API server", func(ctx context.Context) error {
-		return direct.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-	})
+	return direct.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
 // awaitGroups waits until all groups of the API server are served by the aggregator.
