@@ -21,8 +21,14 @@ var Binary = sync.OnceValues(func() (string, error) {
 	}
 	path := filepath.Join(root, "bin", "test", "apiserver")
 	own := fmt.Sprintf("%s-%d", path, os.Getpid())
-	arguments := []string{"build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", own, "./cmd/apiserver"}
-	if output, err := exec.Command("go", arguments...).CombinedOutput(); err != nil {
+	arguments := []string{"build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", own}
+	if directory := os.Getenv("PROCESSES_COVERDIR"); directory != "" { // make coverage
+		arguments = append(arguments, "-cover", "-covermode=atomic", "-coverpkg=./cmd/...,./pkg/...")
+		if err := os.Setenv("GOCOVERDIR", directory); err != nil { // go test has set it to one that it deletes
+			return "", err
+		}
+	}
+	if output, err := exec.Command("go", append(arguments, "./cmd/apiserver")...).CombinedOutput(); err != nil { //nolint:gosec // of a test
 		return "", fmt.Errorf("build the API server: %w\n%s", err, output)
 	}
 	return path, os.Rename(own, path)
