@@ -15,7 +15,7 @@ const (
 	KeyRSA          = "id_rsa"
 	KeyUsername     = "username"
 	KeyPassword     = "password"
-	KeyStaticTokens = "static_tokens.csv"
+	KeyStaticTokens = "static_tokens.csv" //nolint:gosec // the name of a key
 	// KeyEncryptionName, KeyEncryptionSecret and KeyEncryptionEncoding are those of KindEncryptionKey.
 	KeyEncryptionName     = "key"
 	KeyEncryptionSecret   = "secret"

@@ -4,6 +4,7 @@ package flow
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,7 +97,7 @@ func (w *world) startFlow(version string) (requests *kit.Requests, stop func()) 
 func writes(requests *kit.Requests) []string {
 	var sent []string
 	for _, request := range requests.Single() {
-		if request.Method != "GET" {
+		if request.Method != http.MethodGet {
 			sent = append(sent, request.String())
 		}
 	}
