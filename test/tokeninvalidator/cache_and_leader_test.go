@@ -92,7 +92,7 @@ func (f *fixture) run(before func(*http.Request), tune ...func(*manager.Options)
 	}
 	mgr, err := manager.New(config, options)
 	kit.Must(f, err)
-	kit.Must(f, tokeninvalidator.NewReconciler(mgr.GetClient(), mgr.GetEventRecorder("resource-manager"), nil,
+	kit.Must(f, tokeninvalidator.NewReconciler(mgr.GetClient(), mgr.GetEventRecorder("resource-manager"), tokeninvalidator.Metrics{},
 		tokeninvalidator.Options{ConcurrentSyncs: 1}).AddToManager(f.ctx, mgr, kit.NewCache(f, mgr, tokeninvalidator.CacheOptions(), f.namespace)))
 	kit.Run(f, mgr)
 	return requests, answers
