@@ -22,7 +22,7 @@ import (
 func main() { os.Exit(runMain()) }
 
 func runMain() int {
-	// Both are processes of a machine, before anything else of this program runs.
+	// Processes of a machine run nothing else of this program.
 	if len(os.Args) == 3 && (os.Args[1] == machine.LaunchCommand || os.Args[1] == machine.InitCommand) {
 		run := map[string]func(string) error{machine.LaunchCommand: machine.Launch, machine.InitCommand: machine.Init}[os.Args[1]]
 		return exitCode(run(os.Args[2]))
@@ -32,7 +32,7 @@ func runMain() int {
 	defer stop()
 	err := command().ExecuteContext(ctx)
 	if ctx.Err() != nil {
-		err = errors.New("interrupted: what runs can be removed with `make base-cluster-down`")
+		err = errors.New("interrupted: run `make base-cluster-down` to remove what was started")
 	}
 	return exitCode(err)
 }
@@ -65,16 +65,16 @@ func command() *cobra.Command {
 		},
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&o.Directory, "directory", "", "where all files of the landscape are (default: .run/landscape in the repository)")
-	flags.StringVar(&o.Block, "block", "", "block of addresses, for example 10.99.0.0/16 (default: the first one that is free)")
-	flags.BoolVar(&o.Distribution, "distribution", false, "take containerd, runc and CNI plugins from Debian instead of building them")
-	flags.BoolVar(&o.InstallPackages, "install-packages", false, "install Debian packages that are missing")
+	flags.StringVar(&o.Directory, "directory", "", "directory for all files of the landscape (default: .run/landscape in the repository)")
+	flags.StringVar(&o.Block, "block", "", "IPv4 network of the landscape, 16 bits, for example 10.99.0.0/16 (default: the first one that is free)")
+	flags.BoolVar(&o.Distribution, "distribution", false, "take containerd, runc and CNI plugins from Debian packages instead of building them")
+	flags.BoolVar(&o.InstallPackages, "install-packages", false, "install missing Debian packages")
 	root.AddCommand(up(&o), down(&o), status(&o), push(&o), buildOnly(&o), check(&o), machineImage(&o), registry())
 	return root
 }
 
 func up(o *landscape.Options) *cobra.Command {
-	return &cobra.Command{Use: "up", Short: "Build what is missing, and start the base cluster", Args: cobra.NoArgs,
+	return &cobra.Command{Use: "up", Short: "Build missing programs, and start the base cluster", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := landscape.New(*o)
 			if err != nil {
@@ -90,7 +90,7 @@ func up(o *landscape.Options) *cobra.Command {
 }
 
 func down(o *landscape.Options) *cobra.Command {
-	return &cobra.Command{Use: "down", Short: "Remove the base cluster, and all that runs on it", Args: cobra.NoArgs,
+	return &cobra.Command{Use: "down", Short: "Remove the base cluster, and everything that runs on it", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := landscape.New(*o)
 			if err != nil {
@@ -99,13 +99,13 @@ func down(o *landscape.Options) *cobra.Command {
 			if err := l.Down(c.Context()); err != nil {
 				return err
 			}
-			fmt.Fprintln(o.Out, "The base cluster is removed.")
+			fmt.Fprintln(o.Out, "Removed the base cluster.")
 			return nil
 		}}
 }
 
 func status(o *landscape.Options) *cobra.Command {
-	return &cobra.Command{Use: "status", Short: "Show the processes of the base cluster, and what they need", Args: cobra.NoArgs,
+	return &cobra.Command{Use: "status", Short: "Show the processes of the base cluster, and their memory", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			l, err := landscape.New(*o)
 			if err != nil {
@@ -132,7 +132,7 @@ func push(o *landscape.Options) *cobra.Command {
 }
 
 func buildOnly(o *landscape.Options) *cobra.Command {
-	return &cobra.Command{Use: "build", Short: "Build what is missing", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+	return &cobra.Command{Use: "build", Short: "Build missing programs", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 		l, err := landscape.New(*o)
 		if err != nil {
 			return err
@@ -151,13 +151,17 @@ func check(o *landscape.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return l.Preflight(c.Context())
+			if err := l.Preflight(c.Context()); err != nil {
+				return err
+			}
+			fmt.Fprintln(o.Out, "This machine has what a landscape needs.")
+			return nil
 		}}
 }
 
 func machineImage(o *landscape.Options) *cobra.Command {
 	export := ""
-	c := &cobra.Command{Use: "machine-image", Short: "Make the image of machines, and those that run on them", Args: cobra.NoArgs,
+	c := &cobra.Command{Use: "machine-image", Short: "Make the image of machines, and the images that run on them", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := landscape.New(*o)
 			if err != nil {

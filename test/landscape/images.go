@@ -113,7 +113,7 @@ func (l *Landscape) makeImages(names []string) error {
 	for _, name := range names {
 		r, known := recipes[name]
 		if !known {
-			return fmt.Errorf("there is no image %q that can be made: choose one of %s", name, strings.Join(Names(), ", "))
+			return fmt.Errorf("no recipe makes the image %q: choose one of %s", name, strings.Join(Names(), ", "))
 		}
 		image, err := defaults.Find(name, images.Options{RuntimeVersion: version, TargetVersion: version})
 		if err != nil {
@@ -226,7 +226,7 @@ func (l *Landscape) ctr(ctx context.Context, input io.Reader, arguments ...strin
 		return nil, err
 	}
 	if pid == 0 {
-		return nil, errors.New("the landscape is not up: run `make base-cluster`")
+		return nil, errors.New("the base cluster does not run: start it with `make base-cluster`")
 	}
 	socket := fmt.Sprintf("/proc/%d/root%s", pid, containerd)
 	arguments = append([]string{"--address", socket, "--namespace", "k8s.io"}, arguments...)

@@ -129,7 +129,7 @@ func (l *Landscape) chooseNetwork() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the host has routes to all of %d blocks of addresses, the first is %s: choose another one with --block", len(wanted),
+	return fmt.Errorf("the host has routes into each of %d blocks of addresses, beginning with %s: choose another one with --block", len(wanted),
 		wanted[0].Block())
 }
 
@@ -146,7 +146,7 @@ func (l *Landscape) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// Running tells whether the machine of the landscape runs.
+// Running reports whether the machine of the landscape runs.
 func (l *Landscape) Running() (bool, error) {
 	pid, err := machine.Process(l.name)
 	return pid > 0, err
@@ -185,7 +185,7 @@ func (l *Landscape) removeIfEmpty() error {
 		return fmt.Errorf("removing the files of the landscape: %w", err)
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("%s was not made by a landscape: remove it, or choose another directory", l.Directory)
+		return fmt.Errorf("%s has files, but not of a landscape: remove them, or choose another directory with --directory", l.Directory)
 	}
 	return os.Remove(l.Directory)
 }
@@ -199,7 +199,7 @@ func (l *Landscape) makeDirectory() error {
 		return fmt.Errorf("making the directory of the landscape: %w", err)
 	}
 	if _, err := os.Stat(l.path(marker)); err != nil && len(entries) > 0 {
-		return fmt.Errorf("%s has files that are not of a landscape: choose another directory", l.Directory)
+		return fmt.Errorf("%s has files, but not of a landscape: choose another directory with --directory", l.Directory)
 	}
 	return os.WriteFile(l.path(marker), []byte(l.name+"\n"), 0o644) //nolint:gosec // no secret
 }

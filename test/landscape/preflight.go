@@ -53,14 +53,14 @@ const minimumOpenFiles = 8192
 func check(h host, distribution bool) (missing MissingError, packages []string) {
 	add := func(format string, arguments ...any) { missing = append(missing, fmt.Sprintf(format, arguments...)) }
 	if h.os != "linux" {
-		add("it runs %s: a landscape needs Linux", h.os)
+		add("the operating system is %s: a landscape needs Linux", h.os)
 		return missing, nil
 	}
 	if h.user != 0 {
-		add("root is needed for namespaces, mounts and nftables: run it with sudo")
+		add("the user is not root, who can make namespaces, mounts and nftables rules: run it with sudo")
 	}
 	if len(h.hierarchies) == 0 {
-		add("no cgroups are mounted below /sys/fs/cgroup")
+		add("no cgroups are mounted below /sys/fs/cgroup: mount them")
 	}
 	v1 := len(h.hierarchies) != 1 || h.hierarchies[0].Controllers != ""
 	for _, controller := range []string{"cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "pids"} {
@@ -72,13 +72,13 @@ func check(h host, distribution bool) (missing MissingError, packages []string) 
 		add("the kernel has no overlayfs: modprobe overlay")
 	}
 	if h.directory == "overlay" || h.directory == "tmpfs" {
-		add("the directory of the landscape is on %s, which layers of containers cannot be on: choose another one with --directory", h.directory)
+		add("the directory of the landscape is on %s, which cannot hold the layers of containers: choose another one with --directory", h.directory)
 	}
 	if !h.exists("/proc/sys/net/bridge/bridge-nf-call-iptables") {
-		add("the kernel does not filter what goes over bridges: modprobe br_netfilter")
+		add("the kernel does not filter packets on bridges: modprobe br_netfilter")
 	}
 	if h.openFiles < minimumOpenFiles {
-		add("only %d files may be open at once, %d are needed: ulimit -n %d", h.openFiles, minimumOpenFiles, minimumOpenFiles)
+		add("a process may open %d files, %d are needed: ulimit -n %d", h.openFiles, minimumOpenFiles, minimumOpenFiles)
 	}
 	for _, p := range neededPackages(distribution) {
 		if !p.there(h) {
@@ -248,7 +248,7 @@ func sysctl(path string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(path, "/proc/sys/"), "/", ".")
 }
 
-// others tells whether there is another landscape on this host.
+// others reports whether another landscape runs on this host.
 func (l *Landscape) others() (bool, error) {
 	links, err := netlink.LinkList()
 	if err != nil {

@@ -47,7 +47,7 @@ func (l *Landscape) services() []machine.Service {
 		{Name: "kube-apiserver", Args: l.kubeAPIServer(), After: []string{"tcp:" + addressOfEtcd}},
 		{Name: "kube-controller-manager", Args: l.kubeControllerManager(), After: []string{apiServer}},
 		{Name: "kube-scheduler", After: []string{apiServer}, Args: append([]string{"kube-scheduler", "--leader-elect=false"},
-			threeTimes("scheduler")...)},
+			kubeconfigFlags("scheduler")...)},
 		{Name: "kubelet", After: []string{socket, apiServer}, Args: []string{
 			"kubelet", "--config", machine.State + "/kubelet.yaml", "--kubeconfig", kubeconfigs + "kubelet", "--hostname-override", Node,
 			"--node-ip", l.Network.Machine().Addr().String(), "--node-labels", "topology.kubernetes.io/zone=base",
@@ -63,7 +63,7 @@ func (l *Landscape) services() []machine.Service {
 	}
 }
 
-func threeTimes(user string) []string {
+func kubeconfigFlags(user string) []string {
 	var args []string
 	for _, flag := range []string{"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"} {
 		args = append(args, "--"+flag+"="+kubeconfigs+user)
@@ -104,7 +104,7 @@ func (l *Landscape) kubeControllerManager() []string {
 		"--root-ca-file=" + pki + "ca.crt", "--service-account-private-key-file=" + pki + "tokens.key", "--use-service-account-credentials",
 		"--controllers=*,bootstrapsigner,tokencleaner", "--allocate-node-cidrs", "--node-cidr-mask-size=22",
 		"--cluster-cidr=" + l.Network.Pods().String(), "--service-cluster-ip-range=" + l.Network.Services().String(), "--leader-elect=false",
-	}, threeTimes("kube-controller-manager")...)
+	}, kubeconfigFlags("kube-controller-manager")...)
 }
 
 // writeFiles writes certificates, kubeconfigs and configurations. Those that are there stay: the landscape is started again.
@@ -214,7 +214,7 @@ func render(name string, values map[string]any) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// HostsFile tells containerd which registry has the images of the landscape.
+// HostsFile is the configuration of containerd that names the registry with the images of the landscape.
 func HostsFile(registry string) []byte {
 	return fmt.Appendf(nil, "server = \"http://%s\"\n[host.\"http://%s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", registry, registry)
 }

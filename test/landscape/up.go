@@ -86,7 +86,7 @@ func (l *Landscape) Build(ctx context.Context) error {
 		return err
 	}
 	if len(missing) > 0 {
-		l.say("Building %d programs. It can be interrupted: what is built stays.", len(missing))
+		l.say("Building %d programs. You can interrupt it: it keeps the programs that it has built.", len(missing))
 	}
 	if err := l.builder.Build(ctx, append(programs, build.Own()...)); err != nil || !l.Distribution {
 		return err
@@ -98,7 +98,7 @@ func (l *Landscape) Build(ctx context.Context) error {
 func (l *Landscape) start(ctx context.Context) error {
 	// What an interrupted start has left is in the way.
 	if err := machine.Remove(ctx, l.name); err != nil {
-		return fmt.Errorf("removing what an earlier start has left: %w", err)
+		return fmt.Errorf("removing the remains of an earlier start: %w", err)
 	}
 	if err := l.chooseNetwork(); err != nil {
 		return err
@@ -143,14 +143,14 @@ func (l *Landscape) clear() error {
 	}
 	entries, err := os.ReadDir(l.Directory)
 	if err != nil {
-		return fmt.Errorf("removing what an earlier start has left: %w", err)
+		return fmt.Errorf("removing the remains of an earlier start: %w", err)
 	}
 	for _, entry := range entries {
 		if entry.Name() == marker || entry.Name() == limitsFile {
 			continue
 		}
 		if err := os.RemoveAll(l.path(entry.Name())); err != nil {
-			return fmt.Errorf("removing what an earlier start has left: %w", err)
+			return fmt.Errorf("removing the remains of an earlier start: %w", err)
 		}
 	}
 	return nil
@@ -201,7 +201,7 @@ func (l *Landscape) announce(ctx context.Context) error {
 func (l *Landscape) Push(ctx context.Context, name string) (string, error) {
 	r, known := recipes[name]
 	if !known {
-		return "", fmt.Errorf("there is no image %q that can be made: choose one of %s", name, strings.Join(Names(), ", "))
+		return "", fmt.Errorf("no recipe makes the image %q: choose one of %s", name, strings.Join(Names(), ", "))
 	}
 	for _, p := range build.Own() {
 		if "landscape/"+p.Name == r.program {

@@ -170,7 +170,7 @@ func (s *Store) Image(reference string) (v1.Image, error) {
 	}
 	digest, found := images[reference]
 	if !found {
-		return nil, fmt.Errorf("there is no image %s in %s", reference, s.path)
+		return nil, fmt.Errorf("the image %s is not in %s: make it first", reference, s.path)
 	}
 	hash, err := v1.NewHash(digest)
 	if err != nil {

@@ -132,7 +132,7 @@ func (b *Builder) buildOwn(ctx context.Context, programs []Program) error {
 	return nil
 }
 
-// ReplaceLink makes a path a hard link to another file. A program that runs goes on with its own.
+// ReplaceLink makes a path a hard link to another file. A process that runs the old file is not affected.
 func ReplaceLink(made, path string) error {
 	wanted, err := os.Stat(made)
 	if err != nil {
@@ -178,12 +178,12 @@ func (b *Builder) stamp(p Program) (string, error) {
 	h := sha256.New()
 	files, err := filepath.Glob(filepath.Join(b.Root, p.Module, "*.go"))
 	if err != nil {
-		return "", fmt.Errorf("finding out whether %s is built: %w", p.Name, err)
+		return "", fmt.Errorf("checking whether %s is built: %w", p.Name, err)
 	}
 	for _, file := range append(files, filepath.Join(b.Root, p.Module, "go.mod"), filepath.Join(b.Root, p.Module, "go.sum")) {
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return "", fmt.Errorf("finding out whether %s is built: %w", p.Name, err)
+			return "", fmt.Errorf("checking whether %s is built: %w", p.Name, err)
 		}
 		h.Write(content)
 	}

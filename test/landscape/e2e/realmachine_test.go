@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -100,6 +101,7 @@ func boot(t *testing.T, ctx context.Context, directory, archive, files string) (
 	must(t, err)
 	command := exec.CommandContext(ctx, "sh", "-s", archive, files, filepath.Join(base.Root, "bin", "landscape", ".emulator"))
 	command.Dir, command.Stdin, command.Stdout, command.Stderr = directory, bytes.NewReader(script), log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // if the test is killed
 	must(t, command.Start())
 	t.Cleanup(func() {
 		_ = command.Process.Kill()

@@ -123,7 +123,7 @@ func (c *cluster) testWebhook() {
 	}
 }
 
-// testLeader kills the leader: the other replica takes over, and goes on with the work.
+// testLeader kills the leader: the other replica takes over, and continues the work.
 func (c *cluster) testLeader() {
 	lease := &coordinationv1.Lease{}
 	holder := func() string {

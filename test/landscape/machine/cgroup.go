@@ -70,7 +70,7 @@ func hierarchies(cgroups, mountinfo []byte) []Hierarchy {
 	return result
 }
 
-// unifiedOnly tells whether cgroups are v2 only.
+// unifiedOnly reports whether cgroups are v2 only.
 func unifiedOnly(all []Hierarchy) bool {
 	return len(all) == 1 && all[0].Controllers == ""
 }
@@ -120,7 +120,7 @@ func groups(name string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(cgroupRoot, func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it went meanwhile
+		case errors.Is(err, fs.ErrNotExist): // it was removed at the same time
 			return nil
 		case err != nil:
 			return err

@@ -35,7 +35,7 @@ func Init(directory string) error {
 		return fmt.Errorf("setting the host name: %w", err)
 	}
 	if _, err := connected.Read(make([]byte, 1)); err == nil {
-		return fmt.Errorf("the launcher sent something unexpected")
+		return fmt.Errorf("the launcher sent data over the pipe that it only closes")
 	}
 	if err := connectMachine(c); err != nil {
 		return err

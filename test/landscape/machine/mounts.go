@@ -40,7 +40,7 @@ func openTrees(c *Config) ([]tree, error) {
 	return trees, nil
 }
 
-// mountAll gives the machine its own /proc, /sys, /run, /tmp, /var and cgroups. All else is the host's, read-only.
+// mountAll gives the machine its own /proc, /sys, /run, /tmp, /var and cgroups. Everything else is the host's, read-only.
 func mountAll(trees []tree) error {
 	all, err := Hierarchies()
 	if err != nil {

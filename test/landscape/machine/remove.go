@@ -32,7 +32,7 @@ func Process(name string) (int, error) {
 	return 0, nil
 }
 
-// isFirst tells from /proc/<pid>/status whether a process is process 1 of a PID namespace directly below the host's.
+// isFirst reports, from /proc/<pid>/status, whether a process is process 1 of a PID namespace directly below the host's.
 func isFirst(status string) bool {
 	state, zombie := "", false
 	for line := range strings.Lines(status) {
@@ -70,7 +70,7 @@ func kill(ctx context.Context, groups []string) error {
 		var alive []string
 		for _, pid := range pids {
 			if isZombie(pid) {
-				continue // it has ended, and is in a cgroup until its parent takes notice
+				continue // it has ended, and stays in its cgroup until its parent reaps it
 			}
 			alive = append(alive, strconv.Itoa(pid))
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -105,12 +105,12 @@ func removeLink(name string) error {
 	return nil
 }
 
-// patience is how long [Remove] repeats a step.
-const patience = 20 * time.Second
+// removeTimeout is how long [Remove] repeats a step.
+const removeTimeout = 20 * time.Second
 
 // until repeats what fails while the kernel still clears up.
 func until(ctx context.Context, do func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

@@ -167,16 +167,16 @@ func answers(ctx context.Context, address string) bool {
 	if err != nil {
 		return false
 	}
-	response, err := askAny.Do(request)
+	response, err := probe.Do(request)
 	if err != nil {
 		return false
 	}
-	_ = response.Body.Close() // the status is all that is asked for
+	_ = response.Body.Close() // only the status counts
 	return response.StatusCode == http.StatusOK
 }
 
-// askAny asks whether a service of this machine is ready; nothing that it answers is trusted.
-var askAny = &http.Client{Transport: &http.Transport{
+// probe asks whether a service of this machine is ready. It reads only the status of the answer.
+var probe = &http.Client{Transport: &http.Transport{
 	TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 	DisableKeepAlives: true,
 }}

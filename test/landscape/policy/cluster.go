@@ -82,7 +82,7 @@ func peers(peer networkingv1.NetworkPolicyPeer, namespace string, all []pod, nam
 	return result
 }
 
-// isolates tells what a policy is about. Objects that did not pass the API server have no policy types.
+// isolates reports whether a policy is about a direction. Objects that did not pass the API server have no policy types.
 func isolates(spec networkingv1.NetworkPolicySpec) (ingress, egress bool) {
 	if len(spec.PolicyTypes) == 0 {
 		return true, len(spec.Egress) > 0

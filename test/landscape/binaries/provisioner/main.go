@@ -50,7 +50,7 @@ func run(ctx context.Context, kubeconfig string, p *provisioner, name string) er
 	if err != nil {
 		return err
 	}
-	// Each node has a provisioner of its own, so none of them is to be elected.
+	// Each node has a provisioner of its own, so they need no election.
 	controller.NewProvisionController(ctx, client, name, p, controller.LeaderElection(false)).Run(ctx)
 	return nil
 }

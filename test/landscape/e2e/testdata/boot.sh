@@ -35,7 +35,7 @@ for module in virtio/virtio virtio/virtio_ring virtio/virtio_pci_modern_dev virt
 done
 cat > initramfs/init <<'END'
 #!/busybox sh
-for module in virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk; do /busybox insmod /$module.ko; done
+for module in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk; do /busybox insmod /$module.ko; done
 /busybox mount -t devtmpfs devtmpfs /dev
 until [ -b /dev/vda ]; do /busybox sleep 0.1; done
 /busybox mount -t ext4 /dev/vda /root
