@@ -26,13 +26,8 @@ snapshot() {
 }
 unchanged() { snapshot >"$shots/after"; diff "$shots/before" "$shots/after" && echo "The host is as before."; }
 
-# BIN is another clone's directory bin. What was built there, and takes minutes, is taken from it.
-if [[ -n ${BIN:-} ]]; then
-  mkdir -p bin/landscape
-  cp -rs "$(cd "$BIN" && pwd)"/{etcd,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kwok,kwok-stages} bin/
-  cp -r "$BIN/.controlplane" bin/
-  cp "$BIN"/landscape/{debian,tools}.tar* bin/landscape/
-fi
+# BIN is the directory bin of another clone: what was built there is not built again.
+[[ -z ${BIN:-} ]] || cp -a "$BIN" bin
 
 echo "== 1. Build, start, use"
 snapshot >"$shots/before"

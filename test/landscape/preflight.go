@@ -219,27 +219,35 @@ func (l *Landscape) install(ctx context.Context, packages []string) error {
 	return nil
 }
 
-// limitsFile has the limits of the host as they were before the landscape raised them.
-const limitsFile = "limits"
+// limitsFile has the limits of the host as they were before the first landscape raised them. It belongs to the host, like the limits: the
+// last landscape that is removed restores them, whichever has raised them. They do not outlive a restart of the host, nor does the file.
+const limitsFile = "/run/lock/trellis-landscape-limits"
 
-// raiseLimits raises limits of the host, which have no namespace of their own, and remembers what they were.
+// raiseLimits raises limits of the host, which have no namespace of their own, and records what they were.
 func (l *Landscape) raiseLimits() error {
-	var before strings.Builder
+	recorded, err := os.ReadFile(limitsFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("raising limits: %w", err)
+	}
+	before := string(recorded)
 	for path, value := range wanted {
 		old := number(path)
 		if old >= value {
 			continue
 		}
-		if _, err := fmt.Fprintf(&before, "%s %d\n", path, old); err != nil {
-			return err
+		if !strings.Contains(before, path+" ") {
+			before += fmt.Sprintf("%s %d\n", path, old)
 		}
-		if err := os.WriteFile(l.path(limitsFile), []byte(before.String()), 0o600); err != nil {
+		if err := os.MkdirAll(filepath.Dir(limitsFile), 0o755); err != nil {
+			return fmt.Errorf("raising a limit: %w", err)
+		}
+		if err := os.WriteFile(limitsFile, []byte(before), 0o600); err != nil {
 			return fmt.Errorf("raising a limit: %w", err)
 		}
 		if err := os.WriteFile(path, []byte(strconv.FormatUint(value, 10)), 0o600); err != nil {
 			return fmt.Errorf("raising a limit: %w: run sysctl -w %s=%d", err, sysctl(path), value)
 		}
-		l.say("Raised the limit %s of this host from %d to %d, until the landscape is removed.", sysctl(path), old, value)
+		l.say("Raised the limit %s of this host from %d to %d, until the last landscape is removed.", sysctl(path), old, value)
 	}
 	return nil
 }
@@ -260,9 +268,9 @@ func (l *Landscape) others() (bool, error) {
 	}), nil
 }
 
-// restoreLimits puts limits back that this landscape has raised, unless they were changed again.
+// restoreLimits restores limits that landscapes have raised, unless they were changed again or another landscape needs them.
 func (l *Landscape) restoreLimits() error {
-	content, err := os.ReadFile(l.path(limitsFile))
+	content, err := os.ReadFile(limitsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -275,7 +283,7 @@ func (l *Landscape) restoreLimits() error {
 	}
 	if others {
 		l.say("Limits of this host stay raised: another landscape needs them.")
-		return os.Remove(l.path(limitsFile))
+		return nil
 	}
 	for line := range strings.Lines(string(content)) {
 		path, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -286,5 +294,5 @@ func (l *Landscape) restoreLimits() error {
 			return fmt.Errorf("restoring the limit %s to %s: %w", sysctl(path), value, err)
 		}
 	}
-	return os.Remove(l.path(limitsFile))
+	return os.Remove(limitsFile)
 }

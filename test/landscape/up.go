@@ -146,7 +146,7 @@ func (l *Landscape) clear() error {
 		return fmt.Errorf("removing the remains of an earlier start: %w", err)
 	}
 	for _, entry := range entries {
-		if entry.Name() == marker || entry.Name() == limitsFile {
+		if entry.Name() == marker {
 			continue
 		}
 		if err := os.RemoveAll(l.path(entry.Name())); err != nil {
