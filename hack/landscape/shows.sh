@@ -14,15 +14,16 @@ trap 'rm -rf "$shots"' EXIT
 
 show() { printf '\n[%s, load %s] $ %s\n' "$(date +%T)" "$(cut -d' ' -f1 /proc/loadavg)" "$*"; eval "$@"; }
 kubectl() { bin/kubectl "$@"; }
-# What a landscape could leave on the host. Directories of the clone are in the command lines of its processes and in its mounts.
+# What the landscape of the clone could leave on the host: processes and mounts name its directory, cgroups and the network device have its
+# name. Rules of nftables are compared as a whole. Limits are not: other landscapes may raise them.
+name=landscape-$(printf %s "$PWD/.run/landscape" | sha256sum | cut -c1-5)
 snapshot() {
   ps -eo args | grep -F -- "$PWD/" | grep -v grep || true
-  mount | grep -F -e "$PWD/" -e landscape || true
-  ip -o link | awk -F': ' '{print $2}'
-  ip route
+  mount | grep -F -e "$PWD/" -e "$name" || true
+  ip -o link | grep -F "$name" || true
+  ip route | grep -F "$name" || true
+  find /sys/fs/cgroup -type d -name "$name"
   nft list ruleset
-  find /sys/fs/cgroup -type d -name 'landscape*'
-  sysctl fs.inotify
 }
 unchanged() { snapshot >"$shots/after"; diff "$shots/before" "$shots/after" && echo "The host is as before."; }
 
@@ -95,7 +96,6 @@ for ((i = 1; i <= kills; i++)); do
   moment=$((RANDOM % 100))
   setsid bin/landscape/landscape up >"$shots/up" 2>&1 & program=$!
   sleep "$((moment / 10)).$((moment % 10))"
-  name=$(cat .run/landscape/landscape 2>/dev/null || echo none)
   # The program first, so that it starts nothing more; then the processes of all services and containers.
   kill -9 -- "-$program" || true
   find /sys/fs/cgroup -path "*/$name/*" -name cgroup.procs -exec cat {} + 2>/dev/null | sort -un | xargs -r kill -9 2>/dev/null || true
