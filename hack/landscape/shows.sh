@@ -80,7 +80,7 @@ show "kubectl logs deployment/web | head -2"
 show "kubectl exec deployment/web -- /probe write /data/file kept && kubectl exec deployment/web -- /probe read /data/file"
 address=$(kubectl get service web -o 'jsonpath={.status.loadBalancer.ingress[0].ip}')
 show "curl -sS --max-time 5 http://$address/   # the load balancer, from the host"
-kubectl port-forward deployment/web 18080:8080 >/dev/null & forward=$!
+bin/kubectl port-forward deployment/web 18080:8080 >/dev/null & forward=$!
 show "curl -sS --retry 20 --retry-connrefused --retry-delay 1 http://127.0.0.1:18080/   # port-forward"
 kill $forward
 show "kubectl apply -f $shots/policy.yaml"
@@ -93,7 +93,7 @@ echo "== 2. Remove"
 show "time make base-cluster-down"
 show unchanged
 for ((i = 1; i <= kills; i++)); do
-  moment=$((RANDOM % 100))
+  moment=$((RANDOM % 200)) # tenths of a second
   setsid bin/landscape/landscape up >"$shots/up" 2>&1 & program=$!
   sleep "$((moment / 10)).$((moment % 10))"
   # The program first, so that it starts nothing more; then the processes of all services and containers.

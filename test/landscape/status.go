@@ -1,8 +1,10 @@
 package landscape
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -47,8 +49,8 @@ func describe(pid int) (name string, kilobytes int) {
 	for line := range strings.Lines(string(content)) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch value = strings.TrimSpace(value); key {
-		case "Name":
-			name = value
+		case "Name": // at most 15 characters
+			name = cmp.Or(program(pid), value)
 		case "RssAnon":
 			if n, err := strconv.Atoi(strings.TrimSuffix(value, " kB")); err == nil {
 				kilobytes = n
@@ -56,4 +58,14 @@ func describe(pid int) (name string, kilobytes int) {
 		}
 	}
 	return name, kilobytes
+}
+
+// program is the name of the program that a process runs, without its directory.
+func program(pid int) string {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	first, _, _ := strings.Cut(string(content), "\x00")
+	if err != nil || first == "" {
+		return ""
+	}
+	return filepath.Base(first)
 }

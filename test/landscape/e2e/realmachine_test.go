@@ -33,10 +33,10 @@ func TestRealMachine(t *testing.T) {
 	must(t, c.Get(c.ctx, c.key("node"), node))
 	directory, files := t.TempDir(), t.TempDir()
 	for name, content := range node.Data {
-		writeFile(t, filepath.Join(files, "etc/kubernetes/node", name), content)
+		writeFile(t, filepath.Join(files, "etc", "kubernetes", "node", name), content)
 	}
 	// 10.0.2.15 is what the emulated network gives; from there, the host and all that it reaches can be reached.
-	writeFile(t, filepath.Join(files, "etc/machine.conf"), fmt.Appendf(nil, "REGISTRY=%s\nPAUSE_IMAGE=%s\nKUBELET_IMAGE=%s\nNODE_NAME=real\nNODE_IP=10.0.2.15\n",
+	writeFile(t, filepath.Join(files, "etc", "machine.conf"), fmt.Appendf(nil, "REGISTRY=%s\nPAUSE_IMAGE=%s\nKUBELET_IMAGE=%s\nNODE_NAME=real\nNODE_IP=10.0.2.15\n",
 		base.Registry(), c.image("pause"), c.image("kubelet")))
 	archive := filepath.Join(directory, "machine.tar.gz")
 	must(t, base.ExportMachine(archive))
