@@ -15,7 +15,6 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/csrapprover"
-	"github.com/trellis-k8s/trellis/pkg/managedresource"
 	"github.com/trellis-k8s/trellis/pkg/node"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
@@ -34,7 +33,7 @@ func cacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Opt
 				Transform: keepNameAndVersion,
 			},
 			&corev1.Secret{}:                     {Transform: keepNameAndVersion},
-			&resourcesv1alpha1.ManagedResource{}: {Transform: managedresource.NewCompactor().Compact},
+			&resourcesv1alpha1.ManagedResource{}: {Transform: cachetransform.NewCompactor().Compact},
 		},
 	}
 	return inNamespaces(options, config.SourceClientConnection.Namespaces)

@@ -34,6 +34,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health/expression"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
@@ -197,7 +198,7 @@ func addManagedResource(ctx context.Context, mgr manager.Manager, config *config
 	targetCluster cluster.Cluster, objects *target.Objects, view *live.View, identity string,
 ) error {
 	settings := config.Controllers.ManagedResource
-	limits := managedresource.DefaultLimits()
+	limits := manifest.DefaultLimits()
 	limits.Bytes = settings.MaxSecretSize.Value()
 	reconciler := managedresource.NewReconciler(managedresource.Reconciler{
 		Source:      mgr.GetClient(),

@@ -12,7 +12,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
-	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 )
 
 // delivery is a folder of manifests that travels as one ManagedResource.
@@ -37,7 +37,7 @@ func (d delivery) pack(files fs.FS) (*parcel, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("there are no manifests in %s", d.folder)
 	}
-	var documents []managedresource.Document
+	var documents []manifest.Document
 	for _, name := range paths {
 		content, err := fs.ReadFile(files, name)
 		if err != nil {

@@ -250,7 +250,7 @@ func (e *Engine) delete(ctx context.Context, deletion Deletion) (left *metav1.Pa
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
-	if IsDefinition(deletion.GroupKind()) {
+	if deletion.GroupKind() == object.Definition {
 		e.awaken(ctx, deletion)
 	}
 	if deletion.Claims {

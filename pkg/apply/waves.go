@@ -4,6 +4,8 @@ package apply
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 // Wave is a step in the order in which objects are applied. Deletion goes through the waves backwards.
@@ -26,19 +28,12 @@ const (
 	WaveGates
 )
 
-var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-
-// IsDefinition reports whether the kind is CustomResourceDefinition.
-func IsDefinition(gk schema.GroupKind) bool {
-	return gk == definition
-}
-
 // WaveOf returns the wave of a kind.
 func WaveOf(gk schema.GroupKind) Wave {
 	switch gk {
 	case schema.GroupKind{Kind: "Namespace"}, schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:
 		return WaveNamespaces
-	case definition:
+	case object.Definition:
 		return WaveDefinitions
 	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
 		return WaveGates

@@ -50,19 +50,6 @@ func TestWavesAreInTheOrderOfApplying(t *testing.T) {
 	}
 }
 
-func TestIsDefinition(t *testing.T) {
-	for text, want := range map[string]bool{
-		"CustomResourceDefinition.apiextensions.k8s.io": true,
-		"CustomResourceDefinition.example.com":          false,
-		"CustomResourceDefinition":                      false,
-		"Widget.apiextensions.k8s.io":                   false,
-	} {
-		if got := IsDefinition(schema.ParseGroupKind(text)); got != want {
-			t.Errorf("%s is a definition: %v, want %v", text, got, want)
-		}
-	}
-}
-
 func TestPropagation(t *testing.T) {
 	for group, want := range map[string]*metav1.DeletionPropagation{
 		"apps": ptr.To(metav1.DeletePropagationForeground), "extensions": ptr.To(metav1.DeletePropagationForeground),

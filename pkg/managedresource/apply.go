@@ -14,6 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -167,14 +168,14 @@ func (p *pass) unwanted() inventory {
 
 // outsideManifests returns the objects of an inventory that are in none of the manifests that could be read.
 func (p *pass) outsideManifests(recorded inventory) inventory {
-	equivalences := newEquivalences(p.mr.Spec.Equivalences)
+	equivalences := manifest.NewEquivalences(p.mr.Spec.Equivalences)
 	wanted := map[object.Key]bool{}
 	for _, ref := range slices.Concat(refsOf(p.manifests), p.coveted, p.released) {
-		wanted[equivalences.identity(ref.Key())] = true
+		wanted[equivalences.Identity(ref.Key())] = true
 	}
 	unwanted := inventory{}
 	for key, entry := range recorded {
-		if !wanted[equivalences.identity(key)] {
+		if !wanted[equivalences.Identity(key)] {
 			unwanted[key] = entry
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -22,18 +23,18 @@ func (p *pass) readAutoscalers(ctx context.Context) error {
 		return fmt.Errorf("list HorizontalPodAutoscalers of the target cluster: %w", err)
 	}
 	p.scalers = autoscalers{}
-	equivalences := newEquivalences(p.mr.Spec.Equivalences)
+	equivalences := manifest.NewEquivalences(p.mr.Spec.Equivalences)
 	for i := range list.Items {
 		if key, ok := scaledObject(&list.Items[i]); ok {
-			p.scalers[equivalences.identity(key)] = true
+			p.scalers[equivalences.Identity(key)] = true
 		}
 	}
 	return nil
 }
 
 // hasReplicas reports whether a document may have to leave its replicas to an autoscaler.
-func hasReplicas(document document) bool {
-	return fieldowner.Replicas().Has(document.object)
+func hasReplicas(document manifest.Document) bool {
+	return fieldowner.Replicas().Has(document.Object)
 }
 
 // scaledObject returns what an autoscaler scales. One with a malformed reference scales nothing.
@@ -47,6 +48,6 @@ func scaledObject(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (object.Key
 }
 
 func (p *pass) isScaled() func(object.Key) bool {
-	equivalences := newEquivalences(p.mr.Spec.Equivalences)
-	return func(key object.Key) bool { return p.scalers[equivalences.identity(key)] }
+	equivalences := manifest.NewEquivalences(p.mr.Spec.Equivalences)
+	return func(key object.Key) bool { return p.scalers[equivalences.Identity(key)] }
 }

@@ -11,46 +11,9 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/applyoptions"
-	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
-
-func TestEquivalences(t *testing.T) {
-	key := func(group, kind string) object.Key {
-		return object.Key{Group: group, Kind: kind, Namespace: "a", Name: "x"}
-	}
-	own := newEquivalences([][]resourcesv1alpha1.GroupKind{
-		{{Group: "old.example.com", Kind: "Widget"}, {Group: "new.example.com", Kind: "Gadget"}},
-		{{Group: "new.example.com", Kind: "Gadget"}, {Group: "newest.example.com", Kind: "Gadget"}},
-		{{Group: "example.com", Kind: "Deployment"}, {Group: "extensions", Kind: "Deployment"}},
-	})
-	for name, test := range map[string]struct {
-		a, b object.Key
-		want bool
-	}{
-		"built in":              {key("extensions", "Deployment"), key("apps", "Deployment"), true},
-		"built in, networking":  {key("extensions", "Ingress"), key("networking.k8s.io", "Ingress"), true},
-		"other kinds":           {key("apps", "Deployment"), key("apps", "DaemonSet"), false},
-		"own":                   {key("old.example.com", "Widget"), key("new.example.com", "Gadget"), true},
-		"sets share a member":   {key("old.example.com", "Widget"), key("newest.example.com", "Gadget"), true},
-		"joined with built in":  {key("example.com", "Deployment"), key("apps", "Deployment"), true},
-		"a group without a set": {key("example.org", "Widget"), key("old.example.com", "Widget"), false},
-	} {
-		if got := own.identity(test.a) == own.identity(test.b); got != test.want {
-			t.Errorf("%s: the same is %v, want %v", name, got, test.want)
-		}
-	}
-	p := &pass{
-		mr:        &resourcesv1alpha1.ManagedResource{},
-		recorded:  inventoryWith(entry(deploymentKind.GroupKind().WithVersion("v1beta1"), "a", "x", "")),
-		manifests: []object.Manifest{manifestOf(deploymentKind, "a", "x")},
-	}
-	p.recorded = inventory{key("extensions", "Deployment"): {APIVersion: "extensions/v1beta1", Kind: "Deployment", Namespace: "a", Name: "x"}}
-	if got := p.unwanted(); len(got) > 0 {
-		t.Errorf("moved to the group apps, it is unwanted: %v", got)
-	}
-}
 
 func TestForeignKeys(t *testing.T) {
 	manifest := object.Manifest{
@@ -118,36 +81,6 @@ func TestPlanPruneWaitsAndLeaves(t *testing.T) {
 	}
 }
 
-func TestPatternOf(t *testing.T) {
-	for pointer, want := range map[string]fieldowner.Pattern{
-		"/spec/replicas":                 {"spec", "replicas"},
-		"/metadata/annotations/a~1b~0c":  {"metadata", "annotations", "a/b~c"},
-		"/spec/containers/*/image":       {"spec", "containers", "*", "image"},
-		"":                               nil,
-		"/":                              nil,
-		"spec/replicas":                  nil,
-		"/spec/containers/0/image":       nil,
-		"/kind":                          nil,
-		"/metadata/name":                 nil,
-		"/metadata":                      nil,
-		"/metadata/finalizers":           nil,
-		"/metadata/labels/kubernetes.io": {"metadata", "labels", "kubernetes.io"},
-		"/*":                             nil,
-		"/*/name":                        nil,
-		"/metadata/*/*":                  nil,
-		"/metadata/labels/*":             nil,
-		"/metadata/annotations/*":        nil,
-		"/metadata/*/x":                  {"metadata", "*", "x"},
-		"/metadata/labels/resources.gardener.cloud~1managed-by":  nil,
-		"/metadata/annotations/resources.gardener.cloud~1origin": nil,
-	} {
-		got, err := patternOf(pointer)
-		if !reflect.DeepEqual(got, want) || (err == nil) != (want != nil) {
-			t.Errorf("%q: got %v (%v), want %v", pointer, got, err, want)
-		}
-	}
-}
-
 func TestDepartures(t *testing.T) {
 	x, y := keyNamed("x"), keyNamed("y")
 	departures := newDepartures()
@@ -164,5 +97,18 @@ func TestDepartures(t *testing.T) {
 	departures.note(shop, nil, second)
 	if len(departures.byOwner) > 0 {
 		t.Errorf("memory is held for nothing: %v", departures.byOwner)
+	}
+}
+
+// TestMovedToAnotherGroup: an object that is written in the API group to which Kubernetes moved its kind is still wanted.
+func TestMovedToAnotherGroup(t *testing.T) {
+	recorded := resourcesv1alpha1.ObjectReference{APIVersion: "extensions/v1beta1", Kind: "Deployment", Namespace: "a", Name: "x"}
+	p := &pass{
+		mr:        &resourcesv1alpha1.ManagedResource{},
+		recorded:  inventoryWith(recorded),
+		manifests: []object.Manifest{manifestOf(deploymentKind, "a", "x")},
+	}
+	if got := p.unwanted(); len(got) > 0 {
+		t.Errorf("moved to the group apps, it is unwanted: %v", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/test/random"
 )
@@ -242,9 +243,9 @@ func (w *planWorld) checkApply(change change) {
 func (w *planWorld) checkPrune(p *pass, change change) {
 	key, state := change.Key(), w.states[change.Key()]
 	says := fmt.Sprintf("%s, which is %+v: %s (%s, %v)", change.Ref, state, change.action, change.reason, change.err)
-	equivalences := newEquivalences(nil)
+	equivalences := manifest.NewEquivalences(nil)
 	isWanted := slices.ContainsFunc(slices.Concat(refsOf(p.manifests), p.released), func(ref object.Ref) bool {
-		return equivalences.identity(ref.Key()) == equivalences.identity(key)
+		return equivalences.Identity(ref.Key()) == equivalences.Identity(key)
 	})
 	if isWanted || len(p.problems) > 0 && !w.deleting {
 		w.Errorf("it is wanted, or may be: %s", says)

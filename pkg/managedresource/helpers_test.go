@@ -1,15 +1,9 @@
 package managedresource
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/andybalholm/brotli"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,112 +21,6 @@ var (
 	shop = types.NamespacedName{Namespace: "garden", Name: "shop"}
 	bank = types.NamespacedName{Namespace: "garden", Name: "bank"}
 )
-
-// testLimits are small, so that tests reach them with little input.
-func testLimits() Limits {
-	return Limits{Bytes: 1 << 20, Documents: 100, Depth: 20, Values: 100_000}
-}
-
-func testMarks(injectLabels map[string]string) marks {
-	return marks{origin: "garden/shop", managedBy: "gardener", injectLabels: injectLabels}
-}
-
-func testScopes() map[schema.GroupVersionKind]scope {
-	return map[schema.GroupVersionKind]scope{
-		configMapKind: scopeNamespaced, secretKind: scopeNamespaced, deploymentKind: scopeNamespaced,
-		namespaceKind: scopeCluster,
-	}
-}
-
-func secretWith(data map[string]string) *corev1.Secret {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "manifests"}, Data: map[string][]byte{}}
-	for key, value := range data {
-		secret.Data[key] = []byte(value)
-	}
-	return secret
-}
-
-// decodeText decodes a Secret with one key.
-func decodeText(text string) ([]document, []problem) {
-	return decodeSecret(secretWith(map[string]string{"a.yaml": text}), testLimits())
-}
-
-// configMap returns the manifest of a ConfigMap as YAML.
-func configMap(name string) string {
-	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n"
-}
-
-func compress(tb testing.TB, plain []byte) string {
-	tb.Helper()
-	var buffer bytes.Buffer
-	writer := brotli.NewWriterLevel(&buffer, brotli.DefaultCompression)
-	if _, err := writer.Write(plain); err != nil {
-		tb.Fatalf("compress: %v", err)
-	}
-	if err := writer.Close(); err != nil {
-		tb.Fatalf("compress: %v", err)
-	}
-	return buffer.String()
-}
-
-// namesOf returns the names of the objects, in order and separated by blanks.
-func namesOf(documents []document) string {
-	names := make([]string, 0, len(documents))
-	for _, document := range documents {
-		meta, _ := document.object["metadata"].(map[string]any)
-		names = append(names, fmt.Sprint(meta["name"]))
-	}
-	return strings.Join(names, " ")
-}
-
-func textsOf(problems []problem) []string {
-	texts := make([]string, 0, len(problems))
-	for _, problem := range problems {
-		texts = append(texts, problem.err.Error())
-	}
-	return texts
-}
-
-// renderOne renders a single document that must be valid.
-func renderOne(t *testing.T, text string, marks marks) object.Manifest {
-	t.Helper()
-	documents, problems := decodeText(text)
-	if len(problems) > 0 {
-		t.Fatalf("decode: %v", textsOf(problems))
-	}
-	result := render(documents, testScopes(), nil, marks)
-	if len(result.problems) > 0 || len(result.manifests) != 1 {
-		t.Fatalf("render returned %d manifests and %v, want one manifest", len(result.manifests), textsOf(result.problems))
-	}
-	return result.manifests[0]
-}
-
-// fieldOf returns a field of a manifest's body.
-func fieldOf(t *testing.T, manifest object.Manifest, path ...any) any {
-	t.Helper()
-	body := manifest.Body
-	if manifest.Initial != nil {
-		body = manifest.Initial
-	}
-	var value any
-	if err := json.Unmarshal(body, &value); err != nil {
-		t.Fatalf("the body is not JSON: %v", err)
-	}
-	for _, step := range path {
-		switch step := step.(type) {
-		case string:
-			fields, _ := value.(map[string]any)
-			value = fields[step]
-		case int:
-			items, _ := value.([]any)
-			if step >= len(items) {
-				return nil
-			}
-			value = items[step]
-		}
-	}
-	return value
-}
 
 func manifestOf(gvk schema.GroupVersionKind, namespace, name string) object.Manifest {
 	return object.Manifest{

@@ -15,6 +15,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -23,11 +24,11 @@ type inventory map[object.Key]resourcesv1alpha1.ObjectReference
 
 // inventoryOf reads the inventory of a status. The namespace of cluster-scoped objects is dropped: it may have been
 // recorded before their scope was known.
-func inventoryOf(references []resourcesv1alpha1.ObjectReference, scopes map[schema.GroupVersionKind]scope) inventory {
+func inventoryOf(references []resourcesv1alpha1.ObjectReference, scopes map[schema.GroupVersionKind]manifest.Scope) inventory {
 	result := make(inventory, len(references))
 	for _, reference := range references {
 		ref := refOfEntry(reference)
-		if scopes[ref.GroupVersionKind] == scopeCluster {
+		if scopes[ref.GroupVersionKind] == manifest.ScopeCluster {
 			reference.Namespace, ref.Namespace = "", ""
 		}
 		reference.Annotations = tellable(reference.Annotations) // former versions recorded them as they were

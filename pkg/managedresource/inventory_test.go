@@ -1,15 +1,20 @@
 package managedresource
 
 import (
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/test/random"
 )
 
 func entryNames(references []resourcesv1alpha1.ObjectReference) []string {
@@ -56,8 +61,8 @@ func TestInventoryOfDropsNamespacesOfClusterScopedObjects(t *testing.T) {
 		entry(configMapKind, "default", "x", "d"),
 		entry(deploymentKind, "default", "x", "d"),
 	}
-	got := inventoryOf(references, map[schema.GroupVersionKind]scope{
-		widgetKind: scopeCluster, configMapKind: scopeNamespaced,
+	got := inventoryOf(references, map[schema.GroupVersionKind]manifest.Scope{
+		widgetKind: manifest.ScopeCluster, configMapKind: manifest.ScopeNamespaced,
 	})
 	want := []string{"v1/ConfigMap/default/x", "apps/v1/Deployment/default/x", "example.com/v1/Widget/x"}
 	if names := entryNames(got.references()); !slices.Equal(names, want) {
@@ -124,4 +129,40 @@ func TestDigestOf(t *testing.T) {
 	if got := digestOf(manifest, live.Observation{}); got != "" {
 		t.Errorf("got %q for an object of which nothing is owned, want none", got)
 	}
+}
+
+// FuzzInventory: an inventory that is stored and read is the same, in whatever order, and nothing of it is dropped to make it fit.
+func FuzzInventory(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 4, 5}, "a", "b/c", uint16(3))
+	f.Add([]byte{9, 9, 9}, "", "\x00\xff", uint16(2000))
+	f.Fuzz(func(t *testing.T, data []byte, first, second string, count uint16) {
+		r := random.From(data)
+		inv := inventory{}
+		for i := range count % 400 {
+			manifest := manifestOf(oneOf(r, configMapKind, secretKind, widgetKind, deploymentKind), oneOf(r, "", "a", first), fmt.Sprint(oneOf(r, "x", second), i))
+			manifest.Labels = oneOf(r, nil, map[string]string{}, map[string]string{first: second})
+			manifest.Annotations = oneOf(r, nil, map[string]string{second: first},
+				map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "canary", first: "x"})
+			inv[manifest.Key()] = entryOf(manifest, oneOf(r, "", "sent.owned"))
+		}
+		references := inv.references()
+		if again := inventoryOf(references, nil); !reflect.DeepEqual(again, inv) {
+			t.Fatalf("%d objects are stored, and %d read, or others", len(inv), len(again))
+		}
+		status, err := fit(resourcesv1alpha1.ManagedResourceStatus{Resources: references}, resourcesv1alpha1.ManagedResourceSpec{})
+		if err != nil {
+			return
+		}
+		if sizeOf(status) > greatestStatus || len(status.Resources) != len(inv) {
+			t.Fatalf("%d of %d objects in %d bytes", len(status.Resources), len(inv), sizeOf(status))
+		}
+		for _, reference := range status.Resources {
+			if want := inv[refOfEntry(reference).Key()]; reference.Digest != want.Digest || reference.Name != want.Name {
+				t.Fatalf("%+v became %+v", want, reference)
+			}
+			if strings.Contains(reference.Annotations["kubectl.kubernetes.io/last-applied-configuration"], "canary") && first != "kubectl.kubernetes.io/last-applied-configuration" {
+				t.Fatalf("%+v repeats the whole object", reference)
+			}
+		}
+	})
 }

@@ -10,9 +10,7 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +18,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -34,12 +33,12 @@ type pass struct {
 	// started is when the pass began.
 	started time.Time
 
-	documents []document
+	documents []manifest.Document
 	problems  []problem
 	checksum  string
 	// secrets are the versions of the Secrets that were read.
 	secrets  []string
-	scopes   map[schema.GroupVersionKind]scope
+	scopes   map[schema.GroupVersionKind]manifest.Scope
 	recorded inventory
 	// scalers are what HorizontalPodAutoscalers scale; nil if they were not read.
 	scalers autoscalers
@@ -84,102 +83,6 @@ func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
 		started:    r.Clock.Now(),
 		self:       resourcesv1alpha1.Origin{ClusterID: r.Options.ClusterID, Owner: client.ObjectKeyFromObject(mr)},
 	}
-}
-
-// readSecrets reads and decodes the referenced Secrets. A Secret that cannot be read is a problem, not an end: the
-// objects of the others are applied.
-func (p *pass) readSecrets(ctx context.Context) {
-	var secrets []*corev1.Secret
-	budget := newBudget(p.Options.Limits)
-	for _, reference := range p.mr.Spec.SecretRefs {
-		secret := &corev1.Secret{}
-		key := types.NamespacedName{Namespace: p.mr.Namespace, Name: reference.Name}
-		if err := p.Direct.Get(ctx, key, secret); err != nil {
-			p.problems = append(p.problems, problem{
-				reason:    resourcesv1alpha1.ReasonCannotReadSecret,
-				err:       fmt.Errorf("could not read secret '%s': %w", key, err),
-				transient: !apierrors.IsNotFound(err), // its creation is an event
-			})
-			continue
-		}
-		documents, problems := budget.decode(secret)
-		p.documents = append(p.documents, documents...)
-		p.problems = append(p.problems, problems...)
-		secrets = append(secrets, secret)
-		p.secrets = append(p.secrets, secretVersion(secret))
-	}
-	p.checksum = checksum(secrets)
-	if emptied(secrets) && len(p.mr.Status.Resources) > 0 {
-		p.problems = append(p.problems, problem{reason: resourcesv1alpha1.ReasonCannotReadSecret, err: errEmptied})
-	}
-}
-
-// errEmptied keeps objects from being deleted because of Secrets that somebody has emptied, or has only begun to fill.
-var errEmptied = errors.New("the secrets hold no data at all, though there are objects: restore the manifests, or, if no object is " +
-	"wanted, put in a key with an empty value")
-
-// emptied reports whether there are Secrets, and none of them has a key.
-func emptied(secrets []*corev1.Secret) bool {
-	for _, secret := range secrets {
-		if len(secret.Data) > 0 {
-			return false
-		}
-	}
-	return len(secrets) > 0
-}
-
-// resolveScopes finds out by discover which kinds live in namespaces. Kinds that are not served, or not at the moment, stay unknown.
-func (p *pass) resolveScopes(discover func(schema.GroupVersionKind) (*meta.RESTMapping, error)) {
-	p.scopes = map[schema.GroupVersionKind]scope{}
-	resolve := func(gvk schema.GroupVersionKind) {
-		if _, done := p.scopes[gvk]; done {
-			return
-		}
-		p.scopes[gvk] = scopeUnknown
-		mapping, err := discover(gvk)
-		switch {
-		case err != nil:
-		case mapping.Scope.Name() == meta.RESTScopeNameRoot:
-			p.scopes[gvk] = scopeCluster
-		default:
-			p.scopes[gvk] = scopeNamespaced
-		}
-	}
-	for _, document := range p.documents {
-		if ref, err := refOf(document.object); err == nil {
-			resolve(ref.GroupVersionKind)
-		}
-	}
-	for _, reference := range p.mr.Status.Resources {
-		resolve(refOfEntry(reference).GroupVersionKind)
-	}
-	p.recorded = inventoryOf(p.mr.Status.Resources, p.scopes)
-	if p.duty == dutyCleanUp {
-		p.dropped.leaveOut(p.mr, p.recorded)
-	} else {
-		p.dropped.forget(p.self.Owner) // it came back to this class, and may be applied again
-	}
-}
-
-// render turns the documents into manifests and lets go of them.
-func (p *pass) render() {
-	ignored, err := ignoreRulesOf(p.mr.Spec.DriftDetection)
-	if err != nil {
-		p.refuse(err) // without its rules it would undo what it must not
-		p.unread = true
-		return
-	}
-	rendered := render(p.documents, p.scopes, p.recorded, marks{
-		origin:       p.self.String(),
-		managedBy:    p.Options.ManagedBy,
-		injectLabels: p.mr.Spec.InjectLabels,
-		scaled:       p.isScaled(),
-		ignored:      ignored,
-		tokenTargets: p.tokenTargets,
-	})
-	p.manifests, p.released, p.coerced, p.documents, p.rendered = rendered.manifests, rendered.released, rendered.coerced, nil, p.Clock.Now()
-	p.problems = append(p.problems, rendered.problems...)
-	p.unread = len(p.problems) > 0
 }
 
 // impersonate has everything written in the name of the ServiceAccount that the ManagedResource asks for.
@@ -236,7 +139,7 @@ func (p *pass) holdOn(recorded inventory) {
 func (p *pass) watchKinds() {
 	refs := refsOfEntries(p.recorded)
 	for _, document := range p.documents {
-		if ref, err := refOf(document.object); err == nil {
+		if ref, err := manifest.RefOf(document.Object); err == nil {
 			refs = append(refs, ref)
 		}
 	}

@@ -1,7 +1,6 @@
 package managedresource
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,33 +12,6 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/live"
 )
-
-func TestKeysAreLeftOutOnceTooMuchWasWasted(t *testing.T) {
-	data := map[string]string{}
-	for i := range 5 {
-		data[fmt.Sprintf("%d.br", i)] = compress(t, make([]byte, 2000))
-	}
-	_, problems := decodeSecret(secretWith(data), Limits{Bytes: 1000, Documents: 10, Depth: 10, Values: 1000})
-	if len(problems) != 5 || !strings.Contains(problems[4].err.Error(), "too much of this secret could not be read") {
-		t.Errorf("problems: %v", textsOf(problems))
-	}
-}
-
-func TestItemsOfAListCount(t *testing.T) {
-	item := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`
-	list := `{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat(item+",", 200) + item + `]}`
-	documents, problems := decodeText(list)
-	if len(documents) != testLimits().Documents-1 || len(problems) != 1 {
-		t.Errorf("%d objects, problems: %v", len(documents), textsOf(problems))
-	}
-}
-
-func TestWhatFollowsADocument(t *testing.T) {
-	_, problems := decodeText("{a: b}\n{c: d}\n")
-	if len(problems) != 1 {
-		t.Errorf("problems: %v", textsOf(problems))
-	}
-}
 
 func TestWaitForDeletion(t *testing.T) {
 	now := time.Unix(1000, 0)

@@ -5,7 +5,6 @@ package managedresource
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/resting"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
@@ -61,7 +61,7 @@ type Options struct {
 	// ConcurrentSyncs is the number of ManagedResources that are reconciled at once.
 	ConcurrentSyncs int
 	// Limits bound what one Secret may hold.
-	Limits Limits
+	Limits manifest.Limits
 }
 
 // Reconciler reconciles ManagedResources.
@@ -235,24 +235,6 @@ func (p *pass) gather(ctx context.Context) error {
 		p.refuse(err)
 	}
 	p.claim()
-	return nil
-}
-
-// readManifests reads the Secrets and makes manifests of them.
-func (p *pass) readManifests(ctx context.Context) error {
-	p.readSecrets(ctx)
-	p.resolveScopes(p.Objects.Discover)                      // a kind that was not served before may be now; what follows relies on this answer
-	p.Live.AdoptChecks(live.ChecksOf(p.self.String(), p.mr)) // before the kinds are watched, and judged for the first time
-	p.watchKinds()
-	if slices.ContainsFunc(p.documents, hasReplicas) {
-		if err := p.readAutoscalers(ctx); err != nil {
-			return err
-		}
-	}
-	if err := p.readTokenTargets(ctx); err != nil {
-		return err
-	}
-	p.render()
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -144,10 +145,10 @@ func (p *pass) scaledAmong(ctx context.Context, objects []object.Key) ([]string,
 			return nil, err
 		}
 	}
-	equivalences := newEquivalences(p.mr.Spec.Equivalences)
+	equivalences := manifest.NewEquivalences(p.mr.Spec.Equivalences)
 	var scaled []string
 	for _, key := range objects {
-		if identity := equivalences.identity(key); p.scalers[identity] {
+		if identity := equivalences.Identity(key); p.scalers[identity] {
 			scaled = append(scaled, identity.String())
 		}
 	}

@@ -241,3 +241,13 @@ func TestSectionLeavesOutWhatIsFleeting(t *testing.T) {
 		}
 	}
 }
+
+func TestVerdictOfCoercedMetadata(t *testing.T) {
+	tally := tallyOf(nil, nil)
+	tally.coerced = []string{"v1/ConfigMap/default/a: metadata.labels[\"key\"]"}
+	got := tally.verdict()
+	if got.status != resourcesv1alpha1.ConditionTrue || got.reason != resourcesv1alpha1.ReasonApplySucceeded {
+		t.Errorf("%+v", got)
+	}
+	expectContains(t, got.message, `Converted to strings; quote them in the manifests (1): v1/ConfigMap/default/a: metadata.labels["key"]`)
+}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -67,7 +68,7 @@ func (p *pass) resume(ctx context.Context) (bool, error) {
 	}
 	var secrets []object.Ref
 	for _, ref := range refsOf(made.manifests) {
-		if isSecret(ref.Key()) {
+		if manifest.IsSecret(ref.Key()) {
 			secrets = append(secrets, ref)
 		}
 	}

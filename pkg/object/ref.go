@@ -23,6 +23,9 @@ type Key struct {
 	Group, Kind, Namespace, Name string
 }
 
+// Definition is the kind of the objects that define other kinds.
+var Definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
 // Key returns the object's identity.
 func (r Ref) Key() Key {
 	return Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}

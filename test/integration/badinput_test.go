@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 )
 
 func compressed(tb testing.TB, content []byte) string {
@@ -115,7 +116,7 @@ func TestBadInput(t *testing.T) {
 			f := newFixture(t)
 			f.strict = true
 			f.reconciler = f.newReconciler(shared.Get(t).Config(), f.client, managedresource.Options{
-				Limits: managedresource.Limits{Bytes: 10 << 20, Documents: 100, Depth: 100, Values: 1_000_000},
+				Limits: manifest.Limits{Bytes: 10 << 20, Documents: 100, Depth: 100, Values: 1_000_000},
 			})
 			f.manage("set", f.configMap("good", "1"), f.configMap("protected", "1"))
 			f.reconcileOK("set")

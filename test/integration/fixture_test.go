@@ -33,6 +33,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/pkg/target"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -104,8 +105,8 @@ func (f *fixture) newReconciler(config *rest.Config, source client.Client, optio
 		options.Class = resourcesv1alpha1.DefaultClass
 	}
 	options.ManagedBy, options.SyncPeriod, options.ConcurrentSyncs = f.namespace, syncPeriod, 5
-	if options.Limits == (managedresource.Limits{}) {
-		options.Limits = managedresource.DefaultLimits()
+	if options.Limits == (manifest.Limits{}) {
+		options.Limits = manifest.DefaultLimits()
 	}
 	view := live.NewView(live.Options{
 		Objects: objects, Policy: fieldowner.DefaultPolicy(), ManagedBy: options.ManagedBy, Clock: clock.RealClock{},

@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/chart"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
-	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 )
 
 // hookAnnotation specifies when Helm runs an object as a hook, instead of installing it.
@@ -67,7 +67,7 @@ func (f *chartFlags) check() error {
 }
 
 // read returns the objects of the chart for the named ManagedResource. It prints on standard error what is omitted.
-func (f *chartFlags) read(ctx context.Context, c *console.Console, name types.NamespacedName) ([]managedresource.Document, error) {
+func (f *chartFlags) read(ctx context.Context, c *console.Console, name types.NamespacedName) ([]manifest.Document, error) {
 	settings := chart.Settings{Release: f.release, Namespace: f.namespace, KubeVersion: f.kubeVersion, APIVersions: f.apiVersions}
 	if settings.Release == "" {
 		settings.Release = name.Name
@@ -89,7 +89,7 @@ func (f *chartFlags) read(ctx context.Context, c *console.Console, name types.Na
 	if rendered.LooksUp {
 		c.Warn("The chart %s uses the function lookup, which finds nothing, because charts are rendered without a cluster.", f.path)
 	}
-	var documents []managedresource.Document
+	var documents []manifest.Document
 	var errs []error
 	for _, file := range rendered.Files {
 		read, err := pack.Parse(file.Name, []byte(file.Content))
@@ -131,7 +131,7 @@ func (f *chartFlags) values(c *console.Console) (chart.Values, error) {
 }
 
 // withoutHooks returns the objects that Helm installs, and the names of the hooks. Tests are omitted silently.
-func withoutHooks(documents []managedresource.Document) (installed []managedresource.Document, hooks []string) {
+func withoutHooks(documents []manifest.Document) (installed []manifest.Document, hooks []string) {
 	for _, document := range documents {
 		object := unstructured.Unstructured{Object: document.Object}
 		events, isHook := object.GetAnnotations()[hookAnnotation]
@@ -159,7 +159,7 @@ func isTest(events string) bool {
 // settle sets the release namespace on objects without a namespace, as Helm does. It knows the scope of Kubernetes' own kinds and of
 // those that the chart defines. For other kinds, the resource-manager discovers the scope, and ignores the namespace of
 // cluster-scoped objects.
-func settle(documents []managedresource.Document, namespace string) {
+func settle(documents []manifest.Document, namespace string) {
 	clusterScoped := map[schema.GroupKind]bool{}
 	for _, document := range documents {
 		object := unstructured.Unstructured{Object: document.Object}

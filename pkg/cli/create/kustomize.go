@@ -7,11 +7,11 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
-	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 )
 
 // kustomize returns the objects of a kustomization, built with kustomize's own library. Plugins are not run.
-func kustomize(folder string) ([]managedresource.Document, error) {
+func kustomize(folder string) ([]manifest.Document, error) {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {
 		return nil, fmt.Errorf("build the kustomization %s: %w", folder, err)

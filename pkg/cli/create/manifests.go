@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/chart"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
-	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 )
 
 const manifestsUsage = "(-f PATH... | -k FOLDER | --chart PATH)"
@@ -60,7 +60,7 @@ func (m *Manifests) HasNoManifests() bool {
 func (m *Manifests) Check() error { return m.chart.check() }
 
 // Read returns the objects for the named ManagedResource.
-func (m *Manifests) Read(ctx context.Context, c *console.Console, name types.NamespacedName) ([]managedresource.Document, error) {
+func (m *Manifests) Read(ctx context.Context, c *console.Console, name types.NamespacedName) ([]manifest.Document, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
 	}

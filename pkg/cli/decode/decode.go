@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
 	"github.com/trellis-k8s/trellis/pkg/cli/redact"
-	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 )
 
 type options struct {
@@ -75,9 +75,9 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 	if len(secrets) == 0 && problems != nil {
 		return problems
 	}
-	var documents []managedresource.Document
+	var documents []manifest.Document
 	for i := range secrets {
-		read, err := managedresource.Decode(&secrets[i], managedresource.DefaultLimits())
+		read, err := manifest.Decode(&secrets[i], manifest.DefaultLimits())
 		documents = append(documents, read...)
 		problems = errors.Join(problems, err)
 	}
@@ -170,7 +170,7 @@ func readFile(c *console.Console, file string) ([]corev1.Secret, error) {
 	return secrets, nil
 }
 
-func (o *options) print(c *console.Console, documents []managedresource.Document) error {
+func (o *options) print(c *console.Console, documents []manifest.Document) error {
 	switch o.output.Format {
 	case console.FormatJSON:
 		items := make([]any, 0, len(documents))

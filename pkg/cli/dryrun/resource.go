@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -134,7 +133,7 @@ func (s *shared) recordDefined(ref object.Ref, obj *unstructured.Unstructured) {
 	switch {
 	case ref.GroupKind() == schema.GroupKind{Kind: "Namespace"}:
 		s.namespaces[ref.Name] = true
-	case apply.IsDefinition(ref.GroupKind()):
+	case ref.GroupKind() == object.Definition:
 		group, _, _ := unstructured.NestedString(obj.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(obj.Object, "spec", "names", "kind")
 		s.promised[schema.GroupKind{Group: group, Kind: kind}] = true

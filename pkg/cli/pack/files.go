@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 )
 
 const (
@@ -30,8 +30,8 @@ var extensions = []string{".yaml", ".yml", ".json"}
 
 // ReadPaths returns the objects in files, in folders and all below these, and in standard input ("-"). The files of a folder are
 // read in the order of their paths. It does not skip anything that looks like a manifest: the error lists all files that cannot be read.
-func ReadPaths(in io.Reader, paths []string) ([]managedresource.Document, error) {
-	var documents []managedresource.Document
+func ReadPaths(in io.Reader, paths []string) ([]manifest.Document, error) {
+	var documents []manifest.Document
 	var errs []error
 	for _, path := range paths {
 		files, err := filesIn(path)
@@ -54,11 +54,11 @@ func ReadPaths(in io.Reader, paths []string) ([]managedresource.Document, error)
 }
 
 // Parse returns the objects in a text, as the resource-manager reads them.
-func Parse(name string, content []byte) ([]managedresource.Document, error) {
+func Parse(name string, content []byte) ([]manifest.Document, error) {
 	const namespace, secret = "local", "manifests"
-	documents, err := managedresource.Decode(&corev1.Secret{
+	documents, err := manifest.Decode(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secret}, Data: map[string][]byte{name: content},
-	}, managedresource.DefaultLimits())
+	}, manifest.DefaultLimits())
 	where := fmt.Sprintf(" in secret '%s/%s'", namespace, secret)
 	for i := range documents {
 		documents[i].Source = strings.ReplaceAll(documents[i].Source, where, "")

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/manifests"
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
@@ -40,7 +40,7 @@ type Parcel struct {
 
 // Pack makes a parcel of objects. Equal objects in the same order make equal parcels. The error says which object is too large, or
 // what is wrong with a name.
-func Pack(documents []managedresource.Document, options Options) (*Parcel, error) {
+func Pack(documents []manifest.Document, options Options) (*Parcel, error) {
 	if problems := validation.IsDNS1123Subdomain(options.Name); len(problems) > 0 {
 		return nil, fmt.Errorf("%q is not a valid name for a ManagedResource: %s", options.Name, problems[0])
 	}
@@ -59,7 +59,7 @@ func Pack(documents []managedresource.Document, options Options) (*Parcel, error
 	}
 	secrets, err := manifests.Secrets(texts, manifests.Options{
 		Namespace: options.Namespace, Name: options.Name, CompressFrom: compressFrom(options.Plain),
-		MaxBytes: managedresource.DefaultLimits().Bytes, MaxDocuments: managedresource.DefaultLimits().Documents,
+		MaxBytes: manifest.DefaultLimits().Bytes, MaxDocuments: manifest.DefaultLimits().Documents,
 	})
 	if err != nil {
 		return nil, err

@@ -14,12 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/manifests"
 )
 
-func configMap(name, value string) managedresource.Document {
-	return managedresource.Document{Source: name, Object: map[string]any{
+func configMap(name, value string) manifest.Document {
+	return manifest.Document{Source: name, Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"value": value},
 	}}
 }
@@ -34,7 +34,7 @@ func noise(seed string, size int) string {
 	return text.String()[:size]
 }
 
-func mustPack(t *testing.T, documents []managedresource.Document, options Options) *Parcel {
+func mustPack(t *testing.T, documents []manifest.Document, options Options) *Parcel {
 	t.Helper()
 	options.Namespace, options.Name = "garden", "shop"
 	parcel, err := Pack(documents, options)
@@ -48,7 +48,7 @@ func decode(t *testing.T, secrets []*corev1.Secret) []map[string]any {
 	t.Helper()
 	var objects []map[string]any
 	for _, secret := range secrets {
-		documents, err := managedresource.Decode(secret, managedresource.DefaultLimits())
+		documents, err := manifest.Decode(secret, manifest.DefaultLimits())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func decode(t *testing.T, secrets []*corev1.Secret) []map[string]any {
 }
 
 func TestPack(t *testing.T) {
-	documents := []managedresource.Document{configMap("b", "1"), configMap("a", "2")}
+	documents := []manifest.Document{configMap("b", "1"), configMap("a", "2")}
 	for _, plain := range []bool{false, true} {
 		parcel := mustPack(t, documents, Options{Plain: plain})
 		if len(parcel.Secrets) != 1 || parcel.Objects != 2 || parcel.Bytes == 0 {
@@ -86,7 +86,7 @@ func TestPack(t *testing.T) {
 }
 
 func TestPackDivides(t *testing.T) {
-	var documents []managedresource.Document
+	var documents []manifest.Document
 	var want []map[string]any
 	for i := range 7 {
 		documents = append(documents, configMap(fmt.Sprint("large-", i), noise(fmt.Sprint(i), 500_000)))
@@ -106,7 +106,7 @@ func TestPackDivides(t *testing.T) {
 	if got := decode(t, parcel.Secrets); !reflect.DeepEqual(got, want) {
 		t.Error("the decoded objects differ from the packed ones")
 	}
-	_, err := Pack([]managedresource.Document{configMap("giant", noise("x", 2_000_000))}, Options{Name: "shop", Plain: true})
+	_, err := Pack([]manifest.Document{configMap("giant", noise("x", 2_000_000))}, Options{Name: "shop", Plain: true})
 	if err == nil || !strings.Contains(err.Error(), "the object giant takes") {
 		t.Errorf("error %v", err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
@@ -161,7 +162,7 @@ func (p *Previewer) reconciler(namespace string, of identity) (*managedresource.
 		Engine: apply.NewEngineFor(p.cluster, apply.Settings{Policy: fieldowner.DefaultPolicy()}, p.console.Clock), Clock: p.console.Clock,
 		Options: managedresource.Options{
 			Class: of.class, ClusterID: of.clusterID, ManagedBy: of.managedBy,
-			CollectsGarbage: p.settings.CollectsGarbage, Limits: managedresource.DefaultLimits(),
+			CollectsGarbage: p.settings.CollectsGarbage, Limits: manifest.DefaultLimits(),
 		},
 	})
 	return p.reconcilers[of], nil

@@ -18,11 +18,13 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/health"
 	healthcontroller "github.com/trellis-k8s/trellis/pkg/health/controller"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/target"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -81,7 +83,7 @@ func (r ResourceManager) New(ctx context.Context) (*Parts, error) {
 		DefaultNamespaces: namespaces,
 		DefaultTransform:  cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&resourcesv1alpha1.ManagedResource{}: {Transform: managedresource.NewCompactor().Compact},
+			&resourcesv1alpha1.ManagedResource{}: {Transform: cachetransform.NewCompactor().Compact},
 		},
 	}
 	var p Parts
@@ -130,7 +132,7 @@ func (r ResourceManager) addControllers(ctx context.Context, p *Parts) error {
 		Options: managedresource.Options{
 			Class: r.Class, Namespaces: r.Namespaces, ClusterID: r.Identity, ManagedBy: r.Identity,
 			SyncPeriod: r.SyncPeriod, PruneDelay: r.PruneDelay, CollectsGarbage: r.CollectsGarbage, ConcurrentSyncs: concurrent,
-			Limits: managedresource.DefaultLimits(),
+			Limits: manifest.DefaultLimits(),
 		},
 	})
 	examining := healthcontroller.NewReconciler(healthcontroller.Reconciler{

@@ -1,4 +1,4 @@
-package managedresource
+package manifest
 
 import (
 	"maps"
@@ -75,11 +75,11 @@ func TestFinishRejectsBadMetadata(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			documents, _ := decodeText("apiVersion: v1\nkind: ConfigMap\nmetadata: " + test.metadata + "\n")
-			result := render(documents, testScopes(), nil, testMarks(nil))
-			if len(result.manifests) != 0 || len(result.problems) != 1 {
-				t.Fatalf("got %d manifests and %v, want one problem", len(result.manifests), textsOf(result.problems))
+			result := Render(documents, testScopes(), nil, testMarks(nil))
+			if len(result.Manifests) != 0 || len(result.Errors) != 1 {
+				t.Fatalf("got %d manifests and %v, want one problem", len(result.Manifests), textsOf(result.Errors))
 			}
-			expectContains(t, result.problems[0].err.Error(), "at index 0 in 'a.yaml'", test.want)
+			expectContains(t, result.Errors[0].Error(), "at index 0 in 'a.yaml'", test.want)
 		})
 	}
 }
@@ -238,14 +238,14 @@ func TestFinishLabelsTemplates(t *testing.T) {
 
 // TestRulesAboutLabelsAndAnnotations: they are left out of what is sent to an object that lives, as other fields are.
 func TestRulesAboutLabelsAndAnnotations(t *testing.T) {
-	rules, err := ignoreRulesOf(&resourcesv1alpha1.DriftDetection{Ignore: []resourcesv1alpha1.IgnoreRule{
+	rules, err := ParseIgnoreRules(&resourcesv1alpha1.DriftDetection{Ignore: []resourcesv1alpha1.IgnoreRule{
 		{Paths: []string{"/metadata/annotations/theirs", "/metadata/labels/theirs"}},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	marks := testMarks(nil)
-	marks.ignored = rules
+	marks.Ignored = rules
 	manifest := renderOne(t, configMap("a")+"  annotations: {theirs: x, ours: z}\n  labels: {theirs: x, ours: z}\n", marks)
 	if sent := string(manifest.Body); strings.Contains(sent, "theirs") || strings.Count(sent, `"ours":"z"`) != 2 {
 		t.Errorf("to an object that lives is sent %s", sent)

@@ -1,4 +1,4 @@
-package managedresource
+package manifest
 
 import (
 	"encoding/json"
@@ -18,31 +18,33 @@ func refOfKind(gvk schema.GroupVersionKind, namespace string) object.Ref {
 }
 
 func TestNamespaceOf(t *testing.T) {
-	recordedIn := func(namespace string) inventory { return inventoryWith(entry(widgetKind, namespace, "x", "")) }
+	recordedIn := func(namespace string) map[object.Key]resourcesv1alpha1.ObjectReference {
+		return recordedWith(entry(widgetKind, namespace, "x"))
+	}
 	otherVersion := widgetKind.GroupKind().WithVersion("v2")
 
 	for name, test := range map[string]struct {
 		namespace string
-		scope     scope
-		recorded  inventory
+		scope     Scope
+		recorded  map[object.Key]resourcesv1alpha1.ObjectReference
 		want      string
 	}{
-		"namespaced, given":                     {"shop", scopeNamespaced, nil, "shop"},
-		"namespaced, not given":                 {"", scopeNamespaced, nil, "default"},
-		"namespaced, recorded without":          {"", scopeNamespaced, recordedIn(""), "default"},
-		"cluster-scoped, not given":             {"", scopeCluster, nil, ""},
-		"cluster-scoped, given":                 {"shop", scopeCluster, nil, ""},
-		"cluster-scoped, recorded with":         {"", scopeCluster, recordedIn("default"), ""},
-		"unknown, given, not recorded":          {"shop", scopeUnknown, nil, "shop"},
-		"unknown, given, recorded so":           {"shop", scopeUnknown, recordedIn("shop"), "shop"},
-		"unknown, given, recorded without":      {"shop", scopeUnknown, recordedIn(""), ""},
-		"unknown, given, recorded both ways":    {"shop", scopeUnknown, inventoryWith(entry(widgetKind, "", "x", ""), entry(widgetKind, "shop", "x", "")), "shop"},
-		"unknown, given, recorded elsewhere":    {"shop", scopeUnknown, recordedIn("bank"), "shop"},
-		"unknown, not given, not recorded":      {"", scopeUnknown, nil, "default"},
-		"unknown, not given, recorded without":  {"", scopeUnknown, recordedIn(""), ""},
-		"unknown, not given, recorded default":  {"", scopeUnknown, recordedIn("default"), "default"},
-		"unknown, not given, another's default": {"", scopeUnknown, inventoryWith(entry(widgetKind, "", "y", "")), "default"},
-		"unknown, recorded in another version":  {"", scopeUnknown, inventoryWith(entry(otherVersion, "", "x", "")), ""},
+		"namespaced, given":                     {"shop", ScopeNamespaced, nil, "shop"},
+		"namespaced, not given":                 {"", ScopeNamespaced, nil, "default"},
+		"namespaced, recorded without":          {"", ScopeNamespaced, recordedIn(""), "default"},
+		"cluster-scoped, not given":             {"", ScopeCluster, nil, ""},
+		"cluster-scoped, given":                 {"shop", ScopeCluster, nil, ""},
+		"cluster-scoped, recorded with":         {"", ScopeCluster, recordedIn("default"), ""},
+		"unknown, given, not recorded":          {"shop", ScopeUnknown, nil, "shop"},
+		"unknown, given, recorded so":           {"shop", ScopeUnknown, recordedIn("shop"), "shop"},
+		"unknown, given, recorded without":      {"shop", ScopeUnknown, recordedIn(""), ""},
+		"unknown, given, recorded both ways":    {"shop", ScopeUnknown, recordedWith(entry(widgetKind, "", "x"), entry(widgetKind, "shop", "x")), "shop"},
+		"unknown, given, recorded elsewhere":    {"shop", ScopeUnknown, recordedIn("bank"), "shop"},
+		"unknown, not given, not recorded":      {"", ScopeUnknown, nil, "default"},
+		"unknown, not given, recorded without":  {"", ScopeUnknown, recordedIn(""), ""},
+		"unknown, not given, recorded default":  {"", ScopeUnknown, recordedIn("default"), "default"},
+		"unknown, not given, another's default": {"", ScopeUnknown, recordedWith(entry(widgetKind, "", "y")), "default"},
+		"unknown, recorded in another version":  {"", ScopeUnknown, recordedWith(entry(otherVersion, "", "x")), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := namespaceOf(refOfKind(widgetKind, test.namespace), test.scope, test.recorded); got != test.want {
@@ -77,7 +79,7 @@ func TestRefOf(t *testing.T) {
 			if len(documents) != 1 || len(problems) > 0 {
 				t.Fatalf("decode returned %d objects and %v", len(documents), textsOf(problems))
 			}
-			ref, err := refOf(documents[0].object)
+			ref, err := RefOf(documents[0].Object)
 			switch {
 			case test.problem == "" && err != nil:
 				t.Errorf("error: %v", err)
@@ -111,16 +113,16 @@ func TestRenderTakesScopesFromDefinitionsOfTheSameSet(t *testing.T) {
 	unserved := strings.Replace(widget, "example.com/v1", "example.com/v0", 1)
 	for name, test := range map[string]struct {
 		text  string
-		known scope
+		known Scope
 		want  string
 	}{
-		"cluster-scoped":                {strings.Replace(widgetDefinition, "SCOPE", "Cluster", 1) + "---\n" + widget, scopeUnknown, ""},
-		"namespaced":                    {strings.Replace(widgetDefinition, "SCOPE", "Namespaced", 1) + "---\n" + widget, scopeUnknown, "shop"},
-		"defined after its use":         {widget + "---\n" + strings.Replace(widgetDefinition, "SCOPE", "Cluster", 1), scopeUnknown, ""},
-		"the target cluster knows best": {strings.Replace(widgetDefinition, "SCOPE", "Cluster", 1) + "---\n" + widget, scopeNamespaced, "shop"},
-		"a version that is not served":  {strings.Replace(widgetDefinition, "SCOPE", "Cluster", 1) + "---\n" + unserved, scopeUnknown, "shop"},
-		"no valid scope":                {widgetDefinition + "---\n" + widget, scopeUnknown, "shop"},
-		"no definition":                 {widget, scopeUnknown, "shop"},
+		"cluster-scoped":                {strings.Replace(widgetDefinition, "SCOPE", "Cluster", 1) + "---\n" + widget, ScopeUnknown, ""},
+		"namespaced":                    {strings.Replace(widgetDefinition, "SCOPE", "Namespaced", 1) + "---\n" + widget, ScopeUnknown, "shop"},
+		"defined after its use":         {widget + "---\n" + strings.Replace(widgetDefinition, "SCOPE", "Cluster", 1), ScopeUnknown, ""},
+		"the target cluster knows best": {strings.Replace(widgetDefinition, "SCOPE", "Cluster", 1) + "---\n" + widget, ScopeNamespaced, "shop"},
+		"a version that is not served":  {strings.Replace(widgetDefinition, "SCOPE", "Cluster", 1) + "---\n" + unserved, ScopeUnknown, "shop"},
+		"no valid scope":                {widgetDefinition + "---\n" + widget, ScopeUnknown, "shop"},
+		"no definition":                 {widget, ScopeUnknown, "shop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			documents, problems := decodeText(test.text)
@@ -130,14 +132,14 @@ func TestRenderTakesScopesFromDefinitionsOfTheSameSet(t *testing.T) {
 			scopes := testScopes()
 			scopes[widgetKind] = test.known
 			before := maps.Clone(scopes)
-			result := render(documents, scopes, nil, testMarks(nil))
-			if len(result.problems) > 0 {
-				t.Fatalf("problems: %v", textsOf(result.problems))
+			result := Render(documents, scopes, nil, testMarks(nil))
+			if len(result.Errors) > 0 {
+				t.Fatalf("problems: %v", textsOf(result.Errors))
 			}
 			if !maps.Equal(scopes, before) {
 				t.Error("render changed the caller's scopes")
 			}
-			for _, manifest := range result.manifests {
+			for _, manifest := range result.Manifests {
 				if manifest.Kind != "Widget" {
 					continue
 				}
@@ -210,23 +212,20 @@ func TestRenderSortsAndDoesNotRepeat(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatalf("decode: %v", textsOf(problems))
 			}
-			result := render(documents, testScopes(), nil, testMarks(nil))
-			refs := make([]string, 0, len(result.manifests))
-			for _, manifest := range result.manifests {
+			result := Render(documents, testScopes(), nil, testMarks(nil))
+			refs := make([]string, 0, len(result.Manifests))
+			for _, manifest := range result.Manifests {
 				refs = append(refs, manifest.String())
 			}
 			if !slices.Equal(refs, test.want) {
 				t.Errorf("got %v, want %v", refs, test.want)
 			}
-			texts := textsOf(result.problems)
+			texts := textsOf(result.Errors)
 			if len(texts) != len(test.problems) {
 				t.Fatalf("got the problems %v, want %v", texts, test.problems)
 			}
 			for i, text := range texts {
 				expectContains(t, text, test.problems[i])
-				if got := result.problems[i].reason; got != resourcesv1alpha1.ReasonDecodingFailed {
-					t.Errorf("reason %q, want DecodingFailed", got)
-				}
 			}
 		})
 	}
@@ -250,8 +249,8 @@ func TestManifestsAreEqualIfAndOnlyIfTheirBodiesAre(t *testing.T) {
 		"name":           renderOne(t, strings.Replace(text, "name: a", "name: b", 1), testMarks(nil)),
 		"version":        renderOne(t, strings.Replace(text, "v1", "v2", 1), testMarks(nil)),
 		"injected label": renderOne(t, text, testMarks(map[string]string{"x": "y"})),
-		"managed-by":     renderOne(t, text, marks{origin: "garden/shop", managedBy: "other"}),
-		"origin":         renderOne(t, text, marks{origin: "garden/bank", managedBy: "gardener"}),
+		"managed-by":     renderOne(t, text, RenderOptions{Origin: "garden/shop", ManagedBy: "other"}),
+		"origin":         renderOne(t, text, RenderOptions{Origin: "garden/bank", ManagedBy: "gardener"}),
 	} {
 		if other.Digest == first.Digest {
 			t.Errorf("another %s does not change the digest", name)

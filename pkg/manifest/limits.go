@@ -1,11 +1,9 @@
-package managedresource
+package manifest
 
 import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 // greatestSize is the greatest limit of bytes that makes sense.
@@ -33,24 +31,25 @@ func DefaultLimits() Limits {
 // secretsOfOne is how much more all Secrets of a ManagedResource may hold than one of them.
 const secretsOfOne = 4
 
-// budget is what is left of what all Secrets of a ManagedResource may hold together.
-type budget struct {
+// Budget is what is left of what all Secrets of a ManagedResource may hold together.
+type Budget struct {
 	limits                   Limits
 	bytes, documents, values int64
 }
 
-func newBudget(limits Limits) *budget {
-	return &budget{
+// NewBudget returns the full budget of one ManagedResource.
+func NewBudget(limits Limits) *Budget {
+	return &Budget{
 		limits: limits, bytes: secretsOfOne * min(limits.Bytes, greatestSize), documents: int64(secretsOfOne * limits.Documents),
 		values: int64(secretsOfOne * limits.Values),
 	}
 }
 
-// decode is decodeSecret for one Secret after the other. Once they held too much together, the others are left out.
-func (b *budget) decode(secret *corev1.Secret) ([]document, []problem) {
+// Decode is decodeSecret for one Secret after the other. Once they held too much together, the others are left out.
+func (b *Budget) Decode(secret *corev1.Secret) ([]Document, []error) {
 	if min(b.bytes, b.documents, b.values) < 0 {
-		return nil, []problem{{reason: resourcesv1alpha1.ReasonDecodingFailed, err: fmt.Errorf("secret '%s/%s' is left out: the Secrets "+
-			"before it hold more than %d times what one may; divide the objects among several ManagedResources", secret.Namespace, secret.Name, secretsOfOne)}}
+		return nil, []error{fmt.Errorf("secret '%s/%s' is left out: the Secrets before it hold more than %d times what one may; "+
+			"divide the objects among several ManagedResources", secret.Namespace, secret.Name, secretsOfOne)}
 	}
 	d := newDecoder(secret, b.limits)
 	documents, problems := d.decode(secret.Data)

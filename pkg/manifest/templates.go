@@ -1,4 +1,4 @@
-package managedresource
+package manifest
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -51,21 +50,21 @@ func setLabels(template map[string]any, labels map[string]string) {
 }
 
 // addDefinedScopes adds the scopes of the kinds that a CustomResourceDefinition defines, unless they are known.
-func addDefinedScopes(scopes map[schema.GroupVersionKind]scope, obj map[string]any) {
-	ref, err := refOf(obj)
-	if err != nil || !apply.IsDefinition(ref.GroupKind()) {
+func addDefinedScopes(scopes map[schema.GroupVersionKind]Scope, obj map[string]any) {
+	ref, err := RefOf(obj)
+	if err != nil || ref.GroupKind() != object.Definition {
 		return
 	}
 	kinds, scope := definedKinds(obj)
 	for _, kind := range kinds {
-		if scopes[kind] == scopeUnknown {
+		if scopes[kind] == ScopeUnknown {
 			scopes[kind] = scope
 		}
 	}
 }
 
 // definedKinds returns the kinds that the API server serves because of a CustomResourceDefinition, and their scope.
-func definedKinds(definition map[string]any) ([]schema.GroupVersionKind, scope) {
+func definedKinds(definition map[string]any) ([]schema.GroupVersionKind, Scope) {
 	spec, _ := definition["spec"].(map[string]any)
 	group, _ := spec["group"].(string)
 	names, _ := spec["names"].(map[string]any)
@@ -82,11 +81,11 @@ func definedKinds(definition map[string]any) ([]schema.GroupVersionKind, scope) 
 	}
 	switch spec["scope"] {
 	case "Cluster":
-		return kinds, scopeCluster
+		return kinds, ScopeCluster
 	case "Namespaced":
-		return kinds, scopeNamespaced
+		return kinds, ScopeNamespaced
 	}
-	return kinds, scopeUnknown
+	return kinds, ScopeUnknown
 }
 
 // templateLabels are where pod templates have the managed-by label.

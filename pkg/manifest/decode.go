@@ -1,4 +1,6 @@
-package managedresource
+// Package manifest reads the manifests in Secrets and renders the objects to be applied: decompression, limits, splitting, parsing,
+// namespaces, ownership metadata and the fields that are left to others. It has no side effects and sends no requests.
+package manifest
 
 import (
 	"bytes"
@@ -10,41 +12,31 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/andybalholm/brotli"
 	corev1 "k8s.io/api/core/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
-
-// compressedSuffix marks a data key whose value is compressed with Brotli.
-const compressedSuffix = ".br"
 
 // maxProblems is how many problems of one Secret are kept; the others are counted.
 const maxProblems = 20
 
-// document is one object as it was read.
-type document struct {
-	object map[string]any
-	// source says where the object was read, such as: at index 2 in 'objects.yaml' in secret 'shop/manifests'.
-	source string
+// Document is an object as it is written in a Secret.
+type Document struct {
+	Object map[string]any
+	// Source says where it was read, such as: at index 2 in 'objects.yaml' in secret 'shop/manifests'.
+	Source string
 }
 
-// problem is a part of the input that could not be read, or that does not let anything be done.
-type problem struct {
-	// reason is that of the condition.
-	reason string
-	err    error
-	// transient problems may be gone at the next try.
-	transient bool
-	// refuses is set if the problem is not in the manifests, and keeps everything from being applied and pruned.
-	refuses bool
+// Decode returns the objects in a Secret, in the order in which the controller reads them. The error joins the reasons why parts
+// could not be read; the other objects are returned all the same.
+func Decode(secret *corev1.Secret, limits Limits) ([]Document, error) {
+	documents, errs := decodeSecret(secret, limits)
+	return documents, errors.Join(errs...)
 }
 
 // decodeSecret returns the objects in a Secret's data: keys in ascending order, documents in theirs, the items of lists
 // in the place of the list. What cannot be read becomes a problem and does not keep the rest from being read. Nothing of
 // the content is repeated in a problem.
-func decodeSecret(secret *corev1.Secret, limits Limits) ([]document, []problem) {
+func decodeSecret(secret *corev1.Secret, limits Limits) ([]Document, []error) {
 	return newDecoder(secret, limits).decode(secret.Data)
 }
 
@@ -53,12 +45,12 @@ func newDecoder(secret *corev1.Secret, limits Limits) *decoder {
 	return &decoder{secret: secret.Namespace + "/" + secret.Name, limits: limits, bytesLeft: limits.Bytes}
 }
 
-func (d *decoder) decode(data map[string][]byte) ([]document, []problem) {
+func (d *decoder) decode(data map[string][]byte) ([]Document, []error) {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		d.decodeKey(key, data[key])
 	}
 	if more := d.failures - len(d.problems); more > 0 {
-		d.problems[maxProblems-1].err = fmt.Errorf("%w (and %d more in secret '%s')", d.problems[maxProblems-1].err, more, d.secret)
+		d.problems[maxProblems-1] = fmt.Errorf("%w (and %d more in secret '%s')", d.problems[maxProblems-1], more, d.secret)
 	}
 	return d.documents, d.problems
 }
@@ -71,19 +63,16 @@ type decoder struct {
 	wasted int64
 	// seen counts documents and items, good or bad, and values what they are made of.
 	seen, values int
-	documents    []document
+	documents    []Document
 	// failures counts problems, of which only the first are kept.
 	failures int
-	problems []problem
+	problems []error
 }
 
 func (d *decoder) fail(source string, err error) {
 	d.failures++
 	if len(d.problems) < maxProblems {
-		d.problems = append(d.problems, problem{
-			reason: resourcesv1alpha1.ReasonDecodingFailed,
-			err:    fmt.Errorf("could not decode resource %s: %w", source, err),
-		})
+		d.problems = append(d.problems, fmt.Errorf("could not decode resource %s: %w", source, err))
 	}
 }
 
@@ -121,29 +110,6 @@ func (d *decoder) decodeKey(key string, value []byte) {
 		}
 		index += read
 	}
-}
-
-// plain returns a key's value decompressed, and takes its size from what the Secret may hold. A key that cannot be read
-// takes nothing from the others, unless there are several.
-func (d *decoder) plain(key string, value []byte) ([]byte, error) {
-	if strings.HasSuffix(key, compressedSuffix) {
-		if d.wasted > 2*d.limits.Bytes {
-			return nil, errors.New("it is left out, since too much of this secret could not be read")
-		}
-		var err error
-		value, err = io.ReadAll(io.LimitReader(brotli.NewReader(bytes.NewReader(value)), d.bytesLeft+1))
-		if err != nil {
-			d.wasted += int64(len(value))
-			return nil, fmt.Errorf("decompress with brotli: %w (the value is truncated or not brotli)", err)
-		}
-	}
-	if int64(len(value)) > d.bytesLeft {
-		d.wasted += int64(len(value))
-		return nil, fmt.Errorf("the manifests in this secret exceed %d bytes when decompressed; "+
-			"split them or raise controllers.managedResource.maxSecretSize", d.limits.Bytes)
-	}
-	d.bytesLeft -= int64(len(value))
-	return value, nil
 }
 
 // decodeChunk decodes one YAML document or a sequence of JSON values. It returns how many it read, and false if no more
@@ -231,7 +197,7 @@ func (d *decoder) add(source string, object map[string]any) {
 	items, isList := object["items"].([]any)
 	isList = isList || kind == "List" && object["items"] == nil
 	if !isList || !strings.HasSuffix(kind, "List") {
-		d.documents = append(d.documents, document{object: object, source: source})
+		d.documents = append(d.documents, Document{Object: object, Source: source})
 		return
 	}
 	for i, item := range items {

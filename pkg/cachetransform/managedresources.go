@@ -1,4 +1,4 @@
-package managedresource
+package cachetransform
 
 import (
 	"maps"
@@ -35,7 +35,7 @@ func (c *Compactor) Compact(obj any) (any, error) {
 	mr.ManagedFields = nil
 	resources := make([]resourcesv1alpha1.ObjectReference, len(mr.Status.Resources)) // a decoder's slices have room for more
 	for i, entry := range mr.Status.Resources {
-		entry.APIVersion, entry.Kind, entry.Namespace = shared(entry.APIVersion), shared(entry.Kind), shared(entry.Namespace)
+		entry.APIVersion, entry.Kind, entry.Namespace = Intern(entry.APIVersion), Intern(entry.Kind), Intern(entry.Namespace)
 		entry.Labels, entry.Annotations = c.share(entry.Labels), c.share(entry.Annotations)
 		resources[i] = entry
 	}
@@ -43,7 +43,7 @@ func (c *Compactor) Compact(obj any) (any, error) {
 	conditions := make([]resourcesv1alpha1.Condition, len(mr.Status.Conditions))
 	for i, condition := range mr.Status.Conditions {
 		condition.Type, condition.Status = unique.Make(condition.Type).Value(), unique.Make(condition.Status).Value()
-		condition.Reason, condition.Message = shared(condition.Reason), shared(condition.Message)
+		condition.Reason, condition.Message = Intern(condition.Reason), Intern(condition.Message)
 		conditions[i] = condition
 	}
 	if mr.Status.Conditions != nil {
@@ -71,6 +71,3 @@ func (c *Compactor) share(values map[string]string) map[string]string {
 	}
 	return values
 }
-
-// shared returns the string that all equal ones share the memory of.
-func shared(text string) string { return unique.Make(text).Value() }

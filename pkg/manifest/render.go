@@ -1,9 +1,7 @@
-package managedresource
+package manifest
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,73 +12,73 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// scope says whether the objects of a kind live in namespaces.
-type scope int
+// Scope says whether the objects of a kind live in namespaces.
+type Scope int
 
+// The scopes.
 const (
-	scopeUnknown scope = iota
-	scopeNamespaced
-	scopeCluster
+	ScopeUnknown Scope = iota
+	ScopeNamespaced
+	ScopeCluster
 )
 
-// marks are what every object of a ManagedResource is marked with.
-type marks struct {
-	origin       string
-	managedBy    string
-	injectLabels map[string]string
-	// scaled tells which objects a HorizontalPodAutoscaler scales; nil for none.
-	scaled func(object.Key) bool
-	// ignored are fields that are left to others.
-	ignored []ignoreRule
-	// tokenTargets are the Secrets into which a token requestor copies tokens.
-	tokenTargets map[object.Key]bool
+// RenderOptions are what every object of a ManagedResource is marked with.
+type RenderOptions struct {
+	Origin       string
+	ManagedBy    string
+	InjectLabels map[string]string
+	// Scaled tells which objects a HorizontalPodAutoscaler scales; nil for none.
+	Scaled func(object.Key) bool
+	// Ignored are fields that are left to others.
+	Ignored []IgnoreRule
+	// TokenTargets are the Secrets into which a token requestor copies tokens.
+	TokenTargets map[object.Key]bool
 }
 
-// desired is what a ManagedResource wants in the target cluster.
-type desired struct {
-	manifests []object.Manifest
-	// released are objects that are not to be managed any more.
-	released []object.Ref
-	// problems are the parts that could not be read. While there are any, the manifests are not complete, so what is
+// Rendered is what a ManagedResource wants in the target cluster.
+type Rendered struct {
+	Manifests []object.Manifest
+	// Released are objects that are not to be managed any more.
+	Released []object.Ref
+	// Errors are the parts that could not be read. While there are any, the manifests are not complete, so what is
 	// missing in them must not be pruned.
-	problems []problem
-	// coerced names objects with labels or annotations that were not strings.
-	coerced []string
+	Errors []error
+	// Coerced names objects with labels or annotations that were not strings.
+	Coerced []string
 }
 
-// render turns documents into the manifests to be sent: namespaces defaulted, marks set, fields that only the API
+// Render turns documents into the manifests to be sent: namespaces defaulted, marks set, fields that only the API
 // server may set removed. Scopes are those of the target cluster; kinds that the documents define are added to them.
 // Recorded objects tell the namespace of objects whose scope is not known.
-func render(documents []document, scopes map[schema.GroupVersionKind]scope, recorded inventory, marks marks) desired {
+func Render(documents []Document, scopes map[schema.GroupVersionKind]Scope, recorded map[object.Key]resourcesv1alpha1.ObjectReference, marks RenderOptions) Rendered {
 	scopes = maps.Clone(scopes)
 	for _, document := range documents {
-		addDefinedScopes(scopes, document.object)
+		addDefinedScopes(scopes, document.Object)
 	}
-	var result desired
+	var result Rendered
 	byKey := map[object.Key][]object.Manifest{}
 	for _, document := range documents {
-		ref, err := refOf(document.object)
+		ref, err := RefOf(document.Object)
 		if err != nil {
-			result.fail(fmt.Errorf("could not decode resource %s: %w", document.source, err))
+			result.fail(fmt.Errorf("could not decode resource %s: %w", document.Source, err))
 			continue
 		}
 		ref.Namespace = namespaceOf(ref, scopes[ref.GroupVersionKind], recorded)
-		if paths := coerceMetadata(document.object); len(paths) > 0 {
-			result.coerced = append(result.coerced, describeCoerced(ref, paths))
+		if paths := coerceMetadata(document.Object); len(paths) > 0 {
+			result.Coerced = append(result.Coerced, describeCoerced(ref, paths))
 		}
-		if applyoptions.Of(annotationsOf(document.object)).Release {
-			result.released = append(result.released, ref)
+		if applyoptions.Of(annotationsOf(document.Object)).Release {
+			result.Released = append(result.Released, ref)
 			continue
 		}
 		manifest, err := finish(document, ref, marks)
 		if err != nil {
-			result.fail(fmt.Errorf("could not decode resource %s: %w", document.source, err))
+			result.fail(fmt.Errorf("could not decode resource %s: %w", document.Source, err))
 			continue
 		}
 		byKey[ref.Key()] = append(byKey[ref.Key()], manifest)
@@ -91,12 +89,12 @@ func render(documents []document, scopes map[schema.GroupVersionKind]scope, reco
 	return result
 }
 
-func (d *desired) fail(err error) {
-	d.problems = append(d.problems, problem{reason: resourcesv1alpha1.ReasonDecodingFailed, err: err})
+func (d *Rendered) fail(err error) {
+	d.Errors = append(d.Errors, err)
 }
 
 // addUnlessContradictory adds an object that is given once, or several times in the same way.
-func (d *desired) addUnlessContradictory(copies []object.Manifest) {
+func (d *Rendered) addUnlessContradictory(copies []object.Manifest) {
 	for _, other := range copies[1:] {
 		if other.Digest != copies[0].Digest {
 			d.fail(fmt.Errorf("%s is given twice with different content, %s and %s: neither is applied, remove one",
@@ -104,11 +102,11 @@ func (d *desired) addUnlessContradictory(copies []object.Manifest) {
 			return
 		}
 	}
-	d.manifests = append(d.manifests, copies[0])
+	d.Manifests = append(d.Manifests, copies[0])
 }
 
-// refOf reads an object's name and kind. Names that would lead a request elsewhere are refused.
-func refOf(obj map[string]any) (object.Ref, error) {
+// RefOf reads an object's name and kind. Names that would lead a request elsewhere are refused.
+func RefOf(obj map[string]any) (object.Ref, error) {
 	apiVersion, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
 	if apiVersion == "" || kind == "" {
@@ -132,23 +130,24 @@ func refOf(obj map[string]any) (object.Ref, error) {
 }
 
 // namespaceOf returns the namespace that an object ends up in.
-func namespaceOf(ref object.Ref, scope scope, recorded inventory) string {
+func namespaceOf(ref object.Ref, scope Scope, recorded map[object.Key]resourcesv1alpha1.ObjectReference) string {
 	switch {
-	case scope == scopeCluster || ref.GroupKind() == (schema.GroupKind{Kind: "Namespace"}):
+	case scope == ScopeCluster || ref.GroupKind() == (schema.GroupKind{Kind: "Namespace"}):
 		return ""
-	case scope == scopeNamespaced:
-		return orDefault(ref.Namespace)
+	case scope == ScopeNamespaced:
+		return NamespaceOrDefault(ref.Namespace)
 	}
-	for _, namespace := range []string{ref.Namespace, orDefault(ref.Namespace), ""} {
+	for _, namespace := range []string{ref.Namespace, NamespaceOrDefault(ref.Namespace), ""} {
 		key := object.Key{Group: ref.Group, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 		if _, ok := recorded[key]; ok {
 			return namespace
 		}
 	}
-	return orDefault(ref.Namespace)
+	return NamespaceOrDefault(ref.Namespace)
 }
 
-func orDefault(namespace string) string {
+// NamespaceOrDefault returns the namespace default for an object without a namespace.
+func NamespaceOrDefault(namespace string) string {
 	if namespace == "" {
 		return corev1.NamespaceDefault
 	}
@@ -156,12 +155,12 @@ func orDefault(namespace string) string {
 }
 
 // finish sets an object's marks and encodes it.
-func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) {
-	meta, err := normalize(doc.object, ref)
+func finish(doc Document, ref object.Ref, marks RenderOptions) (object.Manifest, error) {
+	meta, err := normalize(doc.Object, ref)
 	if err != nil {
 		return object.Manifest{}, err
 	}
-	dropDuplicates(doc.object, ref.GroupKind())
+	dropDuplicates(doc.Object, ref.GroupKind())
 	labels, err := stringMap(meta, "metadata.labels")
 	if err != nil {
 		return object.Manifest{}, err
@@ -171,37 +170,37 @@ func finish(doc document, ref object.Ref, marks marks) (object.Manifest, error) 
 		return object.Manifest{}, err
 	}
 	manifest := object.Manifest{
-		Ref: ref, Source: doc.source, Labels: labels, Annotations: maps.Clone(annotations),
+		Ref: ref, Source: doc.Source, Labels: labels, Annotations: maps.Clone(annotations),
 		Directive: applyoptions.Of(annotations),
 	}
-	if apply.IsDefinition(ref.GroupKind()) {
-		manifest.Defines, _ = definedKinds(doc.object)
+	if ref.GroupKind() == object.Definition {
+		manifest.Defines, _ = definedKinds(doc.Object)
 	}
 	labelled := true
 	maps.Copy(labels, marks.labels()) // the inventory has them of every object
 	if !manifest.Directive.Bare {
-		annotations[resourcesv1alpha1.AnnotationOrigin] = marks.origin
+		annotations[resourcesv1alpha1.AnnotationOrigin] = marks.Origin
 		annotations[resourcesv1alpha1.AnnotationDescription] = resourcesv1alpha1.Description
 		meta["labels"], meta["annotations"] = fieldsOf(labels), fieldsOf(annotations)
-		labelled = hasTemplateLabel(doc.object)
-		labelTemplates(doc.object, ref.GroupKind(), marks.labels())
-		preserved := preservedFields(ref.GroupKind(), doc.object, manifest.Annotations, marks.scaled != nil && marks.scaled(ref.Key()))
+		labelled = hasTemplateLabel(doc.Object)
+		labelTemplates(doc.Object, ref.GroupKind(), marks.labels())
+		preserved := preservedFields(ref.GroupKind(), doc.Object, manifest.Annotations, marks.Scaled != nil && marks.Scaled(ref.Key()))
 		manifest.Preserve, manifest.PreserveIfSet = preserved.always, preserved.ifSet
-		manifest.Preserve = append(manifest.Preserve, ignoredFields(marks.ignored, ref)...)
-		manifest.PreserveIfSet = append(manifest.PreserveIfSet, filledFields(ref, doc.object, labels, marks.tokenTargets)...)
-		manifest.Untaken = tokenFields(ref, doc.object, labels, marks.tokenTargets)
+		manifest.Preserve = append(manifest.Preserve, ignoredFields(marks.Ignored, ref)...)
+		manifest.PreserveIfSet = append(manifest.PreserveIfSet, filledFields(ref, doc.Object, labels, marks.TokenTargets)...)
+		manifest.Untaken = tokenFields(ref, doc.Object, labels, marks.TokenTargets)
 		if ref.GroupKind() == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
 			for key := range marks.labels() { // the template of a Job cannot be changed
 				manifest.Preserve = append(manifest.Preserve, fieldowner.Pattern{"spec", "template", "metadata", "labels", key})
 			}
 		}
-		if _, hasStatus := doc.object["status"]; hasStatus {
+		if _, hasStatus := doc.Object["status"]; hasStatus {
 			manifest.Preserve = append(manifest.Preserve, fieldowner.Pattern{"status"})
 		}
 	}
-	manifest, err = encode(manifest, doc.object)
+	manifest, err = encode(manifest, doc.Object)
 	if err == nil && !labelled {
-		manifest.Adopted, err = adopted(manifest, doc.object)
+		manifest.Adopted, err = adopted(manifest, doc.Object)
 	}
 	return manifest, err
 }
@@ -275,12 +274,12 @@ var serverFields = []string{
 }
 
 // labels returns the labels that go on every object and on pod templates. The managed-by label wins.
-func (m marks) labels() map[string]string {
-	labels := maps.Clone(m.injectLabels)
+func (m RenderOptions) labels() map[string]string {
+	labels := maps.Clone(m.InjectLabels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[resourcesv1alpha1.LabelManagedBy] = m.managedBy
+	labels[resourcesv1alpha1.LabelManagedBy] = m.ManagedBy
 	return labels
 }
 
@@ -337,16 +336,4 @@ func fieldsOf(values map[string]string) map[string]any {
 		fields[key] = value
 	}
 	return fields
-}
-
-// checksum returns the SHA-256 of all data of the Secrets, in their order, as lower-case hex.
-func checksum(secrets []*corev1.Secret) string {
-	hash := sha256.New()
-	for _, secret := range secrets {
-		for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
-			fmt.Fprintf(hash, "%d:%s%d:", len(key), key, len(secret.Data[key]))
-			hash.Write(secret.Data[key])
-		}
-	}
-	return hex.EncodeToString(hash.Sum(nil))
 }

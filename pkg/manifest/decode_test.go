@@ -1,4 +1,4 @@
-package managedresource
+package manifest
 
 import (
 	"fmt"
@@ -98,8 +98,8 @@ func TestDecodeSaysWhereObjectsWereRead(t *testing.T) {
 		t.Fatalf("got %d objects, want %d", len(documents), len(want))
 	}
 	for i, document := range documents {
-		if document.source != want[i] {
-			t.Errorf("object %d: source %q, want %q", i, document.source, want[i])
+		if document.Source != want[i] {
+			t.Errorf("object %d: source %q, want %q", i, document.Source, want[i])
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestDecodeCompletesItemsOfTypedLists(t *testing.T) {
 			if len(problems) > 0 || len(documents) != 1 {
 				t.Fatalf("got %d objects and %v, want one object", len(documents), textsOf(problems))
 			}
-			object := documents[0].object
+			object := documents[0].Object
 			if object["apiVersion"] != test.apiVersion || object["kind"] != test.kindOf {
 				t.Errorf("got %v %v, want %v %v", object["apiVersion"], object["kind"], test.apiVersion, test.kindOf)
 			}
@@ -140,10 +140,10 @@ func TestDecodeKeepsNumbers(t *testing.T) {
 			if len(problems) > 0 || len(documents) != 1 {
 				t.Fatalf("got %d objects and %v, want one object", len(documents), textsOf(problems))
 			}
-			if got := documents[0].object["big"]; got != big {
+			if got := documents[0].Object["big"]; got != big {
 				t.Errorf("got %T %v, want int64 %d", got, got, big)
 			}
-			if got := documents[0].object["float"]; got != 1.5 {
+			if got := documents[0].Object["float"]; got != 1.5 {
 				t.Errorf("got %T %v, want 1.5", got, got)
 			}
 		})

@@ -1,4 +1,4 @@
-package managedresource
+package manifest
 
 import (
 	"encoding/json"
@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/trellis-k8s/trellis/pkg/object"
-
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 func FuzzDecodeSecret(f *testing.F) {
@@ -33,24 +31,24 @@ func FuzzDecodeSecret(f *testing.F) {
 				t.Fatalf("%d objects, the limit is %d", len(documents), limits.Documents)
 			}
 			for _, document := range documents {
-				if exceedsDepth(document.object, limits.Depth) {
+				if exceedsDepth(document.Object, limits.Depth) {
 					t.Fatalf("an object is deeper than %d levels", limits.Depth)
 				}
-				expectContains(t, document.source, key, "garden/manifests")
+				expectContains(t, document.Source, key, "garden/manifests")
 			}
 			for _, text := range textsOf(problems) {
 				expectContains(t, text, key, "garden/manifests")
 			}
-			checkRendered(t, render(documents, testScopes(), nil, testMarks(map[string]string{"x": "y"})))
+			checkRendered(t, Render(documents, testScopes(), nil, testMarks(map[string]string{"x": "y"})))
 		}
 	})
 }
 
 // checkRendered checks what must hold for manifests of whatever input.
-func checkRendered(t *testing.T, result desired) {
+func checkRendered(t *testing.T, result Rendered) {
 	t.Helper()
 	var previous object.Key
-	for i, manifest := range result.manifests {
+	for i, manifest := range result.Manifests {
 		var body struct {
 			Kind     string
 			Metadata struct {
@@ -77,29 +75,4 @@ func checkRendered(t *testing.T, result desired) {
 		}
 		previous = manifest.Key()
 	}
-}
-
-func FuzzParseOrigin(f *testing.F) {
-	for _, seed := range []string{"", "garden/shop", "seed:garden/shop", ":garden/shop", "a/b:c/d", "a:b", "a/b/c", "//", ":/:"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		parsed, ok := resourcesv1alpha1.ParseOrigin(text)
-		if !ok {
-			if parsed != (resourcesv1alpha1.Origin{}) {
-				t.Fatalf("%q is none but gives %+v", text, parsed)
-			}
-			return
-		}
-		if strings.Count(text, ":") > 1 {
-			return // no value that is ever written
-		}
-		if parsed.Owner.Namespace == "" || parsed.Owner.Name == "" || strings.ContainsAny(parsed.Owner.Name, ":/") ||
-			strings.ContainsAny(parsed.Owner.Namespace, ":/") {
-			t.Fatalf("%q gives %+v", text, parsed)
-		}
-		if again, ok := resourcesv1alpha1.ParseOrigin(parsed.String()); !ok || again != parsed {
-			t.Fatalf("%q gives %+v, which is written as %q and gives %+v", text, parsed, parsed.String(), again)
-		}
-	})
 }

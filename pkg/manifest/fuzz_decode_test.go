@@ -1,9 +1,8 @@
-package managedresource
+package manifest
 
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/object"
-	"github.com/trellis-k8s/trellis/test/random"
 )
 
 // FuzzCompressed: compressed manifests are what they are without compression, however much they are compressed; what is cut off is a
@@ -34,13 +32,13 @@ func FuzzCompressed(f *testing.F) {
 		value := compress(t, plain)
 		secret := secretWith(map[string]string{"a.br": value[:max(len(value)-int(cut), 0)], "b": configMap("beside")})
 		documents, problems := decodeSecret(secret, limits)
-		if !slices.ContainsFunc(documents, func(d document) bool { return strings.Contains(d.source, "'b'") }) &&
-			!slices.ContainsFunc(problems, func(p problem) bool {
-				return strings.Contains(p.err.Error(), "'b'") || strings.Contains(p.err.Error(), "this one and all after it are left out")
+		if !slices.ContainsFunc(documents, func(d Document) bool { return strings.Contains(d.Source, "'b'") }) &&
+			!slices.ContainsFunc(problems, func(err error) bool {
+				return strings.Contains(err.Error(), "'b'") || strings.Contains(err.Error(), "this one and all after it are left out")
 			}) {
 			t.Fatal("the key beside is lost in silence")
 		}
-		documents = slices.DeleteFunc(documents, func(d document) bool { return strings.Contains(d.source, "'b'") })
+		documents = slices.DeleteFunc(documents, func(d Document) bool { return strings.Contains(d.Source, "'b'") })
 		texts := strings.Join(textsOf(problems), "\n")
 		switch {
 		case len(plain) > int(limits.Bytes):
@@ -58,8 +56,8 @@ func FuzzCompressed(f *testing.F) {
 				t.Fatalf("%d objects compressed, %d plain: %v, %v", len(want), len(direct), textsOf(wantProblems), textsOf(directProblems))
 			}
 			for i := range want {
-				if !reflect.DeepEqual(want[i].object, direct[i].object) {
-					t.Fatalf("compressed %v, plain %v", want[i].object, direct[i].object)
+				if !reflect.DeepEqual(want[i].Object, direct[i].Object) {
+					t.Fatalf("compressed %v, plain %v", want[i].Object, direct[i].Object)
 				}
 			}
 		}
@@ -90,7 +88,7 @@ func FuzzDecodeJSON(f *testing.F) {
 			if len(documents) != 1 {
 				t.Fatalf("%d objects in %s: %q", len(documents), form, text)
 			}
-			got, want := any(documents[0].object), any(want)
+			got, want := any(documents[0].Object), any(want)
 			if loose {
 				got, want = withFloats(got), withFloats(want)
 			}
@@ -144,7 +142,7 @@ func FuzzIgnoredPaths(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, pointer string, content []byte) {
-		rules, err := ignoreRulesOf(&resourcesv1alpha1.DriftDetection{Ignore: []resourcesv1alpha1.IgnoreRule{{Paths: []string{pointer}}}})
+		rules, err := ParseIgnoreRules(&resourcesv1alpha1.DriftDetection{Ignore: []resourcesv1alpha1.IgnoreRule{{Paths: []string{pointer}}}})
 		if err != nil {
 			return
 		}
@@ -152,18 +150,18 @@ func FuzzIgnoredPaths(f *testing.F) {
 		documents, _ := decodeSecret(secretWith(map[string]string{"a": string(content)}), testLimits())
 		before, _ := decodeSecret(secretWith(map[string]string{"a": string(content)}), testLimits())
 		marks := testMarks(map[string]string{"x": "y"})
-		plain := render(before, testScopes(), nil, marks)
-		marks.ignored = rules
-		result := render(documents, testScopes(), nil, marks)
-		if len(plain.manifests) != len(result.manifests) || len(plain.problems) != len(result.problems) {
-			t.Fatalf("%q makes %d manifests and %d problems of %d and %d", pointer, len(result.manifests), len(result.problems),
-				len(plain.manifests), len(plain.problems))
+		plain := Render(before, testScopes(), nil, marks)
+		marks.Ignored = rules
+		result := Render(documents, testScopes(), nil, marks)
+		if len(plain.Manifests) != len(result.Manifests) || len(plain.Errors) != len(result.Errors) {
+			t.Fatalf("%q makes %d manifests and %d problems of %d and %d", pointer, len(result.Manifests), len(result.Errors),
+				len(plain.Manifests), len(plain.Errors))
 		}
 		if pattern[0] != "metadata" || pattern[1] != "labels" && pattern[1] != "*" || pattern[2] != "x" {
-			checkRendered(t, desired{manifests: slices.DeleteFunc(slices.Clone(result.manifests), func(m object.Manifest) bool { return m.Directive.Bare })})
+			checkRendered(t, Rendered{Manifests: slices.DeleteFunc(slices.Clone(result.Manifests), func(m object.Manifest) bool { return m.Directive.Bare })})
 		}
-		for i, manifest := range result.manifests {
-			sent, created, without := decoded(t, manifest.Body), decoded(t, initialOf(manifest)), decoded(t, initialOf(plain.manifests[i]))
+		for i, manifest := range result.Manifests {
+			sent, created, without := decoded(t, manifest.Body), decoded(t, initialOf(manifest)), decoded(t, initialOf(plain.Manifests[i]))
 			if manifest.Directive.Bare {
 				continue
 			}
@@ -197,40 +195,4 @@ func decoded(t *testing.T, body []byte) map[string]any {
 		t.Fatalf("%v: %s", err, body)
 	}
 	return obj
-}
-
-// FuzzInventory: an inventory that is stored and read is the same, in whatever order, and nothing of it is dropped to make it fit.
-func FuzzInventory(f *testing.F) {
-	f.Add([]byte{1, 2, 3, 4, 5}, "a", "b/c", uint16(3))
-	f.Add([]byte{9, 9, 9}, "", "\x00\xff", uint16(2000))
-	f.Fuzz(func(t *testing.T, data []byte, first, second string, count uint16) {
-		r := random.From(data)
-		inv := inventory{}
-		for i := range count % 400 {
-			manifest := manifestOf(oneOf(r, configMapKind, secretKind, widgetKind, deploymentKind), oneOf(r, "", "a", first), fmt.Sprint(oneOf(r, "x", second), i))
-			manifest.Labels = oneOf(r, nil, map[string]string{}, map[string]string{first: second})
-			manifest.Annotations = oneOf(r, nil, map[string]string{second: first},
-				map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "canary", first: "x"})
-			inv[manifest.Key()] = entryOf(manifest, oneOf(r, "", "sent.owned"))
-		}
-		references := inv.references()
-		if again := inventoryOf(references, nil); !reflect.DeepEqual(again, inv) {
-			t.Fatalf("%d objects are stored, and %d read, or others", len(inv), len(again))
-		}
-		status, err := fit(resourcesv1alpha1.ManagedResourceStatus{Resources: references}, resourcesv1alpha1.ManagedResourceSpec{})
-		if err != nil {
-			return
-		}
-		if sizeOf(status) > greatestStatus || len(status.Resources) != len(inv) {
-			t.Fatalf("%d of %d objects in %d bytes", len(status.Resources), len(inv), sizeOf(status))
-		}
-		for _, reference := range status.Resources {
-			if want := inv[refOfEntry(reference).Key()]; reference.Digest != want.Digest || reference.Name != want.Name {
-				t.Fatalf("%+v became %+v", want, reference)
-			}
-			if strings.Contains(reference.Annotations["kubectl.kubernetes.io/last-applied-configuration"], "canary") && first != "kubectl.kubernetes.io/last-applied-configuration" {
-				t.Fatalf("%+v repeats the whole object", reference)
-			}
-		}
-	})
 }

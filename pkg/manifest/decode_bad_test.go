@@ -1,11 +1,10 @@
-package managedresource
+package manifest
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
-
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 func TestDecodeReportsWhatItCannotRead(t *testing.T) {
@@ -45,10 +44,7 @@ func TestDecodeReportsWhatItCannotRead(t *testing.T) {
 			if len(problems) != 1 {
 				t.Fatalf("got the problems %v, want one", textsOf(problems))
 			}
-			expectContains(t, problems[0].err.Error(), append(test.want, "could not decode resource")...)
-			if problems[0].reason != resourcesv1alpha1.ReasonDecodingFailed || problems[0].transient {
-				t.Errorf("reason %q, transient %v; want DecodingFailed for good", problems[0].reason, problems[0].transient)
-			}
+			expectContains(t, problems[0].Error(), append(test.want, "could not decode resource")...)
 		})
 	}
 }
@@ -165,7 +161,7 @@ func TestDecodeDoesNotExpandAliasBombs(t *testing.T) {
 	if len(documents) != 0 || len(problems) != 1 {
 		t.Fatalf("got %d objects and %v, want one problem", len(documents), textsOf(problems))
 	}
-	expectContains(t, problems[0].err.Error(), "aliases expand")
+	expectContains(t, problems[0].Error(), "aliases expand")
 }
 
 func TestDecodeLimitsDepth(t *testing.T) {
@@ -223,7 +219,7 @@ func TestDecodeLimitsDocuments(t *testing.T) {
 			switch {
 			case test.ok && len(problems) > 0:
 				t.Errorf("problems: %v", textsOf(problems))
-			case !test.ok && (len(problems) != 1 || !strings.Contains(problems[0].err.Error(), "more than 3 objects")):
+			case !test.ok && (len(problems) != 1 || !strings.Contains(problems[0].Error(), "more than 3 objects")):
 				t.Errorf("got the problems %v, want that there are too many objects, once", textsOf(problems))
 			}
 		})
@@ -234,5 +230,32 @@ func TestDefaultLimitsTakeAnyRealSecret(t *testing.T) {
 	limits := DefaultLimits()
 	if limits.Bytes < 20<<20 || limits.Documents < 10_000 || limits.Depth < 100 {
 		t.Errorf("%+v are lower than what real Secrets may hold", limits)
+	}
+}
+
+func TestKeysAreLeftOutOnceTooMuchWasWasted(t *testing.T) {
+	data := map[string]string{}
+	for i := range 5 {
+		data[fmt.Sprintf("%d.br", i)] = compress(t, make([]byte, 2000))
+	}
+	_, problems := decodeSecret(secretWith(data), Limits{Bytes: 1000, Documents: 10, Depth: 10, Values: 1000})
+	if len(problems) != 5 || !strings.Contains(problems[4].Error(), "too much of this secret could not be read") {
+		t.Errorf("problems: %v", textsOf(problems))
+	}
+}
+
+func TestItemsOfAListCount(t *testing.T) {
+	item := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`
+	list := `{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat(item+",", 200) + item + `]}`
+	documents, problems := decodeText(list)
+	if len(documents) != testLimits().Documents-1 || len(problems) != 1 {
+		t.Errorf("%d objects, problems: %v", len(documents), textsOf(problems))
+	}
+}
+
+func TestWhatFollowsADocument(t *testing.T) {
+	_, problems := decodeText("{a: b}\n{c: d}\n")
+	if len(problems) != 1 {
+		t.Errorf("problems: %v", textsOf(problems))
 	}
 }

@@ -1,4 +1,4 @@
-package managedresource
+package manifest
 
 import (
 	"slices"
@@ -35,9 +35,9 @@ func TestFilledFields(t *testing.T) {
 			case test.target || test.want == "":
 				labels = "{}"
 			}
-			marks.tokenTargets = map[object.Key]bool{{Kind: "Secret", Namespace: "default", Name: "other"}: true}
+			marks.TokenTargets = map[object.Key]bool{{Kind: "Secret", Namespace: "default", Name: "other"}: true}
 			if test.target {
-				marks.tokenTargets[object.Key{Kind: "Secret", Namespace: "default", Name: "a"}] = true
+				marks.TokenTargets[object.Key{Kind: "Secret", Namespace: "default", Name: "a"}] = true
 			}
 			manifest := renderOne(t, "apiVersion: "+kind+"\nmetadata: {name: a, labels: "+labels+"}\n"+test.fields+"\n", marks)
 			var got []string

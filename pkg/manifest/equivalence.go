@@ -1,4 +1,4 @@
-package managedresource
+package manifest
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -7,8 +7,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// equivalences maps kinds to the kind that stands for all kinds whose objects of one name are the same object.
-type equivalences map[schema.GroupKind]schema.GroupKind
+// Equivalences maps kinds to the kind that stands for all kinds whose objects of one name are the same object.
+type Equivalences map[schema.GroupKind]schema.GroupKind
 
 // builtInEquivalences are kinds that Kubernetes moved from one API group to another one.
 func builtInEquivalences() [][]resourcesv1alpha1.GroupKind {
@@ -22,9 +22,9 @@ func builtInEquivalences() [][]resourcesv1alpha1.GroupKind {
 	return sets
 }
 
-// newEquivalences joins the built-in sets with further ones. Sets that share a member become one.
-func newEquivalences(further [][]resourcesv1alpha1.GroupKind) equivalences {
-	result := equivalences{}
+// NewEquivalences joins the built-in sets with further ones. Sets that share a member become one.
+func NewEquivalences(further [][]resourcesv1alpha1.GroupKind) Equivalences {
+	result := Equivalences{}
 	for _, set := range append(builtInEquivalences(), further...) {
 		for _, member := range set {
 			result.join(toSchema(set[0]), toSchema(member))
@@ -37,7 +37,7 @@ func toSchema(gk resourcesv1alpha1.GroupKind) schema.GroupKind {
 	return schema.GroupKind{Group: gk.Group, Kind: gk.Kind}
 }
 
-func (e equivalences) join(a, b schema.GroupKind) {
+func (e Equivalences) join(a, b schema.GroupKind) {
 	to, from := e.representative(a), e.representative(b)
 	e[a], e[b] = to, to
 	for member, representative := range e {
@@ -47,15 +47,15 @@ func (e equivalences) join(a, b schema.GroupKind) {
 	}
 }
 
-func (e equivalences) representative(gk schema.GroupKind) schema.GroupKind {
+func (e Equivalences) representative(gk schema.GroupKind) schema.GroupKind {
 	if representative, ok := e[gk]; ok {
 		return representative
 	}
 	return gk
 }
 
-// identity returns the key that all keys of one object share.
-func (e equivalences) identity(key object.Key) object.Key {
+// Identity returns the key that all keys of one object share.
+func (e Equivalences) Identity(key object.Key) object.Key {
 	gk := e.representative(key.GroupKind())
 	key.Group, key.Kind = gk.Group, gk.Kind
 	return key

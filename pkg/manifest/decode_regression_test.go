@@ -1,17 +1,10 @@
-package managedresource
+package manifest
 
 import (
 	"fmt"
 	"math"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/trellis-k8s/trellis/pkg/live"
-	"github.com/trellis-k8s/trellis/pkg/object"
-
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 const jsonCM = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"NAME"}}`
@@ -75,7 +68,7 @@ func TestAliasStrings(t *testing.T) {
 	documents, _ := decodeText(text)
 	size := 0
 	for _, d := range documents {
-		size += len(fmt.Sprint(d.object))
+		size += len(fmt.Sprint(d.Object))
 	}
 	if int64(size) > testLimits().Bytes {
 		t.Errorf("%d bytes became %d, the limit is %d", len(text), size, testLimits().Bytes)
@@ -88,13 +81,13 @@ func TestBadNames(t *testing.T) {
 		`{name: a, namespace: 7}`, `{name: a, namespace: yes}`, `{name: a, namespace: [b]}`,
 	} {
 		documents, _ := decodeText("apiVersion: v1\nkind: ConfigMap\nmetadata: " + metadata + "\n")
-		for _, m := range render(documents, testScopes(), nil, testMarks(nil)).manifests {
+		for _, m := range Render(documents, testScopes(), nil, testMarks(nil)).Manifests {
 			t.Errorf("%s is taken as %s", metadata, m.Ref)
 		}
 	}
 	for _, apiVersion := range []string{"/", "/v1", "apps/"} {
 		documents, _ := decodeText("apiVersion: " + apiVersion + "\nkind: ConfigMap\nmetadata: {name: a}\n")
-		for _, m := range render(documents, testScopes(), nil, testMarks(nil)).manifests {
+		for _, m := range Render(documents, testScopes(), nil, testMarks(nil)).Manifests {
 			t.Errorf("apiVersion %s is taken as %s", apiVersion, m.Ref)
 		}
 	}
@@ -105,40 +98,8 @@ func TestBadStringDataIsAProblem(t *testing.T) {
 		"stringData: {a: x, b: x, c: x, d: 7}", "data: [x]\nstringData: {a: x}", "data: {b: eA==}\nstringData: hello",
 	} {
 		documents, _ := decodeText("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n" + fields + "\n")
-		if got := render(documents, testScopes(), nil, testMarks(nil)); len(got.manifests) != 0 || len(got.problems) != 1 {
-			t.Errorf("%s: %d manifests, problems %v", fields, len(got.manifests), textsOf(got.problems))
+		if got := Render(documents, testScopes(), nil, testMarks(nil)); len(got.Manifests) != 0 || len(got.Errors) != 1 {
+			t.Errorf("%s: %d manifests, problems %v", fields, len(got.Manifests), textsOf(got.Errors))
 		}
-	}
-}
-
-func TestOriginColon(t *testing.T) {
-	if got, ok := resourcesv1alpha1.ParseOrigin("a:b:c/d"); ok {
-		t.Errorf("%+v", got)
-	}
-	self := resourcesv1alpha1.Origin{ClusterID: "a:b", Owner: shop}
-	key := manifestOf(configMapKind, "a", "x").Key()
-	o := owners{}.ownership()
-	o.self = self
-	got := planPrune(pruneInput{
-		entries: inventoryWith(entry(configMapKind, "a", "x", "sent.owned")), managedBy: "gardener", ownership: o,
-		live: map[object.Key]live.State{key: present(live.Observation{Origin: self.String(), OwnedDigest: "owned"})},
-	})[0]
-	if got.action != actionDelete {
-		t.Errorf("our own object: %s, %s", got.action, got.reason)
-	}
-}
-
-// Two ManagedResources want one object; both are deleted (as with their namespace). The object must go.
-func TestDoubleDeletion(t *testing.T) {
-	key := manifestOf(configMapKind, "a", "x").Key()
-	observation := live.Observation{Origin: "garden/bank", ManagedBy: "gardener", OwnedDigest: "owned"}
-	states := map[object.Key]live.State{key: present(observation)}
-	entries := inventoryWith(entry(configMapKind, "a", "x", ""))
-	ofBank := owners{claiming: []types.NamespacedName{bank, shop}}.ownership()
-	ofBank.self.Owner, ofBank.heirs = bank, func(object.Key, types.NamespacedName) []types.NamespacedName { return nil }
-	first := planPrune(pruneInput{entries: entries, live: states, managedBy: "gardener", ownership: ofBank})[0]
-	second := planPrune(pruneInput{entries: entries, live: states, managedBy: "gardener", ownership: owners{claiming: []types.NamespacedName{shop}}.ownership()})[0]
-	if first.action != actionDelete && second.action != actionDelete {
-		t.Errorf("bank: %s (%s), shop: %s (%s): nobody deletes it", first.action, first.reason, second.action, second.reason)
 	}
 }

@@ -1,4 +1,4 @@
-package managedresource
+package manifest
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"

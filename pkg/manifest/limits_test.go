@@ -1,4 +1,4 @@
-package managedresource
+package manifest
 
 import (
 	"slices"
@@ -24,7 +24,7 @@ func TestValuesAreBounded(t *testing.T) {
 			if len(documents) != 1 || len(problems) != 1 {
 				t.Fatalf("%s in %s: %d objects, problems %v", name, key, len(documents), textsOf(problems))
 			}
-			expectContains(t, problems[0].err.Error(), key, "more than 100000 fields, items and lines", "split them")
+			expectContains(t, problems[0].Error(), key, "more than 100000 fields, items and lines", "split them")
 		}
 	}
 	if documents, problems := decodeText(strings.Repeat(configMap("a")+"---\n", 90)); len(documents) != 90 || len(problems) > 0 {
@@ -54,17 +54,17 @@ func TestSecretsOfOneManagedResourceAreBounded(t *testing.T) {
 		"too large":         {secretWith(map[string]string{"a": strings.Repeat("x", 2000)}), 3},
 		"a bomb of nothing": {secretWith(map[string]string{"a.br": compress(t, make([]byte, 1<<20))}), 4},
 	} {
-		budget, read := newBudget(limits), 0
-		var last []problem
+		budget, read := NewBudget(limits), 0
+		var last []error
 		for range 50 {
-			_, problems := budget.decode(test.secret)
-			if slices.ContainsFunc(problems, func(p problem) bool { return strings.Contains(p.err.Error(), "is left out: the Secrets before it") }) {
+			_, problems := budget.Decode(test.secret)
+			if slices.ContainsFunc(problems, func(err error) bool { return strings.Contains(err.Error(), "is left out: the Secrets before it") }) {
 				last = problems
 				break
 			}
 			read++
 		}
-		if read != test.fit || len(last) != 1 || last[0].transient {
+		if read != test.fit || len(last) != 1 {
 			t.Errorf("%s: %d are read, want %d, then %v", name, read, test.fit, textsOf(last))
 		}
 	}

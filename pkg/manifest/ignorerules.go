@@ -1,4 +1,4 @@
-package managedresource
+package manifest
 
 import (
 	"fmt"
@@ -11,20 +11,20 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// ignoreRule are fields of some objects that are left to others once the objects live.
-type ignoreRule struct {
+// IgnoreRule are fields of some objects that are left to others once the objects live.
+type IgnoreRule struct {
 	resourcesv1alpha1.IgnoreRule
 	patterns []fieldowner.Pattern
 }
 
-// ignoreRulesOf reads the rules of a ManagedResource.
-func ignoreRulesOf(detection *resourcesv1alpha1.DriftDetection) ([]ignoreRule, error) {
+// ParseIgnoreRules reads the rules of a ManagedResource.
+func ParseIgnoreRules(detection *resourcesv1alpha1.DriftDetection) ([]IgnoreRule, error) {
 	if detection == nil {
 		return nil, nil
 	}
-	var rules []ignoreRule
+	var rules []IgnoreRule
 	for i, rule := range detection.Ignore {
-		parsed := ignoreRule{IgnoreRule: rule}
+		parsed := IgnoreRule{IgnoreRule: rule}
 		for _, path := range rule.Paths {
 			pattern, err := patternOf(path)
 			if err != nil {
@@ -76,7 +76,7 @@ func coversMark(pattern fieldowner.Pattern) bool {
 }
 
 // ignoredFields returns the fields of an object that the rules leave to others.
-func ignoredFields(rules []ignoreRule, ref object.Ref) []fieldowner.Pattern {
+func ignoredFields(rules []IgnoreRule, ref object.Ref) []fieldowner.Pattern {
 	var patterns []fieldowner.Pattern
 	for _, rule := range rules {
 		kindMatches := rule.Kind == "" || rule.Kind == ref.Kind && rule.Group == ref.Group

@@ -1,0 +1,37 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+)
+
+// compressedSuffix marks a data key whose value is compressed with Brotli.
+const compressedSuffix = ".br"
+
+// plain returns a key's value decompressed, and takes its size from what the Secret may hold. A key that cannot be read
+// takes nothing from the others, unless there are several.
+func (d *decoder) plain(key string, value []byte) ([]byte, error) {
+	if strings.HasSuffix(key, compressedSuffix) {
+		if d.wasted > 2*d.limits.Bytes {
+			return nil, errors.New("it is left out, since too much of this secret could not be read")
+		}
+		var err error
+		value, err = io.ReadAll(io.LimitReader(brotli.NewReader(bytes.NewReader(value)), d.bytesLeft+1))
+		if err != nil {
+			d.wasted += int64(len(value))
+			return nil, fmt.Errorf("decompress with brotli: %w (the value is truncated or not brotli)", err)
+		}
+	}
+	if int64(len(value)) > d.bytesLeft {
+		d.wasted += int64(len(value))
+		return nil, fmt.Errorf("the manifests in this secret exceed %d bytes when decompressed; "+
+			"split them or raise controllers.managedResource.maxSecretSize", d.limits.Bytes)
+	}
+	d.bytesLeft -= int64(len(value))
+	return value, nil
+}
