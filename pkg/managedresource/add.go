@@ -120,7 +120,7 @@ func (r *Reconciler) listen(ctx context.Context, queue workqueue.TypedRateLimiti
 	wake := func(owner types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: owner}) }
 	r.wake.Store(&wake)
 	r.Live.Listen(func(key object.Key) {
-		for _, owner := range r.claims.all(key) {
+		for _, owner := range r.claims.All(key) {
 			wake(owner)
 		}
 	})
@@ -134,7 +134,7 @@ func (r *Reconciler) owningScaledObject(_ context.Context, autoscaler *autoscali
 	if !ok {
 		return nil
 	}
-	owner, ok := r.claims.first(key)
+	owner, ok := r.claims.First(key)
 	if !ok {
 		return nil
 	}

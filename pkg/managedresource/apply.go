@@ -6,16 +6,20 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
 // step is a place in the order of applying: the wave that an object asks for by annotation, then that of its kind.
@@ -100,7 +104,7 @@ func (p *pass) planWave(ctx context.Context, manifests []object.Manifest, states
 		manifests: manifests,
 		recorded:  p.recorded,
 		live:      states,
-		ownership: p.ownership(ctx),
+		ownership: p.owners.Owners(ctx),
 		heldBack:  held,
 		always:    p.Options.AlwaysUpdate,
 		contests:  func(key object.Key) contest { return p.contests.of(key, p.Clock.Now()) },
@@ -189,7 +193,7 @@ func (p *pass) pruneUnwanted(ctx context.Context) {
 		p.prune(ctx, unwanted) // which disowns it: a dependency may take it over, and wait for that
 		return
 	}
-	p.departed = p.departures.note(p.self.Owner, unwanted, p.started)
+	p.departed = p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(unwanted)), p.started)
 	if len(unwanted) > 0 {
 		p.delay = p.pruneDelay(ctx)
 	}
@@ -199,7 +203,7 @@ func (p *pass) pruneUnwanted(ctx context.Context) {
 // prune deletes objects in the order of compareForDeletion. A step begins only when the earlier ones that hold it up are gone. What another
 // ManagedResource gets holds nothing up.
 func (p *pass) prune(ctx context.Context, entries inventory) {
-	p.claims.disown(p.self.Owner, slices.Collect(maps.Keys(entries)))
+	p.claims.Disown(p.self.Owner, slices.Collect(maps.Keys(entries)))
 	bySteps := map[step]inventory{}
 	for key, entry := range entries {
 		step := step{applyoptions.Of(entry.Annotations).Wave, apply.WaveOf(key.GroupKind())}
@@ -245,7 +249,7 @@ func (p *pass) planPruning(ctx context.Context, entries inventory, states map[ob
 	changes := planPrune(pruneInput{
 		entries:   entries,
 		live:      states,
-		ownership: p.ownership(ctx),
+		ownership: p.owners.Owners(ctx),
 		managedBy: p.Options.ManagedBy,
 		abolished: p.abolished(ctx, states),
 
@@ -259,6 +263,21 @@ func (p *pass) planPruning(ctx context.Context, entries inventory, states map[ob
 		changes = slices.DeleteFunc(changes, func(c change) bool { return c.action == actionDelete })
 	}
 	return changes
+}
+
+// handOver releases the objects among the changes that an heir has recorded. The others stay in the inventory.
+func (p *pass) handOver(ctx context.Context, changes []change) {
+	inventories := ownership.NewInventories(p.Direct)
+	for i := range changes {
+		change := &changes[i]
+		if change.action != actionHandOver {
+			continue
+		}
+		heir, found, err := inventories.RecordedBy(ctx, change.Ref, change.heirs)
+		if change.err = err; found {
+			change.action, change.reason = actionRelease, "it is in the inventory of ManagedResource "+heir.String()
+		}
+	}
 }
 
 // abolished finds out which of the kinds that are not served will not be back.
@@ -342,4 +361,24 @@ func refsOfEntries(entries inventory) []object.Ref {
 		refs = append(refs, refOfEntry(entry))
 	}
 	return refs
+}
+
+// loneDelay is how long an object that left the manifests of the only ManagedResource waits for another one to appear: long enough for
+// a client that writes one after the other.
+const loneDelay = 100 * time.Millisecond
+
+// pruneDelay returns how long objects that left the manifests wait for another ManagedResource to take them over. Without another one,
+// nothing of the sort is to be expected.
+func (p *pass) pruneDelay(ctx context.Context) time.Duration {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if p.claims.Shared(p.self.Owner) || p.Source.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
+		return p.Options.PruneDelay
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if client.ObjectKeyFromObject(other) != p.self.Owner && other.DeletionTimestamp == nil && resourcesv1alpha1.HasClass(other, p.Options.Class) {
+			return p.Options.PruneDelay
+		}
+	}
+	return min(p.Options.PruneDelay, loneDelay)
 }

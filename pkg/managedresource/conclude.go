@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
@@ -79,10 +80,10 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 		}
 	}
 	if p.duty == dutyCleanUp {
-		p.dropped.note(p.mr, p.remaining())
+		p.deleted.Add(p.self.Owner, p.mr.UID, p.removed())
 	}
 	p.holdOn(p.remaining())
-	p.tolerated.note(p.self.Owner, p.changes)
+	p.acceptedFields.Set(p.self.Owner, acceptedFields(p.changes))
 	p.Metrics.concluded(p.self.Owner, p.changes, tally)
 	p.emitEvents(ctx)
 	if verdict.status == resourcesv1alpha1.ConditionFalse && before.Message != verdict.message {
@@ -159,6 +160,29 @@ func (p *pass) remaining() inventory {
 		}
 	}
 	return remaining
+}
+
+// removed returns the objects of the stored inventory that are gone or released.
+func (p *pass) removed() []object.Key {
+	remaining := p.remaining()
+	var removed []object.Key
+	for _, entry := range p.mr.Status.Resources {
+		if key := refOfEntry(entry).Key(); !remaining.has(key) {
+			removed = append(removed, key)
+		}
+	}
+	return removed
+}
+
+// acceptedFields returns the fields of others that the changes left on the objects.
+func acceptedFields(changes []change) map[object.Key]*fieldpath.Set {
+	accepted := map[object.Key]*fieldpath.Set{}
+	for _, change := range changes {
+		if change.manifest != nil && change.observation.Displaceable != nil {
+			accepted[change.Key()] = change.observation.Displaceable
+		}
+	}
+	return accepted
 }
 
 // result says when to come back: soon for what is pending, with growing delay for what failed but may work the next

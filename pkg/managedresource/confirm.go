@@ -34,7 +34,7 @@ func (p *pass) confirm(ctx context.Context) error {
 
 func (p *pass) compareWithSource(ctx context.Context) error {
 	if p.mr.DeletionTimestamp != nil {
-		since := p.departures.note(p.self.Owner, p.recorded, p.Clock.Now())
+		since := p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(p.recorded)), p.Clock.Now())
 		if !slices.ContainsFunc(slices.Collect(maps.Values(since)), func(t time.Time) bool { return p.Clock.Since(t) > unconfirmed }) {
 			return nil
 		}

@@ -81,25 +81,6 @@ func TestPlanPruneWaitsAndLeaves(t *testing.T) {
 	}
 }
 
-func TestDepartures(t *testing.T) {
-	x, y := keyNamed("x"), keyNamed("y")
-	departures := newDepartures()
-	first, second := time.Unix(1, 0), time.Unix(2, 0)
-	departures.note(shop, inventory{x: {}}, first)
-	got := departures.note(shop, inventory{x: {}, y: {}}, second)
-	if !got[x].Equal(first) || !got[y].Equal(second) {
-		t.Errorf("got %v", got)
-	}
-	departures.note(shop, inventory{y: {}}, second)
-	if got := departures.note(shop, inventory{x: {}}, second); !got[x].Equal(second) {
-		t.Errorf("x came back and left again: %v", got)
-	}
-	departures.note(shop, nil, second)
-	if len(departures.byOwner) > 0 {
-		t.Errorf("memory is held for nothing: %v", departures.byOwner)
-	}
-}
-
 // TestMovedToAnotherGroup: an object that is written in the API group to which Kubernetes moved its kind is still wanted.
 func TestMovedToAnotherGroup(t *testing.T) {
 	recorded := resourcesv1alpha1.ObjectReference{APIVersion: "extensions/v1beta1", Kind: "Deployment", Namespace: "a", Name: "x"}

@@ -121,7 +121,7 @@ func joinNames(names []types.NamespacedName) string {
 // findGate finds out what the changes of this pass have to wait for. Inputs that are the applied ones are no change.
 func (p *pass) findGate(ctx context.Context) error {
 	found, err := gateOf(p.mr, func(name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
-		return p.other(ctx, name)
+		return p.owners.Other(ctx, name)
 	})
 	if err != nil || found.open() {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/ownership"
 	"github.com/trellis-k8s/trellis/test/random"
 )
 
@@ -159,12 +160,12 @@ func (w *planWorld) foreign(key object.Key) bool {
 	return state.Presence == live.Present && ok && origin.Owner != shop && w.standing[origin]
 }
 
-func (w *planWorld) ownership() ownership {
-	return ownership{
-		self:       resourcesv1alpha1.Origin{Owner: shop},
-		stands:     func(owner resourcesv1alpha1.Origin, _ object.Key) bool { return w.standing[owner] },
-		firstClaim: func(key object.Key) (types.NamespacedName, bool) { return bank, w.first[key] },
-		heirs: func(key object.Key, _ types.NamespacedName) []types.NamespacedName {
+func (w *planWorld) ownership() ownership.Owners {
+	return ownership.Owners{
+		Self:       resourcesv1alpha1.Origin{Owner: shop},
+		Stands:     func(owner resourcesv1alpha1.Origin, _ object.Key) bool { return w.standing[owner] },
+		FirstClaim: func(key object.Key) (types.NamespacedName, bool) { return bank, w.first[key] },
+		Heirs: func(key object.Key, _ types.NamespacedName) []types.NamespacedName {
 			if w.claims[key] {
 				return []types.NamespacedName{bank}
 			}

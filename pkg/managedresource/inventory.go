@@ -78,6 +78,12 @@ func (i inventory) union(manifests []object.Manifest) (union inventory, grown bo
 	return union, grown
 }
 
+// has reports whether the inventory has an object.
+func (i inventory) has(key object.Key) bool {
+	_, recorded := i[key]
+	return recorded
+}
+
 // without returns the entries that another inventory does not have.
 func (i inventory) without(other inventory) inventory {
 	rest := inventory{}

@@ -17,7 +17,7 @@ func TestOriginColon(t *testing.T) {
 	self := resourcesv1alpha1.Origin{ClusterID: "a:b", Owner: shop}
 	key := manifestOf(configMapKind, "a", "x").Key()
 	o := owners{}.ownership()
-	o.self = self
+	o.Self = self
 	got := planPrune(pruneInput{
 		entries: inventoryWith(entry(configMapKind, "a", "x", "sent.owned")), managedBy: "gardener", ownership: o,
 		live: map[object.Key]live.State{key: present(live.Observation{Origin: self.String(), OwnedDigest: "owned"})},
@@ -34,7 +34,7 @@ func TestDoubleDeletion(t *testing.T) {
 	states := map[object.Key]live.State{key: present(observation)}
 	entries := inventoryWith(entry(configMapKind, "a", "x", ""))
 	ofBank := owners{claiming: []types.NamespacedName{bank, shop}}.ownership()
-	ofBank.self.Owner, ofBank.heirs = bank, func(object.Key, types.NamespacedName) []types.NamespacedName { return nil }
+	ofBank.Self.Owner, ofBank.Heirs = bank, func(object.Key, types.NamespacedName) []types.NamespacedName { return nil }
 	first := planPrune(pruneInput{entries: entries, live: states, managedBy: "gardener", ownership: ofBank})[0]
 	second := planPrune(pruneInput{entries: entries, live: states, managedBy: "gardener", ownership: owners{claiming: []types.NamespacedName{shop}}.ownership()})[0]
 	if first.action != actionDelete && second.action != actionDelete {

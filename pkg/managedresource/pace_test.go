@@ -15,6 +15,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
 // cached is a client whose cache holds the given ManagedResources.
@@ -56,10 +57,10 @@ func TestPruneDelay(t *testing.T) {
 			mr.Spec.Class = &class
 		})}, want: loneDelay},
 	} {
-		claims := newClaims()
-		claims.set(shop, []object.Key{{Kind: "ConfigMap", Name: "one"}})
+		claims := ownership.NewClaims()
+		claims.Set(shop, []object.Key{{Kind: "ConfigMap", Name: "one"}})
 		if test.claimed {
-			claims.set(bank, []object.Key{{Kind: "ConfigMap", Name: "two"}})
+			claims.Set(bank, []object.Key{{Kind: "ConfigMap", Name: "two"}})
 		}
 		p := &pass{
 			Reconciler: &Reconciler{
@@ -71,32 +72,6 @@ func TestPruneDelay(t *testing.T) {
 		if got := p.pruneDelay(t.Context()); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
-	}
-}
-
-func TestDropped(t *testing.T) {
-	dropped := newDropped()
-	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.Name, UID: "1"}}
-	mr.Status.Resources = []resourcesv1alpha1.ObjectReference{
-		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "gone"}, {APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "left"},
-	}
-	recorded := inventoryOf(mr.Status.Resources, nil)
-	left := inventoryOf(mr.Status.Resources[1:], nil)
-	dropped.note(mr, left)
-	dropped.note(mr, left) // the stored inventory is what it was
-	dropped.leaveOut(mr, recorded)
-	if len(recorded) != 1 || len(recorded.without(left)) > 0 {
-		t.Errorf("the inventory is %v", recorded)
-	}
-	again := mr.DeepCopy()
-	again.UID = "2"
-	recorded = inventoryOf(mr.Status.Resources, nil)
-	if dropped.leaveOut(again, recorded); len(recorded) != 2 {
-		t.Errorf("a ManagedResource that was created anew has the inventory %v", recorded)
-	}
-	dropped.forget(shop)
-	if dropped.leaveOut(mr, recorded); len(recorded) != 2 || len(dropped.byOwner) > 0 {
-		t.Errorf("it was forgotten, and the inventory is %v", recorded)
 	}
 }
 

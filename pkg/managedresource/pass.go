@@ -20,6 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
 // pass is one reconcile of one ManagedResource: what was read, decided and done in it.
@@ -53,8 +54,8 @@ type pass struct {
 	// departed says since when objects are in no manifest, delay for how long they wait for another ManagedResource.
 	departed map[object.Key]time.Time
 	delay    time.Duration
-	// others are the ManagedResources that were looked at; nil for those that do not exist.
-	others map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
+	// owners says who owns objects.
+	owners *ownership.Reader
 	// baseline is how many objects the inventory held before objects left the manifests. The share of the prune guard is of it.
 	baseline int
 	// gate says what changes have to wait for.
@@ -73,16 +74,17 @@ type pass struct {
 }
 
 func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
-	return &pass{
+	p := &pass{
 		Reconciler: r,
 		mr:         mr,
 		duty:       dutyOf(mr, r.Options.Class),
 		engine:     r.Engine,
 		freshKinds: map[schema.GroupKind]bool{},
-		others:     map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{},
 		started:    r.Clock.Now(),
 		self:       resourcesv1alpha1.Origin{ClusterID: r.Options.ClusterID, Owner: client.ObjectKeyFromObject(mr)},
 	}
+	p.owners = ownership.NewReader(p.self, r.Options.Class, r.claims, r.Source, p.isRecordedBy)
+	return p
 }
 
 // impersonate has everything written in the name of the ServiceAccount that the ManagedResource asks for.
@@ -115,7 +117,7 @@ func (p *pass) refuse(err error) {
 
 // claim tells the other ManagedResources which objects this one wants or holds.
 func (p *pass) claim() {
-	p.claims.own(p.self.Owner)
+	p.claims.Own(p.self.Owner)
 	p.holdOn(p.recorded)
 }
 
@@ -124,7 +126,7 @@ func (p *pass) claim() {
 func (p *pass) holdOn(recorded inventory) {
 	var unsure []object.Key
 	if p.unread {
-		unsure = p.claims.of(p.self.Owner)
+		unsure = p.claims.Of(p.self.Owner)
 	}
 	refs := refsOfEntries(recorded)
 	for _, ref := range slices.Concat(refsOf(p.manifests), p.coveted) {
@@ -153,7 +155,7 @@ func (r *Reconciler) hold(owner types.NamespacedName, refs []object.Ref, others 
 	for _, ref := range refs {
 		keys = append(keys, ref.Key())
 	}
-	heirs := r.claims.set(owner, keys)
+	heirs := r.claims.Set(owner, keys)
 	r.Live.Use(owner, kindsOf(refs))
 	r.wakeAll(heirs)
 }
@@ -170,7 +172,7 @@ func (r *Reconciler) wakeAll(owners []types.NamespacedName) {
 // wakeSharing has the ManagedResources reconciled that claim any of the objects in the inventory of an owner, too: one of them may wait
 // until it can leave an object to this one.
 func (r *Reconciler) wakeSharing(owner types.NamespacedName, recorded inventory) {
-	r.wakeAll(r.claims.sharing(slices.Collect(maps.Keys(recorded)), owner))
+	r.wakeAll(r.claims.Sharing(slices.Collect(maps.Keys(recorded)), owner))
 }
 
 // recordInventory stores what is about to be applied before it is applied, so that nothing can be lost. Nothing is applied
@@ -198,6 +200,11 @@ func (p *pass) recordInventory(ctx context.Context) error {
 	return nil
 }
 
+// isRecordedBy reports whether an object is in the inventory of another ManagedResource.
+func (p *pass) isRecordedBy(mr *resourcesv1alpha1.ManagedResource, key object.Key) bool {
+	return inventoryOf(mr.Status.Resources, p.scopes).has(key)
+}
+
 // storeStatus writes the status. It fails with a conflict if the ManagedResource is not the one that was read.
 func (p *pass) storeStatus(ctx context.Context, status resourcesv1alpha1.ManagedResourceStatus) error {
 	body, err := statusPatch(p.mr, status)
@@ -212,9 +219,9 @@ func (p *pass) storeStatus(ctx context.Context, status resourcesv1alpha1.Managed
 		return fmt.Errorf("write the status of ManagedResource %s: %w", p.self.Owner, err)
 	}
 	p.mr.ResourceVersion, p.mr.Status = meta.ResourceVersion, status
-	p.superseded.settle(p.self.Owner, before)
+	p.staleReads.Settle(p.self.Owner, before)
 	if before != p.mr.ResourceVersion {
-		p.superseded.add(p.self.Owner, before)
+		p.staleReads.Add(p.self.Owner, before)
 	}
 	return nil
 }
@@ -225,7 +232,7 @@ func (r *Reconciler) noteFailedWrite(mr *resourcesv1alpha1.ManagedResource, err 
 	if errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError {
 		return
 	}
-	r.superseded.doubt(client.ObjectKeyFromObject(mr), mr.ResourceVersion)
+	r.staleReads.Doubt(client.ObjectKeyFromObject(mr), mr.ResourceVersion)
 }
 
 // metadataOf names a ManagedResource for a write that is answered with its metadata alone.
@@ -233,61 +240,4 @@ func metadataOf(mr *resourcesv1alpha1.ManagedResource) *metav1.PartialObjectMeta
 	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name}}
 	meta.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))
 	return meta
-}
-
-// ownership answers questions about owners from the source cluster's cache and the claims of this process.
-func (p *pass) ownership(ctx context.Context) ownership {
-	return ownership{
-		self:       p.self,
-		stands:     func(owner resourcesv1alpha1.Origin, key object.Key) bool { return p.stands(ctx, owner, key) },
-		firstClaim: p.claims.first,
-		heirs: func(key object.Key, origin types.NamespacedName) []types.NamespacedName {
-			return p.heirs(ctx, key, origin)
-		},
-	}
-}
-
-// heirs returns the other ManagedResources of this process that claim an object and do not disown it, and are there to stay or own it.
-func (p *pass) heirs(ctx context.Context, key object.Key, origin types.NamespacedName) []types.NamespacedName {
-	return slices.DeleteFunc(p.claims.others(key, p.self.Owner), func(owner types.NamespacedName) bool {
-		other, err := p.other(ctx, owner)
-		return owner != origin && err == nil && (other == nil || other.DeletionTimestamp != nil)
-	})
-}
-
-// other returns another ManagedResource, nil if there is none. It reads each one once in a pass.
-func (p *pass) other(ctx context.Context, name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
-	if mr, known := p.others[name]; known {
-		return mr, nil
-	}
-	mr := &resourcesv1alpha1.ManagedResource{}
-	err := p.Source.Get(ctx, name, mr)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read ManagedResource %s: %w", name, err)
-	}
-	if err != nil {
-		mr = nil
-	}
-	p.others[name] = mr
-	return mr, nil
-}
-
-// stands reports whether an origin's ManagedResource exists and wants the object, or holds it and may want it. One that cannot be seen
-// from here is taken to exist.
-func (p *pass) stands(ctx context.Context, owner resourcesv1alpha1.Origin, key object.Key) bool {
-	if owner.ClusterID != p.self.ClusterID {
-		return true
-	}
-	if claims, disowns := p.claims.has(key, owner.Owner); claims {
-		return !disowns
-	}
-	other, err := p.other(ctx, owner.Owner)
-	if err != nil || other == nil {
-		return err != nil
-	}
-	if resourcesv1alpha1.HasClass(other, p.Options.Class) {
-		return false // it would have a claim
-	}
-	_, holds := inventoryOf(other.Status.Resources, p.scopes)[key]
-	return holds
 }

@@ -11,10 +11,10 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
-	"github.com/trellis-k8s/trellis/pkg/applyoptions"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
 // action is what is done about one object.
@@ -81,37 +81,12 @@ type change struct {
 	err error
 }
 
-// ownership answers who owns an object.
-type ownership struct {
-	self resourcesv1alpha1.Origin
-	// stands reports whether the ManagedResource that an origin names exists and wants or holds the object.
-	stands func(owner resourcesv1alpha1.Origin, key object.Key) bool
-	// firstClaim returns the ManagedResource that was the first to want an object that does not exist.
-	firstClaim func(key object.Key) (types.NamespacedName, bool)
-	// heirs returns the other ManagedResources that an object can be left to once they have recorded it. The origin is the one
-	// that the object names, if any.
-	heirs func(key object.Key, origin types.NamespacedName) []types.NamespacedName
-}
-
-// otherOwner returns the ManagedResource that owns a live object, if it is another one. An origin of the same name in
-// another source cluster is the same ManagedResource, which was moved or got a cluster identity.
-func (o ownership) otherOwner(key object.Key, observation live.Observation) (string, bool) {
-	if observation.Origin == "" || observation.Origin == o.self.String() {
-		return "", false
-	}
-	owner, ok := resourcesv1alpha1.ParseOrigin(observation.Origin)
-	if !ok || owner.Owner == o.self.Owner || !o.stands(owner, key) {
-		return "", false
-	}
-	return owner.String(), true
-}
-
 // applyInput is what the decisions about wanted objects rest on.
 type applyInput struct {
 	manifests []object.Manifest
 	recorded  inventory
 	live      map[object.Key]live.State
-	ownership ownership
+	ownership ownership.Owners
 	// heldBack are the kinds whose CustomResourceDefinition of the same ManagedResource is not there yet, with the
 	// reason.
 	heldBack map[schema.GroupKind]heldBack
@@ -150,7 +125,7 @@ func (in applyInput) decide(manifest *object.Manifest, state live.State) change 
 	case live.Present:
 		return in.decidePresent(manifest, state.Observation)
 	case live.Absent:
-		if owner, ok := in.ownership.firstClaim(key); ok && owner != in.ownership.self.Owner {
+		if owner, ok := in.ownership.FirstClaim(key); ok && owner != in.ownership.Self.Owner {
 			return conflict(key, owner.String())
 		}
 		return change{action: actionCreate, drift: sentDigest(in.recorded[key]) == manifest.Digest, reason: "it does not exist"}
@@ -172,7 +147,7 @@ var errNotRead = errors.New("the live object cannot be read")
 
 func (in applyInput) decidePresent(manifest *object.Manifest, observation live.Observation) change {
 	key := manifest.Key()
-	if owner, ok := in.ownership.otherOwner(key, observation); ok {
+	if owner, ok := in.ownership.OtherOwner(key, observation); ok {
 		return conflict(key, owner)
 	}
 	if !observation.Deleting.IsZero() {
@@ -205,7 +180,7 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 // digest tells.
 func (in applyInput) appliedByOther(observation live.Observation) bool {
 	origin, ok := resourcesv1alpha1.ParseOrigin(observation.Origin)
-	return ok && origin.Owner != in.ownership.self.Owner
+	return ok && origin.Owner != in.ownership.Self.Owner
 }
 
 // heedContest has an object wait that somebody keeps changing, for the longer the more often it was put back.
@@ -232,7 +207,7 @@ type pruneInput struct {
 	// entries are the recorded objects that are no longer wanted.
 	entries   inventory
 	live      map[object.Key]live.State
-	ownership ownership
+	ownership ownership.Owners
 	// deleting is set if the objects go because of the ManagedResource, not because they left it.
 	deleting bool
 	// managedBy is the value of the managed-by label.
@@ -275,17 +250,17 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 
 	observation := state.Observation
 	owner, _ := resourcesv1alpha1.ParseOrigin(observation.Origin)
-	if heirs := in.ownership.heirs(key, owner.Owner); len(heirs) > 0 {
+	if heirs := in.ownership.Heirs(key, owner.Owner); len(heirs) > 0 {
 		return change{action: actionHandOver, heirs: heirs, reason: fmt.Sprintf("ManagedResource %s wants it, and it is kept until "+
 			"that one has it in its inventory", heirs[0])}
 	}
-	if owner, ok := in.ownership.otherOwner(key, observation); ok {
+	if owner, ok := in.ownership.OtherOwner(key, observation); ok {
 		return change{action: actionRelease, reason: "it belongs to ManagedResource " + owner}
 	}
 	switch {
 	case in.deleting && observation.Directive.KeepOnDelete || !in.deleting && observation.Directive.KeepOnPrune:
 		return change{action: actionRelease, reason: "its annotations ask for it"}
-	case !in.ours(entry, observation):
+	case !in.ownership.Ours(entry, observation, in.managedBy):
 		return change{action: actionRelease, reason: "somebody else created it anew"}
 	case in.collectsGarbage && observation.GarbageCollectable && isConfiguration(key):
 		return change{action: actionRelease, reason: "the garbage collector deletes it when nothing refers to it"}
@@ -297,18 +272,4 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 			"deleted after %s unless another ManagedResource takes it over", in.delay)}
 	}
 	return change{action: actionDelete, reason: "it is no longer wanted"}
-}
-
-// ours reports whether a live object is the one that was recorded: its origin is this ManagedResource or, if it lost that
-// annotation, we own fields of it, it has our label, or it was created without any mark because it asked to be ignored.
-func (in pruneInput) ours(entry resourcesv1alpha1.ObjectReference, observation live.Observation) bool {
-	if observation.Origin == in.ownership.self.String() {
-		return true
-	}
-	if owner, ok := resourcesv1alpha1.ParseOrigin(observation.Origin); ok {
-		// The owner does not stand any more, and what nobody else deletes we do, since it is recorded.
-		return owner.Owner == in.ownership.self.Owner || observation.OwnedDigest != "" && observation.ManagedBy == in.managedBy
-	}
-	return observation.OwnedDigest != "" || observation.ManagedBy == in.managedBy ||
-		applyoptions.Of(entry.Annotations).CreateOnly
 }

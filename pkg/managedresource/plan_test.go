@@ -13,6 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
 // owners is an ownership of fixed answers, seen from shop.
@@ -23,10 +24,10 @@ type owners struct {
 	claiming []types.NamespacedName
 }
 
-func (o owners) ownership() ownership {
-	return ownership{
-		self: resourcesv1alpha1.Origin{Owner: shop},
-		stands: func(owner resourcesv1alpha1.Origin, _ object.Key) bool {
+func (o owners) ownership() ownership.Owners {
+	return ownership.Owners{
+		Self: resourcesv1alpha1.Origin{Owner: shop},
+		Stands: func(owner resourcesv1alpha1.Origin, _ object.Key) bool {
 			for _, standing := range o.standing {
 				if owner.Owner == standing {
 					return true
@@ -34,13 +35,13 @@ func (o owners) ownership() ownership {
 			}
 			return false
 		},
-		firstClaim: func(object.Key) (types.NamespacedName, bool) {
+		FirstClaim: func(object.Key) (types.NamespacedName, bool) {
 			if len(o.claiming) == 0 {
 				return types.NamespacedName{}, false
 			}
 			return o.claiming[0], true
 		},
-		heirs: func(object.Key, types.NamespacedName) []types.NamespacedName {
+		Heirs: func(object.Key, types.NamespacedName) []types.NamespacedName {
 			return slices.DeleteFunc(slices.Clone(o.claiming), func(claiming types.NamespacedName) bool { return claiming == shop })
 		},
 	}

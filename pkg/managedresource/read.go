@@ -162,9 +162,11 @@ func (p *pass) resolveScopes(discover func(schema.GroupVersionKind) (*meta.RESTM
 	}
 	p.recorded = inventoryOf(p.mr.Status.Resources, p.scopes)
 	if p.duty == dutyCleanUp {
-		p.dropped.leaveOut(p.mr, p.recorded)
+		for _, key := range p.deleted.Keys(p.self.Owner, p.mr.UID) {
+			delete(p.recorded, key)
+		}
 	} else {
-		p.dropped.forget(p.self.Owner) // it came back to this class, and may be applied again
+		p.deleted.Forget(p.self.Owner) // it came back to this class, and may be applied again
 	}
 }
 

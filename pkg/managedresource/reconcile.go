@@ -21,6 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/manifest"
+	"github.com/trellis-k8s/trellis/pkg/ownership"
 	"github.com/trellis-k8s/trellis/pkg/resting"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
@@ -83,15 +84,15 @@ type Reconciler struct {
 	Clock   clock.Clock
 	Options Options
 
-	claims     *claims
-	departures *departures
-	dropped    *dropped
-	unfinished *unfinished
-	superseded *superseded
-	tolerated  *tolerated
-	warnings   *recentWarnings
-	contests   *contests
-	resting    *resting.Set
+	claims         *ownership.Claims
+	pruneDelays    *ownership.PruneDelays
+	deleted        *ownership.Deleted
+	unfinished     *unfinished
+	staleReads     *ownership.StaleReads
+	acceptedFields *ownership.AcceptedFields
+	warnings       *recentWarnings
+	contests       *contests
+	resting        *resting.Set
 	// wake has a ManagedResource reconciled at once; it holds nil if nobody listens.
 	wake *atomic.Pointer[func(types.NamespacedName)]
 	// busy holds one item for each pass that works, and does not only wait.
@@ -102,8 +103,8 @@ type Reconciler struct {
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.claims, r.departures, r.dropped, r.superseded = newClaims(), newDepartures(), newDropped(), newSuperseded(r.Clock)
-	r.tolerated, r.warnings, r.contests = newTolerated(), newRecentWarnings(), newContests()
+	r.claims, r.pruneDelays, r.deleted, r.staleReads = ownership.NewClaims(), ownership.NewPruneDelays(), ownership.NewDeleted(), ownership.NewStaleReads(r.Clock)
+	r.acceptedFields, r.warnings, r.contests = ownership.NewAcceptedFields(), newRecentWarnings(), newContests()
 	r.resting, r.unfinished = resting.NewSet(), newUnfinished()
 	r.busy = make(chan struct{}, max(r.Options.ConcurrentSyncs, 1))
 	r.start, r.wake = &start{}, &atomic.Pointer[func(types.NamespacedName)]{}
@@ -119,16 +120,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	err := r.Source.Get(ctx, request.NamespacedName, mr)
 	if apierrors.IsNotFound(err) {
 		r.forget(request.NamespacedName)
-		r.superseded.forget(request.NamespacedName)
+		r.staleReads.Forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("read ManagedResource %s: %w", request, err)
 	}
-	if r.superseded.has(request.NamespacedName, mr.ResourceVersion) {
+	if r.staleReads.Has(request.NamespacedName, mr.ResourceVersion) {
 		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the cache does not show our own last write yet
 	}
-	if r.superseded.doubts(request.NamespacedName) {
+	if r.staleReads.Doubts(request.NamespacedName) {
 		if mr, err = r.readAfresh(ctx, request.NamespacedName); mr == nil || err != nil {
 			return reconcile.Result{}, err
 		}
@@ -164,7 +165,7 @@ func (r *Reconciler) readAfresh(ctx context.Context, name types.NamespacedName) 
 	} else if err != nil {
 		return nil, fmt.Errorf("read ManagedResource %s, since it is not known what became of a write: %w", name, err)
 	}
-	r.superseded.settle(name, mr.ResourceVersion)
+	r.staleReads.Settle(name, mr.ResourceVersion)
 	// What the write recorded may be what others wait for.
 	r.wakeSharing(name, inventoryOf(mr.Status.Resources, nil))
 	return mr, nil
@@ -287,10 +288,10 @@ func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 // forget drops what is remembered of a ManagedResource.
 func (r *Reconciler) forget(owner types.NamespacedName) {
 	r.hold(owner, nil)
-	r.departures.note(owner, nil, time.Time{})
-	r.dropped.forget(owner)
+	r.pruneDelays.Update(owner, nil, time.Time{})
+	r.deleted.Forget(owner)
 	r.unfinished.take(owner)
-	r.tolerated.note(owner, nil)
+	r.acceptedFields.Set(owner, nil)
 	r.Metrics.forget(owner)
 }
 
@@ -339,6 +340,6 @@ func (r *Reconciler) patchMetadata(ctx context.Context, before, mr *resourcesv1a
 		return err
 	}
 	mr.ResourceVersion = meta.ResourceVersion
-	r.superseded.add(client.ObjectKeyFromObject(mr), before.ResourceVersion)
+	r.staleReads.Add(client.ObjectKeyFromObject(mr), before.ResourceVersion)
 	return nil
 }

@@ -58,7 +58,7 @@ func (p *pass) undisturbed(ctx context.Context) bool {
 		manifests = append(manifests, manifest)
 	}
 	states := p.Live.Read(ctx, refsOf(manifests))
-	p.tolerated.leaveOut(p.self.Owner, states)
+	p.acceptedFields.Exclude(p.self.Owner, states)
 	for _, change := range p.planWave(ctx, manifests, states, nil) {
 		if change.action != actionSkip {
 			return false

@@ -1,4 +1,4 @@
-package managedresource
+package ownership
 
 import (
 	"slices"
@@ -16,10 +16,10 @@ const (
 	cacheLag = time.Minute
 )
 
-// superseded remembers the resourceVersions that this process has replaced, so that a ManagedResource which a cache still
+// StaleReads remembers the resourceVersions that this process has replaced, so that a ManagedResource which a cache still
 // shows in such a state is not worked on. It also remembers those that it may have replaced, since it does not know what became of its
 // write. It is safe for concurrent use.
-type superseded struct {
+type StaleReads struct {
 	clock    clock.PassiveClock
 	mu       sync.Mutex
 	replaced map[types.NamespacedName]replaced
@@ -32,21 +32,22 @@ type replaced struct {
 	last     time.Time
 }
 
-func newSuperseded(clk clock.PassiveClock) *superseded {
-	return &superseded{clock: clk, replaced: map[types.NamespacedName]replaced{}, doubted: map[types.NamespacedName]string{}}
+// NewStaleReads returns an empty memory.
+func NewStaleReads(clk clock.PassiveClock) *StaleReads {
+	return &StaleReads{clock: clk, replaced: map[types.NamespacedName]replaced{}, doubted: map[types.NamespacedName]string{}}
 }
 
-// add notes that a resourceVersion was replaced.
-func (s *superseded) add(name types.NamespacedName, resourceVersion string) {
+// Add notes that a resourceVersion was replaced.
+func (s *StaleReads) Add(name types.NamespacedName, resourceVersion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	versions := slices.Concat(s.replaced[name].versions, []string{resourceVersion})
 	s.replaced[name] = replaced{versions[max(0, len(versions)-supersededKept):], s.clock.Now()}
 }
 
-// has reports whether a resourceVersion was replaced. If the cache should have shown that long ago, it is in doubt: etcd may have been
+// Has reports whether a resourceVersion was replaced. If the cache should have shown that long ago, it is in doubt: etcd may have been
 // restored from a backup that has it.
-func (s *superseded) has(name types.NamespacedName, resourceVersion string) bool {
+func (s *StaleReads) Has(name types.NamespacedName, resourceVersion string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.replaced[name]
@@ -61,34 +62,34 @@ func (s *superseded) has(name types.NamespacedName, resourceVersion string) bool
 	return false
 }
 
-// doubt notes that a resourceVersion may have been replaced.
-func (s *superseded) doubt(name types.NamespacedName, resourceVersion string) {
+// Doubt notes that a resourceVersion may have been replaced.
+func (s *StaleReads) Doubt(name types.NamespacedName, resourceVersion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doubted[name] = resourceVersion
 }
 
-// doubts reports whether it is not known whether the last write to a ManagedResource was carried out.
-func (s *superseded) doubts(name types.NamespacedName) bool {
+// Doubts reports whether it is not known whether the last write to a ManagedResource was carried out.
+func (s *StaleReads) Doubts(name types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, doubted := s.doubted[name]
 	return doubted
 }
 
-// settle ends the doubt: it is known now which resourceVersion is the present one.
-func (s *superseded) settle(name types.NamespacedName, present string) {
+// Settle ends the doubt: it is known now which resourceVersion is the present one.
+func (s *StaleReads) Settle(name types.NamespacedName, present string) {
 	s.mu.Lock()
 	doubted, was := s.doubted[name]
 	delete(s.doubted, name)
 	s.mu.Unlock()
 	if was && doubted != present {
-		s.add(name, doubted)
+		s.Add(name, doubted)
 	}
 }
 
-// forget drops what is remembered of a ManagedResource that is gone.
-func (s *superseded) forget(name types.NamespacedName) {
+// Forget drops what is remembered of a ManagedResource that is gone.
+func (s *StaleReads) Forget(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.replaced, name)

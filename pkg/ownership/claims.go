@@ -1,4 +1,6 @@
-package managedresource
+// Package ownership decides which ManagedResource owns an object: claims of several ManagedResources, the origin of live objects,
+// hand-over between inventories, and what a process has to remember so that caches which are behind do no harm.
+package ownership
 
 import (
 	"cmp"
@@ -12,12 +14,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// claims remembers which ManagedResources want or hold which objects, so that two of them never create the same object
+// Claims remembers which ManagedResources want or hold which objects, so that two of them never create the same object
 // at once, and none deletes what another one wants. The first claim comes first. It is safe for concurrent use.
 //
 // Who holds an object that is in none of its manifests any more *disowns* it: nobody may rely on its inventory then. Each of two that
 // disown an object sees that the other one does, if it disowns before it looks, so that never both leave it to the other one.
-type claims struct {
+type Claims struct {
 	mu sync.Mutex
 	// earliest has the owner whose claim came first for every object, later the other owners of the few objects that have several.
 	earliest map[claimedObject]claimant
@@ -45,8 +47,9 @@ func (o claimedObject) key() object.Key {
 	return object.Key{Group: gk.Group, Kind: gk.Kind, Namespace: o.namespace.Value(), Name: o.name}
 }
 
-func newClaims() *claims {
-	return &claims{
+// NewClaims returns claims without any owner.
+func NewClaims() *Claims {
+	return &Claims{
 		earliest: map[claimedObject]claimant{},
 		later:    map[claimedObject][]claimant{},
 		byOwner:  map[claimant][]claimedObject{},
@@ -54,9 +57,9 @@ func newClaims() *claims {
 	}
 }
 
-// set replaces what an owner claims. Claims that it had before keep their place. It returns who else claims what the owner
+// Set replaces what an owner claims. Claims that it had before keep their place. It returns who else claims what the owner
 // does not claim any more, and may have it now.
-func (c *claims) set(owner types.NamespacedName, keys []object.Key) (heirs []types.NamespacedName) {
+func (c *Claims) Set(owner types.NamespacedName, keys []object.Key) (heirs []types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -90,7 +93,7 @@ func (c *claims) set(owner types.NamespacedName, keys []object.Key) (heirs []typ
 }
 
 // add notes that an owner claims an object. A claim that it has already keeps its place.
-func (c *claims) add(one claimedObject, owner claimant) {
+func (c *Claims) add(one claimedObject, owner claimant) {
 	earliest, claimed := c.earliest[one]
 	switch {
 	case !claimed:
@@ -101,7 +104,7 @@ func (c *claims) add(one claimedObject, owner claimant) {
 }
 
 // drop takes an owner's claim on an object back. The next one takes its place.
-func (c *claims) drop(one claimedObject, owner claimant) {
+func (c *Claims) drop(one claimedObject, owner claimant) {
 	later := slices.DeleteFunc(c.later[one], func(other claimant) bool { return other == owner })
 	if c.earliest[one] == owner {
 		delete(c.earliest, one)
@@ -117,7 +120,7 @@ func (c *claims) drop(one claimedObject, owner claimant) {
 }
 
 // owners returns the owners that claim an object, in the order of their claims.
-func (c *claims) owners(one claimedObject) []types.NamespacedName {
+func (c *Claims) owners(one claimedObject) []types.NamespacedName {
 	earliest, claimed := c.earliest[one]
 	if !claimed {
 		return nil
@@ -129,8 +132,8 @@ func (c *claims) owners(one claimedObject) []types.NamespacedName {
 	return owners
 }
 
-// first returns the owner whose claim on the object came first.
-func (c *claims) first(key object.Key) (types.NamespacedName, bool) {
+// First returns the owner whose claim on the object came first.
+func (c *Claims) First(key object.Key) (types.NamespacedName, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if earliest, claimed := c.earliest[claimedObjectOf(key)]; claimed {
@@ -139,8 +142,8 @@ func (c *claims) first(key object.Key) (types.NamespacedName, bool) {
 	return types.NamespacedName{}, false
 }
 
-// of returns what an owner claims.
-func (c *claims) of(owner types.NamespacedName) []object.Key {
+// Of returns what an owner claims.
+func (c *Claims) Of(owner types.NamespacedName) []object.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	claimed := c.byOwner[unique.Make(owner)]
@@ -151,22 +154,22 @@ func (c *claims) of(owner types.NamespacedName) []object.Key {
 	return keys
 }
 
-// all returns the owners that claim the object.
-func (c *claims) all(key object.Key) []types.NamespacedName {
+// All returns the owners that claim the object.
+func (c *Claims) All(key object.Key) []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.owners(claimedObjectOf(key))
 }
 
 // others returns the owners other than the given one that claim the object and do not disown it.
-func (c *claims) others(key object.Key, owner types.NamespacedName) []types.NamespacedName {
+func (c *Claims) others(key object.Key, owner types.NamespacedName) []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(c.owners(claimedObjectOf(key)), func(o types.NamespacedName) bool { return o == owner || c.disowns(o, key) })
 }
 
-// sharing returns the owners other than the given one that claim any of the objects, each once.
-func (c *claims) sharing(keys []object.Key, owner types.NamespacedName) []types.NamespacedName {
+// Sharing returns the owners other than the given one that claim any of the objects, each once.
+func (c *Claims) Sharing(keys []object.Key, owner types.NamespacedName) []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var sharing []types.NamespacedName
@@ -180,8 +183,8 @@ func (c *claims) sharing(keys []object.Key, owner types.NamespacedName) []types.
 	return sharing
 }
 
-// shared reports whether others than the given owner claim anything.
-func (c *claims) shared(owner types.NamespacedName) bool {
+// Shared reports whether others than the given owner claim anything.
+func (c *Claims) Shared(owner types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, claims := c.byOwner[unique.Make(owner)]
@@ -189,15 +192,15 @@ func (c *claims) shared(owner types.NamespacedName) bool {
 }
 
 // has reports whether the owner claims the object, and whether it disowns it.
-func (c *claims) has(key object.Key, owner types.NamespacedName) (claims, disowns bool) {
+func (c *Claims) has(key object.Key, owner types.NamespacedName) (claims, disowns bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one, self := claimedObjectOf(key), unique.Make(owner)
 	return c.earliest[one] == self || slices.Contains(c.later[one], self), c.disowns(owner, key)
 }
 
-// disown notes that an owner holds objects that it does not want any more. That ends with its claim, or when it owns up to them.
-func (c *claims) disown(owner types.NamespacedName, keys []object.Key) {
+// Disown notes that an owner holds objects that it does not want any more. That ends with its claim, or when it owns up to them.
+func (c *Claims) Disown(owner types.NamespacedName, keys []object.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
@@ -208,14 +211,14 @@ func (c *claims) disown(owner types.NamespacedName, keys []object.Key) {
 	}
 }
 
-// own notes that an owner may want all that it claims. It has to know for certain that its inventory has what it disowned before.
-func (c *claims) own(owner types.NamespacedName) {
+// Own notes that an owner may want all that it claims. It has to know for certain that its inventory has what it disowned before.
+func (c *Claims) Own(owner types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.disowned, owner)
 }
 
-func (c *claims) disowns(owner types.NamespacedName, key object.Key) bool {
+func (c *Claims) disowns(owner types.NamespacedName, key object.Key) bool {
 	_, disowned := c.disowned[owner][key]
 	return disowned
 }

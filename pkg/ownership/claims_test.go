@@ -1,0 +1,236 @@
+package ownership
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+func TestClaims(t *testing.T) {
+	x, y := keyNamed("x"), keyNamed("y")
+	claims := NewClaims()
+	expect := func(step string, key object.Key, first, otherThanShop string) {
+		t.Helper()
+		text := func(owner types.NamespacedName, ok bool) string {
+			if !ok {
+				return ""
+			}
+			return owner.String()
+		}
+		if got := text(claims.First(key)); got != first {
+			t.Errorf("%s: first claim on %s is %q, want %q", step, key.Name, got, first)
+		}
+		if got := strings.Join(namesOfOwners(claims.others(key, shop)), " "); got != otherThanShop {
+			t.Errorf("%s: other claim on %s is %q, want %q", step, key.Name, got, otherThanShop)
+		}
+	}
+	expect("at the start", x, "", "")
+
+	claims.Set(shop, []object.Key{x, y})
+	expect("shop claims both", x, "garden/shop", "")
+
+	claims.Set(bank, []object.Key{x})
+	expect("bank joins", x, "garden/shop", "garden/bank")
+	expect("bank joins", y, "garden/shop", "")
+
+	claims.Set(shop, []object.Key{y, x, x})
+	if of := claims.Of(shop); len(of) != 2 {
+		t.Errorf("shop claims %v", of)
+	}
+	expect("shop claims them again", x, "garden/shop", "garden/bank")
+	for _, test := range []struct {
+		key   object.Key
+		owner types.NamespacedName
+		want  bool
+	}{{x, shop, true}, {x, bank, true}, {y, bank, false}} {
+		if has, disowns := claims.has(test.key, test.owner); has != test.want || disowns {
+			t.Errorf("%s has %s: %t, disowns it: %t", test.owner, test.key, has, disowns)
+		}
+	}
+	if sharing := namesOfOwners(claims.Sharing([]object.Key{y, x}, shop)); !slices.Equal(sharing, []string{"garden/bank"}) {
+		t.Errorf("shop shares with %v", sharing)
+	}
+
+	if heirs := namesOfOwners(claims.Set(shop, []object.Key{y})); !slices.Equal(heirs, []string{"garden/bank"}) {
+		t.Errorf("shop lets go of x to %v", heirs)
+	}
+	expect("shop lets go of x", x, "garden/bank", "garden/bank")
+	expect("shop lets go of x", y, "garden/shop", "")
+
+	claims.Set(shop, []object.Key{x, y})
+	expect("shop comes back, behind bank", x, "garden/bank", "garden/bank")
+
+	if heirs := namesOfOwners(claims.Set(bank, nil)); !slices.Equal(heirs, []string{"garden/shop"}) {
+		t.Errorf("bank lets go of all to %v", heirs)
+	}
+	if heirs := claims.Set(shop, []object.Key{}); len(heirs) > 0 {
+		t.Errorf("shop lets go of all to %v", heirs)
+	}
+	claims.Set(shop, nil)
+	expect("all let go", x, "", "")
+	if len(claims.earliest) != 0 || len(claims.later) != 0 || len(claims.byOwner) != 0 {
+		t.Errorf("memory is held for nothing: %v %v %v", claims.earliest, claims.later, claims.byOwner)
+	}
+}
+
+func TestClaimsDoNotShareTheCallersKeys(t *testing.T) {
+	claims, keys := NewClaims(), []object.Key{keyNamed("x")}
+	claims.Set(shop, keys)
+	keys[0] = keyNamed("y")
+	claims.Set(shop, nil)
+	if has, _ := claims.has(keyNamed("x"), shop); has {
+		t.Error("the claim cannot be taken back once the caller reuses its slice")
+	}
+}
+
+// TestDisownedClaims: nobody relies on who disowns an object, and that ends with the claim.
+func TestDisownedClaims(t *testing.T) {
+	x, y := keyNamed("x"), keyNamed("y")
+	claims := NewClaims()
+	claims.Set(shop, []object.Key{x, y})
+	claims.Set(bank, []object.Key{x})
+	claims.Disown(shop, []object.Key{x})
+	if has, disowns := claims.has(x, shop); !has || !disowns {
+		t.Errorf("shop has x: %t, disowns it: %t", has, disowns)
+	}
+	if _, disowns := claims.has(y, shop); disowns {
+		t.Error("shop disowns y")
+	}
+	if others := claims.others(x, bank); len(others) > 0 {
+		t.Errorf("bank may rely on %v", others)
+	}
+	if others := namesOfOwners(claims.others(x, shop)); !slices.Equal(others, []string{"garden/bank"}) {
+		t.Errorf("shop may rely on %v", others)
+	}
+	claims.Disown(bank, []object.Key{x})
+	if others := claims.others(x, shop); len(others) > 0 {
+		t.Errorf("both disown x, and shop may rely on %v", others)
+	}
+	if all := claims.All(x); len(all) != 2 {
+		t.Errorf("the changes of x concern %v", all)
+	}
+	claims.Set(shop, []object.Key{x, y})
+	if _, disowns := claims.has(x, shop); !disowns {
+		t.Error("a claim that is repeated takes back nothing")
+	}
+	claims.Own(shop)
+	if _, disowns := claims.has(x, shop); disowns {
+		t.Error("shop disowns x after it has owned up to it")
+	}
+	for _, owner := range []types.NamespacedName{shop, bank} {
+		claims.Disown(owner, []object.Key{x})
+		claims.Set(owner, nil)
+	}
+	if len(claims.disowned) != 0 {
+		t.Errorf("memory is held for nothing: %v", claims.disowned)
+	}
+}
+
+// TestTwoThatDisownAnObject: never do both leave it to the other one.
+func TestTwoThatDisownAnObject(t *testing.T) {
+	for range 1000 {
+		claims := NewClaims()
+		x := keyNamed("x")
+		owners := []types.NamespacedName{shop, bank}
+		for _, owner := range owners {
+			claims.Set(owner, []object.Key{x})
+		}
+		var relying atomic.Int32
+		var group sync.WaitGroup
+		for _, owner := range owners {
+			group.Go(func() {
+				claims.Disown(owner, []object.Key{x})
+				if len(claims.others(x, owner)) > 0 {
+					relying.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		if relying.Load() == 2 {
+			t.Fatal("each relies on the other one")
+		}
+	}
+}
+
+func TestClaimsAreSafeForConcurrentUse(t *testing.T) {
+	const workers, rounds = 8, 200
+	claims := NewClaims()
+	shared := keyNamed("shared")
+	var wins, inside atomic.Int32
+	var group sync.WaitGroup
+	for worker := range workers {
+		group.Go(func() {
+			self := types.NamespacedName{Namespace: "garden", Name: fmt.Sprint(worker)}
+			for round := range rounds {
+				claims.Set(self, []object.Key{shared, keyNamed(fmt.Sprint(worker, round))})
+				if first, ok := claims.First(shared); !ok {
+					t.Error("nobody claims what at least one claims")
+				} else if first == self {
+					wins.Add(1)
+					if inside.Add(1) != 1 {
+						t.Error("two owners have the first claim at once")
+					}
+					runtime.Gosched()
+					inside.Add(-1)
+				}
+				claims.others(shared, self)
+				if has, _ := claims.has(shared, self); !has {
+					t.Error("an own claim got lost")
+				}
+				claims.Set(self, nil)
+			}
+		})
+	}
+	group.Wait()
+	if wins.Load() == 0 {
+		t.Error("nobody was ever first")
+	}
+	if len(claims.earliest) != 0 || len(claims.later) != 0 || len(claims.byOwner) != 0 {
+		t.Errorf("memory is held for nothing: %v %v %v", claims.earliest, claims.later, claims.byOwner)
+	}
+}
+
+func namesOfOwners(owners []types.NamespacedName) []string {
+	names := make([]string, 0, len(owners))
+	for _, owner := range owners {
+		names = append(names, owner.String())
+	}
+	return names
+}
+
+// TestClaimsAreSmall: claims hold an object that one ManagedResource has in 170 bytes at most, its name aside.
+func TestClaimsAreSmall(t *testing.T) {
+	const owners, objects, wanted = 1000, 10, 170
+	keys := make([][]object.Key, owners)
+	for i := range keys {
+		for n := range objects {
+			keys[i] = append(keys[i], keyNamed(fmt.Sprintf("object-%d-%d", i, n)))
+		}
+	}
+	before := heapInUse()
+	claims := NewClaims()
+	for i := range keys {
+		claims.Set(types.NamespacedName{Namespace: "garden", Name: fmt.Sprint(i)}, keys[i])
+	}
+	if each := (heapInUse() - before) / (owners * objects); each > wanted {
+		t.Errorf("a claim takes %d bytes, more than %d", each, wanted)
+	}
+	runtime.KeepAlive(claims)
+	runtime.KeepAlive(keys)
+}
+
+// heapInUse returns the bytes of all objects that are reachable.
+func heapInUse() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}

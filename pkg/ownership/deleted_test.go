@@ -1,0 +1,25 @@
+package ownership
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+func TestDropped(t *testing.T) {
+	dropped := NewDeleted()
+	gone := []object.Key{{Kind: "ConfigMap", Namespace: "a", Name: "gone"}}
+	dropped.Add(shop, "1", gone)
+	dropped.Add(shop, "1", gone) // the stored inventory is what it was
+	if got := dropped.Keys(shop, "1"); !slices.Equal(got, gone) {
+		t.Errorf("gone are %v", got)
+	}
+	if got := dropped.Keys(shop, "2"); len(got) > 0 {
+		t.Errorf("of a ManagedResource that was created again, gone are %v", got)
+	}
+	dropped.Forget(shop)
+	if got := dropped.Keys(shop, "1"); len(got) > 0 || len(dropped.byOwner) > 0 {
+		t.Errorf("it was forgotten, and gone are %v", got)
+	}
+}
