@@ -73,7 +73,7 @@ func explain(manifest object.Manifest, exists bool, err error) error {
 	}
 	text := brief(inOrder(err))
 	if aboutContent(err) {
-		text = conceal(text, manifest)
+		text = redact(text, manifest)
 	}
 	if text != err.Error() {
 		err = &briefError{text: text, err: err}

@@ -23,7 +23,7 @@ const (
 func (v *View) ReadExamined(ctx context.Context, refs []object.Ref) map[object.Key]State {
 	states := v.Read(ctx, refs)
 	started := v.Clock.Now()
-	rollout := v.patience.limit()
+	rollout := v.rolloutWait.limit()
 	pending := unexamined(refs, states, true)
 	enough, cancel := context.WithTimeout(ctx, examinedWithin)
 	defer cancel()
@@ -40,7 +40,7 @@ func (v *View) ReadExamined(ctx context.Context, refs []object.Ref) map[object.K
 		rolling := unexamined(pending, states, true)
 		pending = unexamined(pending, states, waited < rollout)
 		if len(pending) == 0 {
-			v.patience.learn(waited, len(rolling) == 0)
+			v.rolloutWait.learn(waited, len(rolling) == 0)
 		}
 	}
 	return states

@@ -35,10 +35,10 @@ type View struct {
 	uses  map[types.NamespacedName][]unique.Handle[schema.GroupVersionKind]
 	users map[schema.GroupKind]int
 	// listener is told which objects changed.
-	listener atomic.Pointer[func(object.Key)]
-	health   *healthNews
-	checks   adoption
-	patience *patience
+	listener    atomic.Pointer[func(object.Key)]
+	health      *healthNews
+	checks      adoption
+	rolloutWait *rolloutWait
 }
 
 // Options are the settings of a View.
@@ -66,7 +66,7 @@ func NewView(options Options) *View {
 		users:   map[schema.GroupKind]int{},
 		health:  &healthNews{suspended: map[string]bool{}},
 
-		patience: newPatience(),
+		rolloutWait: newRolloutWait(),
 	}
 }
 

@@ -53,7 +53,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 	if err != nil {
 		return fmt.Errorf("index ManagedResources by dependency: %w", err)
 	}
-	r.Metrics.observe(r.Live, r.contests, r.Clock)
+	r.Metrics.observe(r.Live, r.fights, r.Clock)
 	if err := mgr.Add(r.Live); err != nil {
 		return fmt.Errorf("add the watches of the target cluster: %w", err)
 	}

@@ -3,7 +3,6 @@ package managedresource
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -11,28 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 	"github.com/trellis-k8s/trellis/pkg/object"
-)
-
-// actionEvent is the action of the Events on ManagedResources.
-const actionEvent = "Reconcile"
-
-// Reasons of Events on ManagedResources, beside those of conditions. What a change of a manifest does has no Event: conditions
-// tell, and an Event costs as much as an object.
-//
-// +events:on=ManagedResource
-const (
-	eventCorrected = "Corrected"     // Normal: objects were put back that somebody else had changed or deleted
-	eventPruned    = "Pruned"        // Normal: objects were deleted because they left the manifests
-	eventTakenOver = "TakenOver"     // Normal: objects were taken over from a field manager that had applied them for a ManagedResource; it is named
-	eventDropped   = "UnknownFields" // Warning: objects were applied without fields that the API server does not know; they are named
-	eventContested = "Contested"     // Warning: an object was put back once too often; the field manager is named
 )
 
 // conclude writes the status, if it differs, and the Events, and says when to come back.
@@ -45,7 +28,7 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.explainPending(ctx)
 	tally := tallyOf(p.problems, p.changes)
-	tally.guarded, tally.deleting, tally.coerced = p.guarded, p.duty == dutyCleanUp, p.coerced
+	tally.guarded, tally.deleting, tally.coerced = p.guarded, p.operation == opCleanUp, p.coerced
 	tally.gate, tally.revision = p.gate, p.revisionOf()
 	verdict := tally.verdict()
 	before := resourcesv1alpha1.ConditionOf(p.mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
@@ -55,13 +38,13 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	remaining := p.remaining()
 	status.Resources, status.PruneBaseline = remaining.references(), p.baselineAfter(remaining)
 	conditions := func(base []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
-		if p.duty == dutyCleanUp {
+		if p.operation == opCleanUp {
 			return p.conditions(p.beingDeleted(base), verdict)
 		}
 		if len(tally.held) > 0 && len(status.Resources) == 0 {
 			return p.conditions(p.notBegun(base), verdict)
 		}
-		return p.conditions(p.announce(ctx, base), verdict)
+		return p.conditions(p.withInitialHealth(ctx, base), verdict)
 	}
 	status.Conditions = conditions(status.Conditions)
 	if len(p.problems)+len(tally.held) == 0 && p.mr.DeletionTimestamp == nil {
@@ -73,13 +56,13 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 	if err := errors.Join(err, inputsErr, p.suspend(ctx, tally)); err != nil {
 		return reconcile.Result{}, err
 	}
-	untold := p.untilTold(verdict, before)
-	if !equality.Semantic.DeepEqual(status, p.mr.Status) && untold == 0 {
+	untilStatus := p.untilStatusDue(verdict, before)
+	if !equality.Semantic.DeepEqual(status, p.mr.Status) && untilStatus == 0 {
 		if err := p.storeFinalStatus(ctx, status, conditions); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	if p.duty == dutyCleanUp {
+	if p.operation == opCleanUp {
 		p.deleted.Add(p.self.Owner, p.mr.UID, p.removed())
 	}
 	p.holdOn(p.remaining())
@@ -93,21 +76,21 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventDropped, actionEvent, "%s", conditiontext.ForEvent(tally.droppedFields()))
 	}
 	result, err := p.result(ctx, tally, verdict)
-	if untold > 0 && err == nil {
-		result.RequeueAfter = min(result.RequeueAfter, untold)
+	if untilStatus > 0 && err == nil {
+		result.RequeueAfter = min(result.RequeueAfter, untilStatus)
 	}
 	return result, err
 }
 
-// untilTold says for how long the status need not tell what is left of a ManagedResource that is being deleted: it is not
+// untilStatusDue says for how long the status need not tell what is left of a ManagedResource that is being deleted: it is not
 // written again for each object that goes, and the inventory may name more than there are. It is 0 if the status is due.
-func (p *pass) untilTold(verdict verdict, before resourcesv1alpha1.Condition) time.Duration {
+func (p *pass) untilStatusDue(verdict verdict, before resourcesv1alpha1.Condition) time.Duration {
 	if p.mr.DeletionTimestamp == nil || verdict.reason != resourcesv1alpha1.ReasonDeletionPending {
 		return 0
 	}
-	due := p.mr.DeletionTimestamp.Add(tellAfter)
+	due := p.mr.DeletionTimestamp.Add(deletionStatusAfter)
 	if before.Reason == verdict.reason && before.Status == verdict.status {
-		due = before.LastUpdateTime.Add(tellInterval)
+		due = before.LastUpdateTime.Add(deletionStatusInterval)
 	}
 	return max(due.Sub(p.Clock.Now()), 0)
 }
@@ -185,104 +168,14 @@ func acceptedFields(changes []change) map[object.Key]*fieldpath.Set {
 	return accepted
 }
 
-// result says when to come back: soon for what is pending, with growing delay for what failed but may work the next
-// time, and after the sync period otherwise.
-func (p *pass) result(ctx context.Context, tally tally, verdict verdict) (reconcile.Result, error) {
-	switch {
-	case tally.retryable(): // the error is logged by the caller
-		return reconcile.Result{}, fmt.Errorf("%s: %s", verdict.reason, conditiontext.ForEvent(verdict.message))
-	case len(tally.waiting) > 0 || len(tally.pending) > 0:
-		// Never more than half of the time: a pass over many objects takes long.
-		return reconcile.Result{RequeueAfter: max(p.untilNextLook(tally), p.Clock.Since(p.started))}, nil
-	}
-	if verdict.status == resourcesv1alpha1.ConditionFalse {
-		log.FromContext(ctx).Info("ManagedResource waits for a change by its user", "reason", verdict.reason,
-			"message", verdict.message)
-	}
-	return reconcile.Result{RequeueAfter: min(p.untilDue(tally.contested), p.Options.SyncPeriod)}, nil
-}
-
-// untilDue says how soon the first one of the changes that wait is due. That a contest is over is told then, too.
-func (p *pass) untilDue(changes []change) time.Duration {
-	soonest := p.Options.SyncPeriod
-	for _, change := range changes {
-		due := change.due
-		if due.IsZero() && change.contest.open() {
-			due = change.contest.ends()
-		}
-		if !due.IsZero() {
-			soonest = min(soonest, max(due.Sub(p.Clock.Now()), 0)+dueMargin)
-		}
-	}
-	return soonest
-}
-
-// untilNextLook says how soon something that is waited for may have happened without an event that tells.
-func (p *pass) untilNextLook(tally tally) time.Duration {
-	soonest := min(watchedInterval, p.untilDue(slices.Concat(tally.waiting, tally.pending, tally.contested)))
-	for _, change := range slices.Concat(tally.waiting, tally.pending) {
-		if change.due.IsZero() && !p.Live.Watches(change.Ref) {
-			return min(soonest, pendingInterval)
-		}
-	}
-	return soonest
-}
-
 // completeInputs returns what the pass worked from, if it was complete, so that nothing needs to be read again until
 // something changes.
 func (p *pass) completeInputs(ctx context.Context, tally tally, verdict verdict) (string, error) {
 	if len(tally.held) > 0 || tally.gate.closedHere {
 		return p.mr.Status.AppliedInputs, nil // a change that is taken back while it waits is none
 	}
-	if verdict.status != resourcesv1alpha1.ConditionTrue || len(tally.contested)+len(tally.handedOver)+len(tally.dropped) > 0 || p.duty != dutyApply {
+	if verdict.status != resourcesv1alpha1.ConditionTrue || len(tally.fighting)+len(tally.handedOver)+len(tally.dropped) > 0 || p.operation != opApply {
 		return "", nil
 	}
 	return p.inputs(ctx, p.secrets, slices.Collect(maps.Keys(p.remaining())))
-}
-
-// emitEvents tells in Events what was done that nobody who looks at the manifests expects, and all in the log.
-func (p *pass) emitEvents(ctx context.Context) {
-	done, takenOver := map[string][]object.Ref{}, map[string][]object.Ref{}
-	for _, change := range p.changes {
-		if reason := effectOf(change); reason != "" {
-			done[reason] = append(done[reason], change.Ref)
-		}
-		if change.takenFrom != "" {
-			takenOver[change.takenFrom] = append(takenOver[change.takenFrom], change.Ref)
-		}
-		if change.opensContest {
-			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventContested, actionEvent, "%s",
-				conditiontext.ForEvent(change.contest.describe(change.Ref)+"; it is put back ever more slowly"))
-		}
-	}
-	for manager, objects := range takenOver {
-		text := conditiontext.ForEvent(fmt.Sprintf("all fields that field manager %q had applied to %s", manager, countedNames(objects)))
-		log.FromContext(ctx).Info("Took over fields", "manager", manager, "what", text)
-		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, eventTakenOver, actionEvent, "Took over %s", text)
-	}
-	for reason, objects := range done {
-		text := conditiontext.ForEvent(countedNames(objects))
-		log.FromContext(ctx).Info("Changed objects in the target cluster", "what", reason, "objects", text)
-		if reason == eventCorrected || reason == eventPruned && p.mr.DeletionTimestamp == nil {
-			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, reason, actionEvent, "%s %s", reason, text)
-		}
-	}
-}
-
-// effectOf names what a change did to an object; empty if nothing.
-func effectOf(change change) string {
-	applied := change.action == actionCreate || change.action == actionApply && !change.unchanged
-	switch {
-	case change.err != nil:
-		return ""
-	case applied && change.drift && !change.contest.open():
-		return eventCorrected
-	case change.action == actionCreate:
-		return "Created"
-	case applied:
-		return "Updated"
-	case change.action == actionDelete:
-		return eventPruned
-	}
-	return ""
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// noteFreshKinds remembers the kinds whose definition was just created: there is no object of them, which need not be asked for. The watches
+// recordFreshKinds remembers the kinds whose definition was just created: there is no object of them, which need not be asked for. The watches
 // of such a kind take a second, as the API server opens its storage when it is first asked for, and has clients wait for that long.
-func (p *pass) noteFreshKinds(changes []change) {
+func (p *pass) recordFreshKinds(changes []change) {
 	for _, change := range changes {
 		if change.action == actionCreate && change.err == nil {
 			for _, gvk := range change.manifest.Defines {

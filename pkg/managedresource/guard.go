@@ -48,7 +48,7 @@ func (p *pass) setBaseline() {
 
 // baselineAfter returns what the next reconcile has to know of the baseline: nothing if every object in the inventory is wanted.
 func (p *pass) baselineAfter(remaining inventory) int32 {
-	if p.mr.Spec.Prune == nil || p.duty != dutyApply || len(p.outsideManifests(remaining)) == 0 {
+	if p.mr.Spec.Prune == nil || p.operation != opApply || len(p.outsideManifests(remaining)) == 0 {
 		return 0
 	}
 	baseline := p.baseline

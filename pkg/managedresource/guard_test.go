@@ -71,7 +71,7 @@ func (w *guardWorld) change() {
 // reconcile does what a reconcile does. It may end before anything is pruned, or be unable to read all manifests.
 func (w *guardWorld) reconcile(ends, unread bool) {
 	w.Helper()
-	p := &pass{mr: w.mr, duty: dutyApply, recorded: w.stored, manifests: w.wanted, checksum: strings.Repeat("0", 64)}
+	p := &pass{mr: w.mr, operation: opApply, recorded: w.stored, manifests: w.wanted, checksum: strings.Repeat("0", 64)}
 	if unread {
 		p.manifests = slices.DeleteFunc(slices.Clone(w.wanted), func(object.Manifest) bool { return w.random.IntN(3) == 0 })
 		p.problems = []problem{{err: errTimeout}}

@@ -12,10 +12,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// announce returns the conditions with the first word on the health of the objects that were applied: what is known of them
+// withInitialHealth returns the conditions with the first word on the health of the objects that were applied: what is known of them
 // if nothing was said before by the present checks, that a rollout has begun, that what was changed is not healthy, or that the checks
 // are pending. All else is left to the health controller, which knows whether a change for the worse is only passing.
-func (p *pass) announce(ctx context.Context, conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
+func (p *pass) withInitialHealth(ctx context.Context, conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
 	since, checksErr := p.Live.AdoptedChecks(p.self.String())
 	if since > p.mr.Status.ObservedGeneration || checksErr != nil {
 		conditions = p.checksPending(conditions) // what they say was found by other checks
@@ -36,7 +36,7 @@ func (p *pass) announce(ctx context.Context, conditions []resourcesv1alpha1.Cond
 		subjects = slices.DeleteFunc(subjects, func(subject health.Subject) bool { return subject.Missing })
 	}
 	changed := slices.DeleteFunc(live.Subjects(written, states), func(subject health.Subject) bool { return subject.Missing })
-	return firstWord(conditions, judge(subjects), judge(changed), p.Clock.Now())
+	return initialHealth(conditions, judge(subjects), judge(changed), p.Clock.Now())
 }
 
 // notBegun returns the conditions of health for a ManagedResource of which nothing may be applied yet.
@@ -83,9 +83,9 @@ func (p *pass) confirmAbsent(ctx context.Context, refs []object.Ref, states map[
 	maps.Copy(states, p.Live.Fetch(ctx, absent))
 }
 
-// firstWord decides about announce, by what is found of all objects, and of those that were changed. Of a changed object that no check
+// initialHealth decides about announce, by what is found of all objects, and of those that were changed. Of a changed object that no check
 // has seen, or that is not healthy though it is not being rolled out, the condition must not repeat what it said before the change.
-func firstWord(conditions []resourcesv1alpha1.Condition, found, changed findings, now time.Time) []resourcesv1alpha1.Condition {
+func initialHealth(conditions []resourcesv1alpha1.Condition, found, changed findings, now time.Time) []resourcesv1alpha1.Condition {
 	pending := found.healthy.Reason == resourcesv1alpha1.ReasonChecksPending && found.progressing.Reason == resourcesv1alpha1.ReasonChecksPending
 	broken := changed.healthy.Status == resourcesv1alpha1.ConditionFalse && changed.progressing.Status != resourcesv1alpha1.ConditionTrue
 	if pending || broken || changed.unseen || !speaks(conditions, resourcesv1alpha1.ResourcesHealthy) {
@@ -118,14 +118,14 @@ const (
 
 // checksPending returns the conditions of health for a changed set of objects that has not been checked.
 func (p *pass) checksPending(conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
-	return p.sayOfHealth(conditions, health.HealthPending(), health.ProgressingPending())
+	return p.setHealth(conditions, health.HealthPending(), health.ProgressingPending())
 }
 
 // beingDeleted returns the conditions of health for objects that are deleted because their ManagedResource is, or because it
 // went to another class.
 func (p *pass) beingDeleted(conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
 	const reason = resourcesv1alpha1.ReasonDeletionPending
-	return p.sayOfHealth(conditions,
+	return p.setHealth(conditions,
 		resourcesv1alpha1.Statement{Status: resourcesv1alpha1.ConditionFalse, Reason: reason, Message: messageBeingDeleted},
 		resourcesv1alpha1.Statement{Status: resourcesv1alpha1.ConditionTrue, Reason: reason, Message: messageBeingDeleted})
 }
@@ -134,12 +134,12 @@ func (p *pass) beingDeleted(conditions []resourcesv1alpha1.Condition) []resource
 // clients of gardener-resource-manager expect.
 func (p *pass) unchecked(conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
 	const reason = resourcesv1alpha1.ReasonManagedResourceIgnored
-	return p.sayOfHealth(conditions,
+	return p.setHealth(conditions,
 		resourcesv1alpha1.Statement{Status: resourcesv1alpha1.ConditionTrue, Reason: reason, Message: messageIgnoredUnchecked},
 		resourcesv1alpha1.Statement{Status: resourcesv1alpha1.ConditionFalse, Reason: reason, Message: messageIgnoredUnchecked})
 }
 
-func (p *pass) sayOfHealth(conditions []resourcesv1alpha1.Condition, healthy, progressing resourcesv1alpha1.Statement,
+func (p *pass) setHealth(conditions []resourcesv1alpha1.Condition, healthy, progressing resourcesv1alpha1.Statement,
 ) []resourcesv1alpha1.Condition {
 	now := p.Clock.Now()
 	conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesHealthy, healthy, now)

@@ -72,7 +72,7 @@ func TestFirstWord(t *testing.T) {
 		"only progressing is missing": {pair{well[0], {}}, pair{sick[0], rolling[1]}, pair{well[0], rolling[1]}},
 	} {
 		before := conditionsOf(test.before[0], test.before[1])
-		got := firstWord(before, findingsOf(test.found), findingsOf(well), time.Unix(2, 0))
+		got := initialHealth(before, findingsOf(test.found), findingsOf(well), time.Unix(2, 0))
 		if saying(got) != test.want {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, saying(got), test.want)
 		}
@@ -90,7 +90,7 @@ func TestFirstWord(t *testing.T) {
 		"it was not seen while another one is rolled out": {findingsOf(pair{pending[0], rolling[1]}), unseen, pair{pending[0], rolling[1]}},
 		"it is just not known":                            {findingsOf(pair{pending[0], rolling[1]}), findingsOf(pending), pair{well[0], rolling[1]}},
 	} {
-		if got := saying(firstWord(conditionsOf(well[0], well[1]), test.found, test.changed, time.Unix(2, 0))); got != test.want {
+		if got := saying(initialHealth(conditionsOf(well[0], well[1]), test.found, test.changed, time.Unix(2, 0))); got != test.want {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, got, test.want)
 		}
 	}
@@ -216,7 +216,7 @@ func TestNotSettledAfterBeingIgnored(t *testing.T) {
 		{Type: resourcesv1alpha1.ResourcesApplied, Status: isTrue, Reason: resourcesv1alpha1.ReasonManagedResourceIgnored},
 	}
 	p := &pass{Reconciler: &Reconciler{}, mr: mr}
-	if settled, err := p.settled(t.Context()); settled || err != nil {
+	if settled, err := p.upToDate(t.Context()); settled || err != nil {
 		t.Errorf("settled is %v: %v", settled, err)
 	}
 }

@@ -31,7 +31,7 @@ func inventoryOf(references []resourcesv1alpha1.ObjectReference, scopes map[sche
 		if scopes[ref.GroupVersionKind] == manifest.ScopeCluster {
 			reference.Namespace, ref.Namespace = "", ""
 		}
-		reference.Annotations = tellable(reference.Annotations) // former versions recorded them as they were
+		reference.Annotations = redactedAnnotations(reference.Annotations) // former versions recorded them as they were
 		result[ref.Key()] = reference
 	}
 	return result
@@ -175,14 +175,14 @@ func entryOf(manifest object.Manifest, digest string) resourcesv1alpha1.ObjectRe
 		Namespace:   manifest.Namespace,
 		Name:        manifest.Name,
 		Labels:      nilIfEmpty(manifest.Labels),
-		Annotations: nilIfEmpty(tellable(manifest.Annotations)),
+		Annotations: nilIfEmpty(redactedAnnotations(manifest.Annotations)),
 		Digest:      digest,
 	}
 }
 
-// tellable returns annotations as they are recorded: who may read a ManagedResource need not be allowed to read Secrets, which kubectl
+// redactedAnnotations returns annotations as they are recorded: who may read a ManagedResource need not be allowed to read Secrets, which kubectl
 // repeats as a whole.
-func tellable(annotations map[string]string) map[string]string {
+func redactedAnnotations(annotations map[string]string) map[string]string {
 	if annotations[corev1.LastAppliedConfigAnnotation] == "" {
 		return annotations
 	}

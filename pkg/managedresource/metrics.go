@@ -71,9 +71,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 // observe says what the gauges are to tell of. Before, they tell nothing.
-func (m *Metrics) observe(view *live.View, contests *contests, clk clock.PassiveClock) {
+func (m *Metrics) observe(view *live.View, contests *fights, clk clock.PassiveClock) {
 	if m != nil {
-		m.gauges.sources.Store(&sources{view: view, contests: contests, clock: clk})
+		m.gauges.sources.Store(&sources{view: view, fights: contests, clock: clk})
 	}
 }
 
@@ -135,7 +135,7 @@ func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally 
 		case change.action == actionHold: // counted above
 		case change.action != actionWait:
 			states.applied++
-		case change.contest.open(): // which the tally does not have among those that wait
+		case change.fight.active(): // which the tally does not have among those that wait
 			states.waiting++
 		}
 	}

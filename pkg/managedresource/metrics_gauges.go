@@ -19,9 +19,9 @@ type gauges struct {
 
 // sources is what gauges tell of, beside what the metrics keep.
 type sources struct {
-	view     *live.View
-	contests *contests
-	clock    clock.PassiveClock
+	view   *live.View
+	fights *fights
+	clock  clock.PassiveClock
 }
 
 var (
@@ -77,7 +77,7 @@ func (g *gauges) Collect(metrics chan<- prometheus.Metric) {
 		gauge(objectsGauge, count, state)
 	}
 	gauge(inventoryGauge, largest)
-	gauge(contestedGauge, from.contests.count(from.clock.Now()))
+	gauge(contestedGauge, from.fights.count(from.clock.Now()))
 	counts := from.view.Counts()
 	for state, count := range counts.Watches {
 		gauge(watchesGauge, count, state)

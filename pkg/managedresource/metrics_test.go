@@ -23,17 +23,17 @@ func TestMetricsOfManagedResources(t *testing.T) {
 	if got := gathered(t, registry); len(got) > 0 {
 		t.Errorf("before there is anything to tell of: %v", got)
 	}
-	metrics.observe(live.NewView(live.Options{Clock: clock}), newContests(), clock)
+	metrics.observe(live.NewView(live.Options{Clock: clock}), newFights(), clock)
 
 	shop, base := types.NamespacedName{Namespace: "garden", Name: "shop"}, types.NamespacedName{Namespace: "garden", Name: "base"}
 	manifest := &object.Manifest{}
-	fight := contest{corrections: contestTolerance + 1}
+	fight := fight{corrections: fightTolerance + 1}
 	changes := []change{
 		{action: actionApply, manifest: manifest},
 		{action: actionSkip, manifest: manifest},
 		{action: actionWait, manifest: manifest},
-		{action: actionWait, manifest: manifest, contest: fight},
-		{action: actionApply, manifest: manifest, contest: fight},
+		{action: actionWait, manifest: manifest, fight: fight},
+		{action: actionApply, manifest: manifest, fight: fight},
 		{action: actionApply, manifest: manifest, err: fmt.Errorf("refused")},
 		{action: actionWait},
 	}

@@ -61,10 +61,10 @@ type change struct {
 	finalize bool
 	// drift is set if the object is not as it was applied, though its manifest is what it was.
 	drift bool
-	// contest is what is remembered of former drift.
-	contest contest
-	// opensContest is set if this correction was one too many.
-	opensContest bool
+	// fight is what is remembered of former drift.
+	fight fight
+	// startsFight is set if this correction was one too many.
+	startsFight bool
 	// releasing is set if the object could not be released.
 	releasing bool
 	// heirs are the ManagedResources of which any may get the object.
@@ -94,8 +94,8 @@ type applyInput struct {
 	forceLabels, forceAnnotations bool
 	// always applies objects even if nothing changed.
 	always bool
-	// contests tells what is remembered of former drift; nil if that does not matter.
-	contests func(object.Key) contest
+	// fights tells what is remembered of former drift; nil if that does not matter.
+	fights func(object.Key) fight
 	// now is the present time.
 	now time.Time
 	// gate holds back changes.
@@ -111,7 +111,7 @@ func planApply(in applyInput) []change {
 		if manifest.Adopted != nil && state.Observation.Unlabelled {
 			manifest = manifest.Adopted
 		}
-		change := in.heedContest(manifest, in.decide(manifest, state))
+		change := in.delayIfFighting(manifest, in.decide(manifest, state))
 		change.Ref, change.manifest, change.observation = manifest.Ref, manifest, state.Observation
 		changes = append(changes, change)
 	}
@@ -183,13 +183,13 @@ func (in applyInput) appliedByOther(observation live.Observation) bool {
 	return ok && origin.Owner != in.ownership.Self.Owner
 }
 
-// heedContest has an object wait that somebody keeps changing, for the longer the more often it was put back.
-func (in applyInput) heedContest(manifest *object.Manifest, decided change) change {
-	if in.contests == nil {
+// delayIfFighting has an object wait that somebody keeps changing, for the longer the more often it was put back.
+func (in applyInput) delayIfFighting(manifest *object.Manifest, decided change) change {
+	if in.fights == nil {
 		return decided
 	}
-	decided.contest = in.contests(manifest.Key())
-	if resumes := decided.contest.resumes(); decided.drift && in.now.Before(resumes) {
+	decided.fight = in.fights(manifest.Key())
+	if resumes := decided.fight.resumes(); decided.drift && in.now.Before(resumes) {
 		decided.action, decided.due, decided.strip = actionWait, resumes, apply.Strip{}
 	}
 	return decided

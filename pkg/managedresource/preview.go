@@ -46,7 +46,7 @@ func (r *Reconciler) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	}
 	p := r.newPass(mr)
 	p.confirmed = new(error) // what it reads is the present state, or what somebody proposes
-	if p.duty == dutyCleanUp {
+	if p.operation == opCleanUp {
 		return p.previewCleanUp(ctx), nil
 	}
 	if err := p.gather(ctx); err != nil {

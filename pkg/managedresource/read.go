@@ -161,7 +161,7 @@ func (p *pass) resolveScopes(discover func(schema.GroupVersionKind) (*meta.RESTM
 		resolve(refOfEntry(reference).GroupVersionKind)
 	}
 	p.recorded = inventoryOf(p.mr.Status.Resources, p.scopes)
-	if p.duty == dutyCleanUp {
+	if p.operation == opCleanUp {
 		for _, key := range p.deleted.Keys(p.self.Owner, p.mr.UID) {
 			delete(p.recorded, key)
 		}

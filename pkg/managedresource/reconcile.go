@@ -29,10 +29,10 @@ import (
 const (
 	// pendingInterval is how soon objects that are waited for are looked at again if no watch tells when.
 	pendingInterval = time.Second
-	// tellInterval is how often the status of a ManagedResource that is being deleted tells what is left, and tellAfter how
+	// deletionStatusInterval is how often the status of a ManagedResource that is being deleted tells what is left, and deletionStatusAfter how
 	// long its deletion may take before it does: most are over by then.
-	tellInterval = 5 * time.Second
-	tellAfter    = time.Second
+	deletionStatusInterval = 5 * time.Second
+	deletionStatusAfter    = time.Second
 	// dueMargin is how much later than due something is looked at again: clocks of API servers show whole seconds.
 	dueMargin = 50 * time.Millisecond
 	// watchedInterval is the same if a watch tells.
@@ -87,11 +87,11 @@ type Reconciler struct {
 	claims         *ownership.Claims
 	pruneDelays    *ownership.PruneDelays
 	deleted        *ownership.Deleted
-	unfinished     *unfinished
+	suspended      *suspendedManifests
 	staleReads     *ownership.StaleReads
 	acceptedFields *ownership.AcceptedFields
 	warnings       *recentWarnings
-	contests       *contests
+	fights         *fights
 	resting        *resting.Set
 	// wake has a ManagedResource reconciled at once; it holds nil if nobody listens.
 	wake *atomic.Pointer[func(types.NamespacedName)]
@@ -104,8 +104,8 @@ type Reconciler struct {
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
 	r.claims, r.pruneDelays, r.deleted, r.staleReads = ownership.NewClaims(), ownership.NewPruneDelays(), ownership.NewDeleted(), ownership.NewStaleReads(r.Clock)
-	r.acceptedFields, r.warnings, r.contests = ownership.NewAcceptedFields(), newRecentWarnings(), newContests()
-	r.resting, r.unfinished = resting.NewSet(), newUnfinished()
+	r.acceptedFields, r.warnings, r.fights = ownership.NewAcceptedFields(), newRecentWarnings(), newFights()
+	r.resting, r.suspended = resting.NewSet(), newSuspendedManifests()
 	r.busy = make(chan struct{}, max(r.Options.ConcurrentSyncs, 1))
 	r.start, r.wake = &start{}, &atomic.Pointer[func(types.NamespacedName)]{}
 	return &r
@@ -172,12 +172,12 @@ func (r *Reconciler) readAfresh(ctx context.Context, name types.NamespacedName) 
 }
 
 func (r *Reconciler) fulfil(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
-	switch dutyOf(mr, r.Options.Class) {
-	case dutyIgnore:
+	switch operationFor(mr, r.Options.Class) {
+	case opIgnore:
 		return r.ignore(ctx, mr)
-	case dutyApply:
+	case opApply:
 		return r.apply(ctx, mr)
-	case dutyCleanUp:
+	case opCleanUp:
 		return r.cleanUp(ctx, mr)
 	default:
 		return reconcile.Result{}, nil
@@ -192,7 +192,7 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	}
 	p := r.newPass(mr)
 	if !asked {
-		settled, err := p.settled(ctx)
+		settled, err := p.upToDate(ctx)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -246,32 +246,6 @@ func (p *pass) realize(ctx context.Context) {
 	p.pruneUnwanted(ctx)
 }
 
-// cleanUp deletes the objects of a ManagedResource and then lets go of it.
-func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
-	p := r.newPass(mr)
-	p.resolveScopes(p.Objects.Discover)
-	p.claim()
-	if mr.Spec.KeepObjects == nil || !*mr.Spec.KeepObjects {
-		if err := p.impersonate(ctx); err != nil {
-			p.refuse(err)
-			return p.conclude(ctx)
-		}
-		p.prune(ctx, p.recorded)
-		if len(p.remaining()) > 0 {
-			return p.conclude(ctx)
-		}
-	}
-	p.emitEvents(ctx)
-	if mr.DeletionTimestamp == nil {
-		// Another class takes over, in another cluster perhaps: what was ours is no concern of its.
-		if err := p.storeStatus(ctx, p.withoutInventory()); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	r.forget(p.self.Owner)
-	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
-}
-
 // ignore says in the condition that the ManagedResource asks to be left alone.
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	p := r.newPass(mr)
@@ -283,16 +257,6 @@ func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{}, p.storeStatus(ctx, status)
-}
-
-// forget drops what is remembered of a ManagedResource.
-func (r *Reconciler) forget(owner types.NamespacedName) {
-	r.hold(owner, nil)
-	r.pruneDelays.Update(owner, nil, time.Time{})
-	r.deleted.Forget(owner)
-	r.unfinished.take(owner)
-	r.acceptedFields.Set(owner, nil)
-	r.Metrics.forget(owner)
 }
 
 // prepare puts the finalizer on the ManagedResource before anything is applied, and takes the request to reconcile off
@@ -314,18 +278,6 @@ func (r *Reconciler) prepare(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	return asked, nil
 }
 
-func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
-	before := mr.DeepCopy()
-	if !controllerutil.RemoveFinalizer(mr, resourcesv1alpha1.FinalizerOf(r.Options.Class)) {
-		return nil
-	}
-	err := r.patchMetadata(ctx, before, mr)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("take the finalizer off ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)
-	}
-	return nil
-}
-
 // patchMetadata writes what changed in the metadata of a ManagedResource. It fails with a conflict if the ManagedResource is
 // not the one that was read.
 func (r *Reconciler) patchMetadata(ctx context.Context, before, mr *resourcesv1alpha1.ManagedResource) error {
@@ -336,7 +288,7 @@ func (r *Reconciler) patchMetadata(ctx context.Context, before, mr *resourcesv1a
 	meta := metadataOf(mr)
 	patch := client.RawPatch(types.MergePatchType, body)
 	if err := r.Source.Patch(ctx, meta, patch, client.FieldOwner(resourcesv1alpha1.FieldManager)); err != nil {
-		r.noteFailedWrite(mr, err)
+		r.recordFailedWrite(mr, err)
 		return err
 	}
 	mr.ResourceVersion = meta.ResourceVersion

@@ -2,12 +2,9 @@ package managedresource
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
@@ -34,7 +31,7 @@ type tally struct {
 	undeletable []change // could not be deleted
 	pending     []change // deleted, but not gone
 	unreleased  []change // could not be released
-	contested   []change // put back, and changed again and again
+	fighting    []change // put back, and changed again and again
 	dropped     []change // applied without fields that the API server does not know
 	handedOver  []change // kept until another ManagedResource has them
 	coerced     []string // have labels or annotations that were not strings
@@ -49,8 +46,8 @@ func tallyOf(problems []problem, changes []change) tally {
 	result := tally{problems: problems}
 	for _, change := range changes {
 		wanted := change.manifest != nil
-		if change.contest.open() {
-			result.contested = append(result.contested, change)
+		if change.fight.active() {
+			result.fighting = append(result.fighting, change)
 		}
 		if len(change.dropped) > 0 && change.err == nil {
 			result.dropped = append(result.dropped, change)
@@ -64,7 +61,7 @@ func tallyOf(problems []problem, changes []change) tally {
 			result.unreleased = append(result.unreleased, change)
 		case change.err != nil:
 			result.undeletable = append(result.undeletable, change)
-		case change.action == actionWait && change.contest.open(): // others are told by the message alone
+		case change.action == actionWait && change.fight.active(): // others are told by the message alone
 		case change.action == actionWait && wanted:
 			result.waiting = append(result.waiting, change)
 		case change.action == actionHandOver:
@@ -98,7 +95,7 @@ func (t tally) verdict() verdict {
 	case len(t.pending) > 0 || t.deleting && len(t.handedOver) > 0:
 		return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending, message}
 	}
-	if len(t.contested)+len(t.handedOver)+len(t.dropped)+len(t.coerced) == 0 {
+	if len(t.fighting)+len(t.handedOver)+len(t.dropped)+len(t.coerced) == 0 {
 		message = "All resources are applied."
 	}
 	return verdict{resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, message}
@@ -137,7 +134,7 @@ func (t tally) message() string {
 		section("Deletion is still pending", reasonsOf(t.pending)),
 		section("Handing over", reasonsOf(t.handedOver)),
 		t.droppedFields(),
-		section("Put back again and again", contestsOf(t.contested)),
+		section("Put back again and again", fightsOf(t.fighting)),
 		section("Converted to strings; quote them in the manifests", slices.Clone(t.coerced)),
 	}
 	if t.guarded != nil {
@@ -194,10 +191,10 @@ func droppedFrom(changes []change) []string {
 	return items
 }
 
-func contestsOf(changes []change) []string {
+func fightsOf(changes []change) []string {
 	items := make([]string, 0, len(changes))
 	for _, change := range changes {
-		items = append(items, change.contest.describe(change.Ref))
+		items = append(items, change.fight.describe(change.Ref))
 	}
 	return items
 }
@@ -206,54 +203,6 @@ func contestsOf(changes []change) []string {
 func (t tally) retryable() bool {
 	return slices.ContainsFunc(t.problems, func(p problem) bool { return p.transient }) ||
 		slices.ContainsFunc(slices.Concat(t.failed, t.unreleased, t.undeletable), func(c change) bool { return !apply.Terminal(c.err) })
-}
-
-// ownedStatus is the part of a status that this controller owns. An empty inventory is sent too: left out, it would stay
-// as it is if it was written by a predecessor.
-type ownedStatus struct {
-	Conditions          []resourcesv1alpha1.Condition       `json:"conditions,omitempty"`
-	ObservedGeneration  int64                               `json:"observedGeneration"`
-	Resources           []resourcesv1alpha1.ObjectReference `json:"resources"`
-	SecretsDataChecksum *string                             `json:"secretsDataChecksum,omitempty"`
-	AppliedInputs       string                              `json:"appliedInputs,omitempty"`
-	PruneBaseline       int32                               `json:"pruneBaseline,omitempty"`
-}
-
-// statusPatch returns the server-side-apply patch for the part of a status that this controller owns: the inventory,
-// the observed generation, the checksum and the conditions, those of health with what the health controller said last. It carries the resourceVersion, so that it is refused
-// when it was computed from an outdated inventory.
-func statusPatch(mr *resourcesv1alpha1.ManagedResource, status resourcesv1alpha1.ManagedResourceStatus) ([]byte, error) {
-	owned := ownedStatus{
-		ObservedGeneration: status.ObservedGeneration, Resources: status.Resources,
-		SecretsDataChecksum: status.SecretsDataChecksum, AppliedInputs: status.AppliedInputs,
-		PruneBaseline: status.PruneBaseline,
-	}
-	if owned.Resources == nil {
-		owned.Resources = []resourcesv1alpha1.ObjectReference{}
-	}
-	owned.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c resourcesv1alpha1.Condition) bool {
-		return !slices.Contains(resourcesv1alpha1.ConditionTypes(), c.Type)
-	})
-	patch := struct {
-		metav1.TypeMeta `json:",inline"`
-		Metadata        map[string]string `json:"metadata"`
-		Status          ownedStatus       `json:"status"`
-	}{
-		TypeMeta: metav1.TypeMeta{
-			APIVersion: resourcesv1alpha1.SchemeGroupVersion.String(),
-			Kind:       "ManagedResource",
-		},
-		Metadata: map[string]string{
-			"namespace": mr.Namespace, "name": mr.Name,
-			"uid": string(mr.UID), "resourceVersion": mr.ResourceVersion,
-		},
-		Status: owned,
-	}
-	body, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("encode the status of ManagedResource %s/%s: %w", mr.Namespace, mr.Name, err)
-	}
-	return body, nil
 }
 
 // names returns "<count> (<name>, <name>, …)" of the objects of changes.
@@ -277,11 +226,4 @@ func countedNames(refs []object.Ref) string {
 		texts = append(texts[:shown], "…")
 	}
 	return fmt.Sprintf("%d (%s)", len(refs), strings.Join(texts, ", "))
-}
-
-// withoutInventory returns the status of a ManagedResource of which nothing is left.
-func (p *pass) withoutInventory() resourcesv1alpha1.ManagedResourceStatus {
-	status := *p.mr.Status.DeepCopy()
-	status.Resources, status.SecretsDataChecksum, status.AppliedInputs, status.PruneBaseline = nil, nil, "", 0
-	return status
 }

@@ -6,42 +6,42 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// duty is what a resource-manager has to do about a ManagedResource.
-type duty int
+// operation is what a resource-manager has to do about a ManagedResource.
+type operation int
 
 const (
-	// dutyNone leaves the ManagedResource alone.
-	dutyNone duty = iota
-	// dutyIgnore says that the ManagedResource is left alone because it asks for it.
-	dutyIgnore
-	// dutyApply applies the objects.
-	dutyApply
-	// dutyCleanUp deletes the objects, because the ManagedResource is being deleted or went to another class.
-	dutyCleanUp
+	// opNone leaves the ManagedResource alone.
+	opNone operation = iota
+	// opIgnore says that the ManagedResource is left alone because it asks for it.
+	opIgnore
+	// opApply applies the objects.
+	opApply
+	// opCleanUp deletes the objects, because the ManagedResource is being deleted or went to another class.
+	opCleanUp
 )
 
-// dutyOf returns what a resource-manager with the given class has to do about a ManagedResource (facts of
+// operationFor returns what a resource-manager with the given class has to do about a ManagedResource (facts of
 // gardener-resource-manager: an ignored one is left alone unless it is being deleted, one that waits for its state always;
 // the resource-manager of a former class cleans up before that of the new class starts).
-func dutyOf(mr *resourcesv1alpha1.ManagedResource, class string) duty {
+func operationFor(mr *resourcesv1alpha1.ManagedResource, class string) operation {
 	ignored := resourcesv1alpha1.Truthy(mr.Annotations[resourcesv1alpha1.AnnotationIgnore])
 	switch {
 	case mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState:
-		return dutyNone
+		return opNone
 	case mr.DeletionTimestamp == nil && ignored:
 		if resourcesv1alpha1.HasClass(mr, class) {
-			return dutyIgnore
+			return opIgnore
 		}
-		return dutyNone
+		return opNone
 	case slices.Contains(mr.Finalizers, resourcesv1alpha1.FinalizerOf(class)):
 		if mr.DeletionTimestamp != nil || !resourcesv1alpha1.HasClass(mr, class) {
-			return dutyCleanUp
+			return opCleanUp
 		}
 	case mr.DeletionTimestamp != nil || !resourcesv1alpha1.HasClass(mr, class):
-		return dutyNone
+		return opNone
 	}
 	if resourcesv1alpha1.HeldByOther(mr, class) {
-		return dutyNone
+		return opNone
 	}
-	return dutyApply
+	return opApply
 }

@@ -14,9 +14,9 @@ import (
 // unfinishedFor is for how long manifests are kept between two looks: objects that are deleted mostly go in seconds.
 const unfinishedFor = time.Minute
 
-// unfinished remembers the manifests of ManagedResources that are applied, while what left them is being deleted. That takes several looks,
+// suspendedManifests remembers the manifests of ManagedResources that are applied, while what left them is being deleted. That takes several looks,
 // which need not read and decode the Secrets each time. It is safe for concurrent use.
-type unfinished struct {
+type suspendedManifests struct {
 	mu      sync.Mutex
 	byOwner map[types.NamespacedName]rendering
 }
@@ -32,18 +32,18 @@ type rendering struct {
 	made      time.Time
 }
 
-func newUnfinished() *unfinished {
-	return &unfinished{byOwner: map[types.NamespacedName]rendering{}}
+func newSuspendedManifests() *suspendedManifests {
+	return &suspendedManifests{byOwner: map[types.NamespacedName]rendering{}}
 }
 
-func (u *unfinished) keep(owner types.NamespacedName, made rendering) {
+func (u *suspendedManifests) keep(owner types.NamespacedName, made rendering) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.byOwner[owner] = made
 }
 
 // take returns what was kept, and forgets it.
-func (u *unfinished) take(owner types.NamespacedName) (rendering, bool) {
+func (u *suspendedManifests) take(owner types.NamespacedName) (rendering, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	made, known := u.byOwner[owner]
@@ -53,7 +53,7 @@ func (u *unfinished) take(owner types.NamespacedName) (rendering, bool) {
 
 // resume goes on with the manifests of the last pass, if nothing that they were made from has changed.
 func (p *pass) resume(ctx context.Context) (bool, error) {
-	made, known := p.unfinished.take(p.self.Owner)
+	made, known := p.suspended.take(p.self.Owner)
 	if !known || p.Clock.Since(made.made) > unfinishedFor {
 		return false, nil
 	}
@@ -81,15 +81,15 @@ func (p *pass) resume(ctx context.Context) (bool, error) {
 
 // suspend keeps the manifests for the next pass, if all that is left to do is to wait for deletions.
 func (p *pass) suspend(ctx context.Context, tally tally) error {
-	if p.duty != dutyApply || len(tally.pending) == 0 || p.tokenTargets != nil || len(p.coerced) > 0 || !p.gate.open() || len(tally.problems)+len(tally.failed)+len(tally.waiting) > 0 {
-		p.unfinished.take(p.self.Owner)
+	if p.operation != opApply || len(tally.pending) == 0 || p.tokenTargets != nil || len(p.coerced) > 0 || !p.gate.open() || len(tally.problems)+len(tally.failed)+len(tally.waiting) > 0 {
+		p.suspended.take(p.self.Owner)
 		return nil
 	}
 	inputs, err := p.inputs(ctx, p.secrets, keysOfManifests(p.manifests))
 	if err != nil {
 		return err
 	}
-	p.unfinished.keep(p.self.Owner, rendering{
+	p.suspended.keep(p.self.Owner, rendering{
 		inputs: inputs, manifests: p.manifests, released: p.released, checksum: p.checksum, secrets: p.secrets, made: p.rendered,
 	})
 	return nil

@@ -27,10 +27,10 @@ const (
 	elided = "…"
 )
 
-// conceal returns what an API server said about a manifest without what it repeats of confidential values: those of ConfigMaps,
+// redact returns what an API server said about a manifest without what it repeats of confidential values: those of ConfigMaps,
 // environment variables, commands and fields that have the name of something confidential. Whoever may read the status of a
 // ManagedResource need not be allowed to read its Secrets.
-func conceal(text string, manifest object.Manifest) string {
+func redact(text string, manifest object.Manifest) string {
 	values, err := confidentialIn(manifest)
 	if err != nil {
 		return "rejected by the API server; details are withheld, as the manifest cannot be read again"

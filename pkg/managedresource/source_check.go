@@ -47,7 +47,7 @@ func (p *pass) compareWithSource(ctx context.Context) error {
 		steeringChanged(p.mr.Annotations, fresh.Annotations) {
 		return errOutdated
 	}
-	if p.duty != dutyApply {
+	if p.operation != opApply {
 		return nil
 	}
 	for i, reference := range p.mr.Spec.SecretRefs {

@@ -52,7 +52,7 @@ func TestConceal(t *testing.T) {
 		"rights":                {"Role", `{}`, `not held: {APIGroups:[""], Resources:["pods"], Verbs:["get"]}`, `not held: {APIGroups:[""], Resources:["pods"], Verbs:["get"]}`},
 		"a body that is broken": {"ConfigMap", `x`, "denied: " + hunter, "rejected by the API server; details are withheld, as the manifest cannot be read again"},
 	} {
-		if got := conceal(brief(test.text), manifestWith(test.kind, test.body)); got != test.want {
+		if got := redact(brief(test.text), manifestWith(test.kind, test.body)); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
@@ -61,7 +61,7 @@ func TestConceal(t *testing.T) {
 // TestConcealTakesNoTime: a value and a message of one letter have everything in common, many times over.
 func TestConcealTakesNoTime(t *testing.T) {
 	letters := strings.Repeat("a", 1<<20)
-	if got := conceal(letters, manifestWith("ConfigMap", `{"data":{"a":"`+letters+`"}}`)); got != elided {
+	if got := redact(letters, manifestWith("ConfigMap", `{"data":{"a":"`+letters+`"}}`)); got != elided {
 		t.Errorf("%d bytes are left", len(got))
 	}
 }

@@ -25,9 +25,9 @@ import (
 // version before.
 const inputsFormat = "1"
 
-// settled reports whether the last reconcile was complete and nothing has changed since: neither what it worked from nor any
+// upToDate reports whether the last reconcile was complete and nothing has changed since: neither what it worked from nor any
 // object. It takes this from caches and watches, so that rest costs no request.
-func (p *pass) settled(ctx context.Context) (bool, error) {
+func (p *pass) upToDate(ctx context.Context) (bool, error) {
 	status := p.mr.Status
 	if p.Options.AlwaysUpdate || status.AppliedInputs == "" || status.ObservedGeneration != p.mr.Generation ||
 		resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied).Reason != resourcesv1alpha1.ReasonApplySucceeded {
@@ -42,11 +42,11 @@ func (p *pass) settled(ctx context.Context) (bool, error) {
 	if err != nil || inputs != status.AppliedInputs {
 		return false, err
 	}
-	return p.undisturbed(ctx), nil
+	return p.noDrift(ctx), nil
 }
 
-// undisturbed reports whether every recorded object is as it was applied.
-func (p *pass) undisturbed(ctx context.Context) bool {
+// noDrift reports whether every recorded object is as it was applied.
+func (p *pass) noDrift(ctx context.Context) bool {
 	manifests := make([]object.Manifest, 0, len(p.recorded))
 	var bare []object.Ref
 	for _, entry := range p.recorded {

@@ -11,7 +11,7 @@ import (
 // TestContestsSlowDown goes through the delays of an object that is changed again as soon as it is put back.
 func TestContestsSlowDown(t *testing.T) {
 	const tolerated = 0
-	contests, key := newContests(), object.Key{Kind: "ConfigMap", Name: "x"}
+	contests, key := newFights(), object.Key{Kind: "ConfigMap", Name: "x"}
 	now := time.Unix(1_000_000, 0)
 	for i, want := range []time.Duration{
 		tolerated, tolerated, tolerated, tolerated, tolerated,
@@ -23,11 +23,11 @@ func TestContestsSlowDown(t *testing.T) {
 		if delay := known.resumes().Sub(now); delay != want {
 			t.Errorf("correction %d: the next one is %s later, want %s", i+1, delay, want)
 		}
-		if first := i == contestTolerance; opened != first {
+		if first := i == fightTolerance; opened != first {
 			t.Errorf("correction %d opens a contest: %v", i+1, opened)
 		}
-		if open := i >= contestTolerance; known.open() != open || contests.count(now) == 1 != open {
-			t.Errorf("correction %d: open %v, counted %d", i+1, known.open(), contests.count(now))
+		if open := i >= fightTolerance; known.active() != open || contests.count(now) == 1 != open {
+			t.Errorf("correction %d: open %v, counted %d", i+1, known.active(), contests.count(now))
 		}
 		now = known.resumes()
 	}
@@ -42,14 +42,14 @@ func TestContestsSlowDown(t *testing.T) {
 
 // TestRareCorrectionsAreNoContest: five within ten minutes are tolerated, however long that goes on; a sixth one is not.
 func TestRareCorrectionsAreNoContest(t *testing.T) {
-	contests, key := newContests(), object.Key{Kind: "ConfigMap", Name: "x"}
+	contests, key := newFights(), object.Key{Kind: "ConfigMap", Name: "x"}
 	now := time.Unix(1e9, 0)
 	for i := range 100 {
-		if now = now.Add(contestMemory/contestTolerance + time.Second); contests.corrected(key, "other", now) || contests.of(key, now).open() {
+		if now = now.Add(fightMemory/fightTolerance + time.Second); contests.corrected(key, "other", now) || contests.of(key, now).active() {
 			t.Fatalf("correction %d opens a contest", i+1)
 		}
 	}
-	if got := len(contests.of(key, now).recent); got > contestTolerance {
+	if got := len(contests.of(key, now).recent); got > fightTolerance {
 		t.Errorf("%d corrections are remembered", got)
 	}
 	if !contests.corrected(key, "other", now.Add(time.Second)) || contests.of(key, now.Add(time.Second)).recent != nil {
@@ -57,15 +57,15 @@ func TestRareCorrectionsAreNoContest(t *testing.T) {
 	}
 }
 
-// TestContestsAreForgotten: neither earlier nor later than contestMemory after the last correction.
+// TestContestsAreForgotten: neither earlier nor later than fightMemory after the last correction.
 func TestContestsAreForgotten(t *testing.T) {
-	contests, key := newContests(), object.Key{Kind: "ConfigMap", Name: "x"}
+	contests, key := newFights(), object.Key{Kind: "ConfigMap", Name: "x"}
 	start := time.Unix(1_000_000, 0)
-	for range contestTolerance + 1 {
+	for range fightTolerance + 1 {
 		contests.corrected(key, "other", start)
 	}
-	last := start.Add(contestMemory)
-	if !contests.of(key, last).open() || contests.count(last) != 1 {
+	last := start.Add(fightMemory)
+	if !contests.of(key, last).active() || contests.count(last) != 1 {
 		t.Error("the contest is forgotten too early")
 	}
 	if contests.count(last.Add(time.Nanosecond)) != 0 {
@@ -79,22 +79,22 @@ func TestContestsAreForgotten(t *testing.T) {
 
 // TestContestsNeedNoMetrics: what is remembered of objects that nobody looks at any more goes when others are looked at.
 func TestContestsNeedNoMetrics(t *testing.T) {
-	contests, now := newContests(), time.Unix(1_000_000, 0)
+	contests, now := newFights(), time.Unix(1_000_000, 0)
 	for i := range 100 {
 		contests.corrected(object.Key{Kind: "ConfigMap", Name: fmt.Sprint(i)}, "other", now)
 	}
 	other := object.Key{Kind: "ConfigMap", Name: "other"}
-	if contests.of(other, now.Add(contestMemory)); len(contests.byObject) != 100 {
+	if contests.of(other, now.Add(fightMemory)); len(contests.byObject) != 100 {
 		t.Errorf("%d objects are remembered in the end of their time", len(contests.byObject))
 	}
-	if contests.of(other, now.Add(2*contestMemory+time.Nanosecond)); len(contests.byObject) != 0 {
+	if contests.of(other, now.Add(2*fightMemory+time.Nanosecond)); len(contests.byObject) != 0 {
 		t.Errorf("%d objects are remembered after their time", len(contests.byObject))
 	}
 }
 
 // TestContestsNameManagers: each once, in one order, and nobody else's.
 func TestContestsNameManagers(t *testing.T) {
-	contests := newContests()
+	contests := newFights()
 	ref := object.Ref{Namespace: "ns", Name: "x"}
 	ref.Version, ref.Kind = "v1", "ConfigMap"
 	now := time.Unix(1_000_000, 0)
@@ -109,7 +109,7 @@ func TestContestsNameManagers(t *testing.T) {
 		t.Errorf("another object has %+v", other)
 	}
 	const nobody = "v1/ConfigMap/ns/x keeps being changed by somebody: let one of the two leave the fields alone"
-	if got := (contest{}).describe(ref); got != nobody {
+	if got := (fight{}).describe(ref); got != nobody {
 		t.Errorf("%s", got)
 	}
 }

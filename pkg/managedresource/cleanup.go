@@ -1,0 +1,62 @@
+package managedresource
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// cleanUp deletes the objects of a ManagedResource and then lets go of it.
+func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	p := r.newPass(mr)
+	p.resolveScopes(p.Objects.Discover)
+	p.claim()
+	if mr.Spec.KeepObjects == nil || !*mr.Spec.KeepObjects {
+		if err := p.impersonate(ctx); err != nil {
+			p.refuse(err)
+			return p.conclude(ctx)
+		}
+		p.prune(ctx, p.recorded)
+		if len(p.remaining()) > 0 {
+			return p.conclude(ctx)
+		}
+	}
+	p.emitEvents(ctx)
+	if mr.DeletionTimestamp == nil {
+		// Another class takes over, in another cluster perhaps: what was ours is no concern of its.
+		if err := p.storeStatus(ctx, p.withoutInventory()); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	r.forget(p.self.Owner)
+	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
+}
+
+// forget drops what is remembered of a ManagedResource.
+func (r *Reconciler) forget(owner types.NamespacedName) {
+	r.hold(owner, nil)
+	r.pruneDelays.Update(owner, nil, time.Time{})
+	r.deleted.Forget(owner)
+	r.suspended.take(owner)
+	r.acceptedFields.Set(owner, nil)
+	r.Metrics.forget(owner)
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	before := mr.DeepCopy()
+	if !controllerutil.RemoveFinalizer(mr, resourcesv1alpha1.FinalizerOf(r.Options.Class)) {
+		return nil
+	}
+	err := r.patchMetadata(ctx, before, mr)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("take the finalizer off ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)
+	}
+	return nil
+}

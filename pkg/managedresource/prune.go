@@ -1,0 +1,218 @@
+package managedresource
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/applyoptions"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
+	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/ownership"
+)
+
+// unwanted returns the recorded objects that are in no manifest. It is empty while a manifest cannot be read: what is in
+// there could be what is missing.
+func (p *pass) unwanted() inventory {
+	if len(p.problems) > 0 {
+		return nil
+	}
+	return p.outsideManifests(p.recorded)
+}
+
+// outsideManifests returns the objects of an inventory that are in none of the manifests that could be read.
+func (p *pass) outsideManifests(recorded inventory) inventory {
+	equivalences := manifest.NewEquivalences(p.mr.Spec.Equivalences)
+	wanted := map[object.Key]bool{}
+	for _, ref := range slices.Concat(refsOf(p.manifests), p.unrecordable, p.released) {
+		wanted[equivalences.Identity(ref.Key())] = true
+	}
+	unwanted := inventory{}
+	for key, entry := range recorded {
+		if !wanted[equivalences.Identity(key)] {
+			unwanted[key] = entry
+		}
+	}
+	return unwanted
+}
+
+// pruneUnwanted deletes what is in no manifest any more, after a moment in which another ManagedResource may take it over.
+func (p *pass) pruneUnwanted(ctx context.Context) {
+	unwanted := p.unwanted()
+	if !p.gate.open() {
+		p.prune(ctx, unwanted) // which disowns it: a dependency may take it over, and wait for that
+		return
+	}
+	p.departed = p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(unwanted)), p.started)
+	if len(unwanted) > 0 {
+		p.delay = p.pruneDelay(ctx)
+	}
+	p.prune(ctx, p.guard(ctx, unwanted))
+}
+
+// prune deletes objects in the order of compareForDeletion. A step begins only when the earlier ones that hold it up are gone. What another
+// ManagedResource gets holds nothing up.
+func (p *pass) prune(ctx context.Context, entries inventory) {
+	p.claims.Disown(p.self.Owner, slices.Collect(maps.Keys(entries)))
+	bySteps := map[step]inventory{}
+	for key, entry := range entries {
+		step := step{applyoptions.Of(entry.Annotations).Wave, apply.WaveOf(key.GroupKind())}
+		if bySteps[step] == nil {
+			bySteps[step] = inventory{}
+		}
+		bySteps[step][key] = entry
+	}
+	var pending []step
+	for _, step := range slices.SortedFunc(maps.Keys(bySteps), compareForDeletion) {
+		if slices.ContainsFunc(pending, step.awaitsEndOf) {
+			continue
+		}
+		changes := p.pruneWave(ctx, bySteps[step])
+		p.changes = append(p.changes, changes...)
+		if slices.ContainsFunc(changes, func(c change) bool { return c.action == actionWait || c.err != nil }) {
+			pending = append(pending, step)
+		}
+	}
+}
+
+// pruneWave deletes the objects of one wave. Objects that turn out not to be as the watches show them are looked at and
+// decided about once more.
+func (p *pass) pruneWave(ctx context.Context, entries inventory) []change {
+	changes := p.planPruning(ctx, entries, p.Live.Confirm(ctx, refsOfEntries(entries)))
+	outdated := p.delete(ctx, changes)
+	if len(outdated) == 0 {
+		return changes
+	}
+	again := inventory{}
+	for _, change := range outdated {
+		again[change.Key()] = entries[change.Key()]
+	}
+	changes = slices.DeleteFunc(changes, func(c change) bool { _, decided := again[c.Key()]; return decided })
+	second := p.planPruning(ctx, again, p.Live.Fetch(ctx, refsOfEntries(again)))
+	for _, change := range p.delete(ctx, second) {
+		change.action, change.reason = actionWait, "it changed just before its deletion"
+	}
+	return append(changes, second...)
+}
+
+func (p *pass) planPruning(ctx context.Context, entries inventory, states map[object.Key]live.State) []change {
+	changes := planPrune(pruneInput{
+		entries:   entries,
+		live:      states,
+		ownership: p.owners.Owners(ctx),
+		managedBy: p.Options.ManagedBy,
+		abolished: p.abolished(ctx, states),
+
+		deleting: p.operation == opCleanUp, departed: p.departed, delay: p.delay,
+		collectsGarbage: p.Options.CollectsGarbage,
+		now:             p.Clock.Now(),
+	})
+	p.gate.hold(changes, p.recorded)
+	p.handOver(ctx, changes)
+	if p.guarded != nil { // what was not to be deleted a moment ago may be by now
+		changes = slices.DeleteFunc(changes, func(c change) bool { return c.action == actionDelete })
+	}
+	return changes
+}
+
+// handOver releases the objects among the changes that an heir has recorded. The others stay in the inventory.
+func (p *pass) handOver(ctx context.Context, changes []change) {
+	inventories := ownership.NewInventories(p.Direct)
+	for i := range changes {
+		change := &changes[i]
+		if change.action != actionHandOver {
+			continue
+		}
+		heir, found, err := inventories.RecordedBy(ctx, change.Ref, change.heirs)
+		if change.err = err; found {
+			change.action, change.reason = actionRelease, "it is in the inventory of ManagedResource "+heir.String()
+		}
+	}
+}
+
+// abolished finds out which of the kinds that are not served will not be back.
+func (p *pass) abolished(ctx context.Context, states map[object.Key]live.State) map[schema.GroupKind]bool {
+	abolished := map[schema.GroupKind]bool{}
+	for key, state := range states {
+		gk := key.GroupKind()
+		if _, asked := abolished[gk]; asked || state.Presence != live.KindNotServed {
+			continue
+		}
+		gone, err := p.Objects.Abolished(ctx, gk)
+		abolished[gk] = gone && err == nil
+	}
+	return abolished
+}
+
+// delete carries out the deletions among the changes. Those whose objects are not gone yet become actionWait. It returns
+// the changes of objects that were not as expected, and were left alone.
+func (p *pass) delete(ctx context.Context, changes []change) (outdated []*change) {
+	var deletions []apply.Deletion
+	var due []*change
+	for i := range changes {
+		if changes[i].action == actionDelete {
+			if err := p.confirm(ctx); err != nil {
+				changes[i].action, changes[i].err = actionFail, err
+				continue
+			}
+			deletions = append(deletions, apply.Deletion{
+				Ref:             changes[i].Ref,
+				UID:             changes[i].observation.UID,
+				ResourceVersion: changes[i].observation.ResourceVersion,
+				Claims:          p.deletesClaims(changes[i].Key()),
+			})
+			due = append(due, &changes[i])
+		}
+	}
+	for i, outcome := range p.engine.Delete(ctx, deletions) {
+		change := due[i]
+		switch {
+		case errors.Is(outcome.Err, apply.ErrChanged):
+			outdated = append(outdated, change)
+		case outcome.Err != nil:
+			change.err = outcome.Err
+		case outcome.Gone:
+			p.Live.NoteGone(change.Ref, change.observation.UID)
+		default:
+			change.action, change.reason = actionWait, "it is being deleted"
+			p.Live.Note(change.Ref, outcome.Observation) // or the next look, before the watch shows it, would delete it again
+		}
+	}
+	p.finalize(ctx, changes)
+	return outdated
+}
+
+// deletesClaims reports whether an object is deleted together with its PersistentVolumeClaims.
+func (p *pass) deletesClaims(key object.Key) bool {
+	return key.Kind == "StatefulSet" && (key.Group == "apps" || key.Group == "extensions") &&
+		ptr.Deref(p.mr.Spec.DeletePersistentVolumeClaims, false)
+}
+
+// loneDelay is how long an object that left the manifests of the only ManagedResource waits for another one to appear: long enough for
+// a client that writes one after the other.
+const loneDelay = 100 * time.Millisecond
+
+// pruneDelay returns how long objects that left the manifests wait for another ManagedResource to take them over. Without another one,
+// nothing of the sort is to be expected.
+func (p *pass) pruneDelay(ctx context.Context) time.Duration {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if p.claims.Shared(p.self.Owner) || p.Source.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
+		return p.Options.PruneDelay
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if client.ObjectKeyFromObject(other) != p.self.Owner && other.DeletionTimestamp == nil && resourcesv1alpha1.HasClass(other, p.Options.Class) {
+			return p.Options.PruneDelay
+		}
+	}
+	return min(p.Options.PruneDelay, loneDelay)
+}
