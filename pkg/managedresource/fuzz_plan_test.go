@@ -165,7 +165,7 @@ func (w *planWorld) ownership() ownership.Owners {
 		Self:       resourcesv1alpha1.Origin{Owner: shop},
 		Stands:     func(owner resourcesv1alpha1.Origin, _ object.Key) bool { return w.standing[owner] },
 		FirstClaim: func(key object.Key) (types.NamespacedName, bool) { return bank, w.first[key] },
-		Heirs: func(key object.Key, _ types.NamespacedName) []types.NamespacedName {
+		Successors: func(key object.Key, _ types.NamespacedName) []types.NamespacedName {
 			if w.claims[key] {
 				return []types.NamespacedName{bank}
 			}
@@ -327,7 +327,7 @@ func (w *planWorld) carryOut(change *change, failing bool) {
 		}
 		w.states[key], w.ours[key] = live.State{Presence: live.Absent}, false
 	case actionHandOver:
-		if !failing || w.sometimes() { // the heir has recorded it
+		if !failing || w.sometimes() { // the successor has recorded it
 			change.action, w.ours[key] = actionRelease, false
 		}
 	case actionForget, actionRelease:

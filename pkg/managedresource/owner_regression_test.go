@@ -34,7 +34,7 @@ func TestDoubleDeletion(t *testing.T) {
 	states := map[object.Key]live.State{key: present(observation)}
 	entries := inventoryWith(entry(configMapKind, "a", "x", ""))
 	ofBank := owners{claiming: []types.NamespacedName{bank, shop}}.ownership()
-	ofBank.Self.Owner, ofBank.Heirs = bank, func(object.Key, types.NamespacedName) []types.NamespacedName { return nil }
+	ofBank.Self.Owner, ofBank.Successors = bank, func(object.Key, types.NamespacedName) []types.NamespacedName { return nil }
 	first := planPrune(pruneInput{entries: entries, live: states, managedBy: "gardener", ownership: ofBank})[0]
 	second := planPrune(pruneInput{entries: entries, live: states, managedBy: "gardener", ownership: owners{claiming: []types.NamespacedName{shop}}.ownership()})[0]
 	if first.action != actionDelete && second.action != actionDelete {

@@ -33,7 +33,7 @@ const (
 	actionForget action = "Forget"
 	// actionRelease takes an object out of the inventory and leaves it alone.
 	actionRelease action = "Release"
-	// actionHandOver takes an object out of the inventory once it is in that of an heir.
+	// actionHandOver takes an object out of the inventory once it is in that of an successor.
 	actionHandOver action = "HandOver"
 	// actionWait leaves the object for a later reconcile.
 	actionWait action = "Wait"
@@ -67,8 +67,8 @@ type change struct {
 	startsFight bool
 	// releasing is set if the object could not be released.
 	releasing bool
-	// heirs are the ManagedResources of which any may get the object.
-	heirs []types.NamespacedName
+	// successors are the ManagedResources of which any may get the object.
+	successors []types.NamespacedName
 	// dropped are the paths of fields that the API server does not know, and without which the object was applied.
 	dropped []string
 	// takenFrom is the field manager that applied the object for a ManagedResource before, if only its origin tells.
@@ -250,9 +250,9 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 
 	observation := state.Observation
 	owner, _ := resourcesv1alpha1.ParseOrigin(observation.Origin)
-	if heirs := in.ownership.Heirs(key, owner.Owner); len(heirs) > 0 {
-		return change{action: actionHandOver, heirs: heirs, reason: fmt.Sprintf("ManagedResource %s wants it, and it is kept until "+
-			"that one has it in its inventory", heirs[0])}
+	if successors := in.ownership.Successors(key, owner.Owner); len(successors) > 0 {
+		return change{action: actionHandOver, successors: successors, reason: fmt.Sprintf("ManagedResource %s wants it, and it is kept until "+
+			"that one has it in its inventory", successors[0])}
 	}
 	if owner, ok := in.ownership.OtherOwner(key, observation); ok {
 		return change{action: actionRelease, reason: "it belongs to ManagedResource " + owner}

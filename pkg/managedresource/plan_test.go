@@ -41,7 +41,7 @@ func (o owners) ownership() ownership.Owners {
 			}
 			return o.claiming[0], true
 		},
-		Heirs: func(object.Key, types.NamespacedName) []types.NamespacedName {
+		Successors: func(object.Key, types.NamespacedName) []types.NamespacedName {
 			return slices.DeleteFunc(slices.Clone(o.claiming), func(claiming types.NamespacedName) bool { return claiming == shop })
 		},
 	}

@@ -124,7 +124,7 @@ func (p *pass) planPruning(ctx context.Context, entries inventory, states map[ob
 	return changes
 }
 
-// handOver releases the objects among the changes that an heir has recorded. The others stay in the inventory.
+// handOver releases the objects among the changes that an successor has recorded. The others stay in the inventory.
 func (p *pass) handOver(ctx context.Context, changes []change) {
 	inventories := ownership.NewInventories(p.Direct)
 	for i := range changes {
@@ -132,9 +132,9 @@ func (p *pass) handOver(ctx context.Context, changes []change) {
 		if change.action != actionHandOver {
 			continue
 		}
-		heir, found, err := inventories.RecordedBy(ctx, change.Ref, change.heirs)
+		successor, found, err := inventories.RecordedBy(ctx, change.Ref, change.successors)
 		if change.err = err; found {
-			change.action, change.reason = actionRelease, "it is in the inventory of ManagedResource "+heir.String()
+			change.action, change.reason = actionRelease, "it is in the inventory of ManagedResource "+successor.String()
 		}
 	}
 }

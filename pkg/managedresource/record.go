@@ -59,9 +59,9 @@ func (r *Reconciler) hold(owner types.NamespacedName, refs []object.Ref, others 
 	for _, ref := range refs {
 		keys = append(keys, ref.Key())
 	}
-	heirs := r.claims.Set(owner, keys)
+	successors := r.claims.Set(owner, keys)
 	r.Live.Use(owner, kindsOf(refs))
-	r.wakeAll(heirs)
+	r.wakeAll(successors)
 }
 
 // wakeAll has ManagedResources reconciled at once.

@@ -120,7 +120,7 @@ func TestVerdictOfDeletionThatIsRefused(t *testing.T) {
 	expectContains(t, tally.verdict().message, "Nothing is deleted (1): spec.serviceAccountName: missing")
 }
 
-// A ManagedResource that is being deleted waits for its heirs, and tells so.
+// A ManagedResource that is being deleted waits for its successors, and tells so.
 func TestVerdictOfDeletionThatHandsOver(t *testing.T) {
 	tally := tallyOf(nil, []change{unwanted("h", actionHandOver, nil)})
 	tally.deleting = true

@@ -64,7 +64,7 @@ type decoder struct {
 	// seen counts documents and items, good or bad, and values what they are made of.
 	seen, values int
 	documents    []Document
-	// failures counts problems, of which only the first are kept.
+	// failures counts problems. Only the first ones are kept.
 	failures int
 	problems []error
 }

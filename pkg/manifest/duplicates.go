@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// dropDuplicates drops what an object says twice to the same effect, in lists of which the API server takes no entry twice
-// by server-side apply but does by update, as gardener-resource-manager sends it. What would have another effect stays,
+// dropDuplicates drops what an object says twice to the same effect, in lists in which the API server refuses
+// duplicates by server-side apply, but accepts them by update, as gardener-resource-manager sends it. What would have another effect stays,
 // and is refused by the API server, which names it. Lists of custom resources are left alone.
 func dropDuplicates(obj map[string]any, gk schema.GroupKind) {
 	if meta, ok := obj["metadata"].(map[string]any); ok {

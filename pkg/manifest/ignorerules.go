@@ -41,7 +41,7 @@ func ParseIgnoreRules(detection *resourcesv1alpha1.DriftDetection) ([]IgnoreRule
 func patternOf(pointer string) (fieldowner.Pattern, error) {
 	rest, found := strings.CutPrefix(pointer, "/")
 	if !found || rest == "" {
-		return nil, fmt.Errorf("the path %q is no JSON pointer such as /spec/replicas", pointer)
+		return nil, fmt.Errorf("the path %q is not a JSON pointer such as /spec/replicas", pointer)
 	}
 	var pattern fieldowner.Pattern
 	for part := range strings.SplitSeq(rest, "/") {
@@ -52,7 +52,7 @@ func patternOf(pointer string) (fieldowner.Pattern, error) {
 	}
 	switch {
 	case pattern[0] == "apiVersion", pattern[0] == "kind", pattern[0] == "*", pattern[0] == "metadata" && len(pattern) < 3:
-		return nil, fmt.Errorf("the path %q cannot be ignored: it tells which object it is", pointer)
+		return nil, fmt.Errorf("the path %q cannot be ignored: it identifies the object", pointer)
 	case pattern[0] == "metadata" && coversMark(pattern):
 		return nil, fmt.Errorf("the path %q cannot be ignored: it takes the marks by which the resource-manager knows its objects", pointer)
 	}

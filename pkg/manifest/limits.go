@@ -17,7 +17,7 @@ type Limits struct {
 	Documents int
 	// Depth to which the fields of one document may be nested.
 	Depth int
-	// Values in one Secret, as far as punctuation tells: fields, items and lines. Each takes far more memory than its bytes.
+	// Values in one Secret, counted by punctuation: fields, items and lines. Each takes far more memory than its bytes.
 	Values int
 }
 

@@ -32,7 +32,7 @@ type RenderOptions struct {
 	Origin       string
 	ManagedBy    string
 	InjectLabels map[string]string
-	// Scaled tells which objects a HorizontalPodAutoscaler scales; nil for none.
+	// Scaled reports whether a HorizontalPodAutoscaler scales an object. Nil: it scales none.
 	Scaled func(object.Key) bool
 	// Ignored are fields that are left to others.
 	Ignored []IgnoreRule
@@ -54,7 +54,7 @@ type Rendered struct {
 
 // Render turns documents into the manifests to be sent: namespaces defaulted, marks set, fields that only the API
 // server may set removed. Scopes are those of the target cluster; kinds that the documents define are added to them.
-// Recorded objects tell the namespace of objects whose scope is not known.
+// The namespace of objects whose scope is not known comes from the recorded objects.
 func Render(documents []Document, scopes map[schema.GroupVersionKind]Scope, recorded map[object.Key]resourcesv1alpha1.ObjectReference, marks RenderOptions) Rendered {
 	scopes = maps.Clone(scopes)
 	for _, document := range documents {

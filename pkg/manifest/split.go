@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// byteOrderMark may begin a text; it is no part of it.
+// byteOrderMark may begin a text; it is not a part of it.
 var byteOrderMark = []byte("\ufeff")
 
 // splitYAML divides a stream into its documents. It sees the same separators as a YAML 1.1 parser: lines that begin with

@@ -35,7 +35,7 @@ func labelTemplates(obj map[string]any, gk schema.GroupKind, labels map[string]s
 	}
 }
 
-// isObjectTemplate tells templates of objects from other fields of custom resources that are called template.
+// isObjectTemplate distinguishes templates of objects from other fields of custom resources that are called template.
 func isObjectTemplate(template map[string]any) bool {
 	_, hasMetadata := template["metadata"].(map[string]any)
 	_, hasSpec := template["spec"].(map[string]any)

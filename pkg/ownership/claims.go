@@ -17,7 +17,7 @@ import (
 // Claims remembers which ManagedResources want or hold which objects, so that two of them never create the same object
 // at once, and none deletes what another one wants. The first claim comes first. It is safe for concurrent use.
 //
-// Who holds an object that is in none of its manifests any more *disowns* it: nobody may rely on its inventory then. Each of two that
+// Who holds an object that is in none of its manifests any more *disowns* it: no one may rely on its inventory then. Each of two that
 // disown an object sees that the other one does, if it disowns before it looks, so that never both leave it to the other one.
 type Claims struct {
 	mu sync.Mutex
@@ -59,7 +59,7 @@ func NewClaims() *Claims {
 
 // Set replaces what an owner claims. Claims that it had before keep their place. It returns who else claims what the owner
 // does not claim any more, and may have it now.
-func (c *Claims) Set(owner types.NamespacedName, keys []object.Key) (heirs []types.NamespacedName) {
+func (c *Claims) Set(owner types.NamespacedName, keys []object.Key) (successors []types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -77,7 +77,7 @@ func (c *Claims) Set(owner types.NamespacedName, keys []object.Key) (heirs []typ
 	for _, one := range c.byOwner[self] {
 		if _, keep := kept[one]; !keep {
 			c.drop(one, self)
-			heirs = append(heirs, c.owners(one)...)
+			successors = append(successors, c.owners(one)...)
 			delete(c.disowned[owner], one.key())
 		}
 	}
@@ -88,8 +88,8 @@ func (c *Claims) Set(owner types.NamespacedName, keys []object.Key) (heirs []typ
 	if len(c.disowned[owner]) == 0 {
 		delete(c.disowned, owner)
 	}
-	slices.SortFunc(heirs, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
-	return slices.Compact(heirs)
+	slices.SortFunc(successors, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
+	return slices.Compact(successors)
 }
 
 // add notes that an owner claims an object. A claim that it has already keeps its place.

@@ -59,8 +59,8 @@ func TestClaims(t *testing.T) {
 		t.Errorf("shop shares with %v", sharing)
 	}
 
-	if heirs := namesOfOwners(claims.Set(shop, []object.Key{y})); !slices.Equal(heirs, []string{"garden/bank"}) {
-		t.Errorf("shop lets go of x to %v", heirs)
+	if successors := namesOfOwners(claims.Set(shop, []object.Key{y})); !slices.Equal(successors, []string{"garden/bank"}) {
+		t.Errorf("shop lets go of x to %v", successors)
 	}
 	expect("shop lets go of x", x, "garden/bank", "garden/bank")
 	expect("shop lets go of x", y, "garden/shop", "")
@@ -68,11 +68,11 @@ func TestClaims(t *testing.T) {
 	claims.Set(shop, []object.Key{x, y})
 	expect("shop comes back, behind bank", x, "garden/bank", "garden/bank")
 
-	if heirs := namesOfOwners(claims.Set(bank, nil)); !slices.Equal(heirs, []string{"garden/shop"}) {
-		t.Errorf("bank lets go of all to %v", heirs)
+	if successors := namesOfOwners(claims.Set(bank, nil)); !slices.Equal(successors, []string{"garden/shop"}) {
+		t.Errorf("bank lets go of all to %v", successors)
 	}
-	if heirs := claims.Set(shop, []object.Key{}); len(heirs) > 0 {
-		t.Errorf("shop lets go of all to %v", heirs)
+	if successors := claims.Set(shop, []object.Key{}); len(successors) > 0 {
+		t.Errorf("shop lets go of all to %v", successors)
 	}
 	claims.Set(shop, nil)
 	expect("all let go", x, "", "")

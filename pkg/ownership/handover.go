@@ -18,7 +18,7 @@ import (
 // the API server says that the other one has recorded it, and does not disown it (claims.go). Who waits for that is woken by the other
 // one's record, by the end of its claim, or by its end.
 
-// Inventories reads the inventories of heirs from the API server, each once.
+// Inventories reads the inventories of successors from the API server, each once.
 type Inventories struct {
 	direct client.Reader
 	read   map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
@@ -29,21 +29,21 @@ func NewInventories(direct client.Reader) *Inventories {
 	return &Inventories{direct: direct, read: map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{}}
 }
 
-// RecordedBy returns the first of the heirs that has an object in its inventory. Without one, found is false, and the error says which
+// RecordedBy returns the first of the successors that has an object in its inventory. Without one, found is false, and the error says which
 // inventory could not be read.
-func (i *Inventories) RecordedBy(ctx context.Context, ref object.Ref, heirs []types.NamespacedName) (heir types.NamespacedName, found bool, err error) {
-	for _, heir := range heirs {
-		mr, known := i.read[heir]
+func (i *Inventories) RecordedBy(ctx context.Context, ref object.Ref, successors []types.NamespacedName) (successor types.NamespacedName, found bool, err error) {
+	for _, successor := range successors {
+		mr, known := i.read[successor]
 		if !known {
 			mr = &resourcesv1alpha1.ManagedResource{}
-			if getErr := i.direct.Get(ctx, heir, mr); getErr != nil && !apierrors.IsNotFound(getErr) {
-				err = fmt.Errorf("%s is kept: look whether ManagedResource %s has it in its inventory: %w", ref, heir, getErr)
+			if getErr := i.direct.Get(ctx, successor, mr); getErr != nil && !apierrors.IsNotFound(getErr) {
+				err = fmt.Errorf("%s is kept: look whether ManagedResource %s has it in its inventory: %w", ref, successor, getErr)
 				continue
 			}
-			i.read[heir] = mr
+			i.read[successor] = mr
 		}
 		if records(mr, ref.Key()) {
-			return heir, true, nil
+			return successor, true, nil
 		}
 	}
 	return types.NamespacedName{}, false, err

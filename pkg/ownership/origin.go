@@ -16,9 +16,9 @@ type Owners struct {
 	Stands func(owner resourcesv1alpha1.Origin, key object.Key) bool
 	// FirstClaim returns the ManagedResource that was the first to want an object that does not exist.
 	FirstClaim func(key object.Key) (types.NamespacedName, bool)
-	// Heirs returns the other ManagedResources that an object can be left to once they have recorded it. The origin is the one
+	// Successors returns the other ManagedResources that an object can be left to once they have recorded it. The origin is the one
 	// that the object names, if any.
-	Heirs func(key object.Key, origin types.NamespacedName) []types.NamespacedName
+	Successors func(key object.Key, origin types.NamespacedName) []types.NamespacedName
 }
 
 // OtherOwner returns the ManagedResource that owns a live object, if it is another one. An origin of the same name in
@@ -41,7 +41,7 @@ func (o Owners) Ours(entry resourcesv1alpha1.ObjectReference, observation live.O
 		return true
 	}
 	if owner, ok := resourcesv1alpha1.ParseOrigin(observation.Origin); ok {
-		// The owner does not stand any more, and what nobody else deletes we do, since it is recorded.
+		// The owner is gone, and no one else deletes the object: we do, as it is recorded.
 		return owner.Owner == o.Self.Owner || observation.OwnedDigest != "" && observation.ManagedBy == managedBy
 	}
 	return observation.OwnedDigest != "" || observation.ManagedBy == managedBy ||

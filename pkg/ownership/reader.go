@@ -38,14 +38,14 @@ func (r *Reader) Owners(ctx context.Context) Owners {
 		Self:       r.self,
 		Stands:     func(owner resourcesv1alpha1.Origin, key object.Key) bool { return r.stands(ctx, owner, key) },
 		FirstClaim: r.claims.First,
-		Heirs: func(key object.Key, origin types.NamespacedName) []types.NamespacedName {
-			return r.heirs(ctx, key, origin)
+		Successors: func(key object.Key, origin types.NamespacedName) []types.NamespacedName {
+			return r.successors(ctx, key, origin)
 		},
 	}
 }
 
-// heirs returns the other ManagedResources of this process that claim an object and do not disown it, and are there to stay or own it.
-func (r *Reader) heirs(ctx context.Context, key object.Key, origin types.NamespacedName) []types.NamespacedName {
+// successors returns the other ManagedResources of this process that claim an object and do not disown it, and are there to stay or own it.
+func (r *Reader) successors(ctx context.Context, key object.Key, origin types.NamespacedName) []types.NamespacedName {
 	return slices.DeleteFunc(r.claims.others(key, r.self.Owner), func(owner types.NamespacedName) bool {
 		other, err := r.Other(ctx, owner)
 		return owner != origin && err == nil && (other == nil || other.DeletionTimestamp != nil)

@@ -14,7 +14,7 @@ import (
 )
 
 // TestBinaryHandsOver has a ManagedResource wait for an object that another one has, and lets that one go of it in several
-// ways. The heir must notice at once: conflicts are not tried again before the sync period, which is an hour here.
+// ways. The successor must notice at once: conflicts are not tried again before the sync period, which is an hour here.
 func TestBinaryHandsOver(t *testing.T) {
 	f := newFixture(t)
 	f.start(noElection + "controllers: {managedResource: {syncPeriod: 1h}}\n")
@@ -138,7 +138,7 @@ func TestAppliesWhatAnotherOneHasApplied(t *testing.T) {
 	}
 }
 
-// TestClaimsWhatCannotBeReadForNow: the heir cannot be applied yet, and then its Secret cannot be read. It may still want the object, so
+// TestClaimsWhatCannotBeReadForNow: the successor cannot be applied yet, and then its Secret cannot be read. It may still want the object, so
 // that it is not deleted.
 func TestClaimsWhatCannotBeReadForNow(t *testing.T) {
 	f := newFixture(t)
