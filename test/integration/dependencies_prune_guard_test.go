@@ -135,6 +135,6 @@ func TestDriftDetectionIgnoresFields(t *testing.T) {
 	f.change(mr, func() { mr.Spec.DriftDetection.Ignore[0].Paths = []string{"data.key"} })
 	mr, result, err := f.reconcile("set")
 	wantRetry(t, false, result, err)
-	wantContains(t, applied(mr).Message, "Nothing is applied or pruned (1): spec.driftDetection.ignore[0]", "no JSON pointer")
+	wantContains(t, applied(mr).Message, "Nothing is applied or pruned (1): spec.driftDetection.ignore[0]", "not a JSON pointer")
 	f.wantConfigMap("one", "changed")
 }
