@@ -80,3 +80,14 @@ func TestDefinition(t *testing.T) {
 		t.Errorf("the schema of workers: %+v", workers)
 	}
 }
+
+func TestReadEvents(t *testing.T) {
+	t.Parallel()
+	stream := `{"type":"ADDED","object":{"metadata":{"resourceVersion":"7"}}}` + "\n" + `{"type":"MODIFIED","object":{"metadata":{"resourceVersion":"9"}}}` + "\n"
+	for most, want := range map[int]string{1: "7", 2: "9", 3: "9"} {
+		seen, last, err := readEvents(strings.NewReader(stream), most)
+		if version := eventVersion.FindSubmatch(last); err != nil || seen != min(most, 2) || string(version[1]) != want {
+			t.Errorf("of %d events: %d, the last one %s, error %v", most, seen, last, err)
+		}
+	}
+}

@@ -1,16 +1,20 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
+
+// maxEvent is the size in bytes above which an event is an error.
+const maxEvent = 4 << 20
 
 // fanOut changes objects while many clients watch all of them, and returns the time from the first change until every
 // client has every event.
@@ -27,10 +31,7 @@ func (s *side) fanOut(ctx context.Context, watchers, changes, writers int, value
 		if err != nil {
 			return 0, err
 		}
-		reading.Go(func() error {
-			defer stream.Close() //nolint:errcheck // only read
-			return readLines(stream, changes)
-		})
+		reading.Go(func() error { return s.follow(ctx, stream, version, changes) })
 	}
 	start := time.Now()
 	if err := concurrently(ctx, min(writers, changes), changes, func(ctx context.Context, index int) error {
@@ -65,17 +66,38 @@ func (s *side) watch(ctx context.Context, version string) (io.ReadCloser, error)
 	return response.Body, nil
 }
 
-// readLines reads until it has seen a number of lines. API servers end every event of a watch with a line break, and have none in it.
-func readLines(stream io.Reader, lines int) error {
-	buffer := make([]byte, 64<<10)
-	for lines > 0 {
-		read, err := stream.Read(buffer)
-		lines -= bytes.Count(buffer[:read], []byte{'\n'})
-		if err != nil && lines > 0 {
-			return fmt.Errorf("%d events are missing: %w", lines, err)
+// eventVersion finds the resourceVersion of the object of an event, whose metadata come before all else that can have one.
+var eventVersion = regexp.MustCompile(`"resourceVersion":"(\d+)"`)
+
+// follow reads a number of events from a watch that began at a version. An API server ends the watches of clients that are too slow for
+// it: these go on with a new one where the last one ended.
+func (s *side) follow(ctx context.Context, stream io.ReadCloser, version string, events int) error {
+	for {
+		seen, last, err := readEvents(stream, events)
+		if err := errors.Join(err, stream.Close()); err != nil {
+			return err
+		}
+		if events -= seen; events == 0 {
+			return nil
+		}
+		if found := eventVersion.FindSubmatch(last); found != nil {
+			version = string(found[1])
+		}
+		if stream, err = s.watch(ctx, version); err != nil {
+			return err
 		}
 	}
-	return nil
+}
+
+// readEvents reads up to a number of events, until the stream ends. It returns how many there were, and the last one. API servers end every
+// event with a line break, and have none in it.
+func readEvents(stream io.Reader, most int) (seen int, last []byte, err error) {
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(make([]byte, 64<<10), maxEvent)
+	for seen < most && lines.Scan() {
+		seen, last = seen+1, append(last[:0], lines.Bytes()...)
+	}
+	return seen, last, lines.Err()
 }
 
 // concurrently calls a function with 0 to count-1, by a number of workers.
