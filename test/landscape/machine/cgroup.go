@@ -75,7 +75,8 @@ func unifiedOnly(all []Hierarchy) bool {
 	return len(all) == 1 && all[0].Controllers == ""
 }
 
-// join makes a cgroup with that name in each hierarchy, below that of this process, and puts this process into it.
+// join makes a cgroup with that name in each hierarchy and puts this process into it: below the one of this process, and for v2 only below the
+// root, because a cgroup with processes, such as that of this process, gives its children no controllers.
 func join(name string) error {
 	all, err := Hierarchies()
 	if err != nil {
@@ -86,6 +87,12 @@ func join(name string) error {
 	}
 	for _, h := range all {
 		directory := filepath.Join(h.Directory(), name)
+		if unifiedOnly(all) {
+			if err := enableControllers(h.Mount); err != nil {
+				return err
+			}
+			directory = filepath.Join(h.Mount, name)
+		}
 		if err := os.MkdirAll(directory, 0o755); err != nil {
 			return fmt.Errorf("making a cgroup: %w", err)
 		}
@@ -94,8 +101,42 @@ func join(name string) error {
 				return err
 			}
 		}
-		if err := os.WriteFile(filepath.Join(directory, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
-			return fmt.Errorf("entering a cgroup: %w", err)
+		if err := enter(directory); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enter puts this process into a cgroup.
+func enter(directory string) error {
+	if err := os.WriteFile(filepath.Join(directory, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		return fmt.Errorf("entering a cgroup: %w", err)
+	}
+	return nil
+}
+
+// leaf is the cgroup of the services of a machine with cgroups v2 only: a cgroup that gives controllers to others has no processes.
+const leaf = "init"
+
+// enterLeaf puts this process into the leaf of a cgroup of v2.
+func enterLeaf(group string) error {
+	directory := filepath.Join(group, leaf)
+	if err := os.MkdirAll(directory, 0o755); err != nil {
+		return fmt.Errorf("making a cgroup: %w", err)
+	}
+	return enter(directory)
+}
+
+// enableControllers gives all controllers of a cgroup of v2 to its children.
+func enableControllers(group string) error {
+	available, err := os.ReadFile(filepath.Join(group, "cgroup.controllers"))
+	if err != nil {
+		return fmt.Errorf("reading the controllers of cgroups: %w", err)
+	}
+	for controller := range strings.FieldsSeq(string(available)) {
+		if err := os.WriteFile(filepath.Join(group, "cgroup.subtree_control"), []byte("+"+controller), 0o600); err != nil {
+			return fmt.Errorf("enabling the controller %s: %w", controller, err)
 		}
 	}
 	return nil

@@ -37,6 +37,9 @@ func Init(directory string) error {
 	if _, err := connected.Read(make([]byte, 1)); err == nil {
 		return fmt.Errorf("the launcher sent data over the pipe that it only closes")
 	}
+	if err := divideCgroups(); err != nil {
+		return err
+	}
 	if err := connectMachine(c); err != nil {
 		return err
 	}
@@ -51,6 +54,18 @@ func Init(directory string) error {
 	}
 	newSupervisor(os.Stderr, time.Now).run(context.Background(), c.Services)
 	return nil
+}
+
+// divideCgroups gives the controllers of cgroups v2 to the cgroups of Pods. The launcher has left the cgroup.
+func divideCgroups() error {
+	all, err := Hierarchies()
+	if err != nil || !unifiedOnly(all) {
+		return err
+	}
+	if err := enterLeaf(cgroupRoot); err != nil {
+		return err
+	}
+	return enableControllers(cgroupRoot)
 }
 
 // connectMachine is the end of connectHost in the machine.

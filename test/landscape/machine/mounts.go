@@ -106,7 +106,10 @@ func touch(path string) error {
 // mountCgroups mounts the hierarchies again: the machine sees the part of them that begins at its own cgroup.
 func mountCgroups(all []Hierarchy) error {
 	if unifiedOnly(all) {
-		return mountUnified()
+		if err := unix.Mount("cgroup2", cgroupRoot, "cgroup2", 0, ""); err != nil {
+			return fmt.Errorf("mounting %s: %w", cgroupRoot, err)
+		}
+		return nil
 	}
 	if err := unix.Mount("tmpfs", cgroupRoot, "tmpfs", 0, "mode=755"); err != nil {
 		return fmt.Errorf("mounting %s: %w", cgroupRoot, err)
@@ -125,31 +128,6 @@ func mountCgroups(all []Hierarchy) error {
 		}
 		if err := unix.Mount("cgroup", target, "cgroup", 0, options); err != nil {
 			return fmt.Errorf("mounting %s: %w", target, err)
-		}
-	}
-	return nil
-}
-
-// mountUnified mounts cgroups v2, and moves this process to a cgroup of its own: one with controllers for others has no processes.
-// This was not tried on a machine with cgroups v2 only.
-func mountUnified() error {
-	if err := unix.Mount("cgroup2", cgroupRoot, "cgroup2", 0, ""); err != nil {
-		return fmt.Errorf("mounting %s: %w", cgroupRoot, err)
-	}
-	leaf := filepath.Join(cgroupRoot, "init")
-	if err := os.MkdirAll(leaf, 0o755); err != nil {
-		return fmt.Errorf("making a cgroup: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte("1"), 0o600); err != nil {
-		return fmt.Errorf("entering a cgroup: %w", err)
-	}
-	available, err := os.ReadFile(filepath.Join(cgroupRoot, "cgroup.controllers"))
-	if err != nil {
-		return fmt.Errorf("reading the controllers of cgroups: %w", err)
-	}
-	for controller := range strings.FieldsSeq(string(available)) {
-		if err := os.WriteFile(filepath.Join(cgroupRoot, "cgroup.subtree_control"), []byte("+"+controller), 0o600); err != nil {
-			return fmt.Errorf("switching the controller %s on: %w", controller, err)
 		}
 	}
 	return nil

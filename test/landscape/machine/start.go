@@ -79,7 +79,7 @@ func Launch(directory string) error {
 	if err := process.Start(); err != nil {
 		return fmt.Errorf("starting process 1 of the machine: %w", err)
 	}
-	if err := connectHost(c, process.Process.Pid); err != nil {
+	if err := errors.Join(leaveRoot(c.Name), connectHost(c, process.Process.Pid)); err != nil {
 		return errors.Join(err, process.Process.Kill())
 	}
 	// Process 1 waits for this end of the pipe to close, which happens too when this process is killed: then it finds no network and ends.
@@ -91,6 +91,15 @@ func Launch(directory string) error {
 		return fmt.Errorf("process 1 of the machine ended at its start, see %s", log.Name())
 	}
 	return nil
+}
+
+// leaveRoot moves this process out of the root of the machine's cgroups v2, which gives its controllers to others.
+func leaveRoot(name string) error {
+	all, err := Hierarchies()
+	if err != nil || !unifiedOnly(all) {
+		return err
+	}
+	return enterLeaf(filepath.Join(all[0].Mount, name))
 }
 
 // connectHost makes the link to the machine, and the routes to its networks.
