@@ -57,14 +57,17 @@ func countRules(t *testing.T) map[string]int {
 	return counted
 }
 
-// isTable reports whether a call checks a table of rules: checkRules, checkUpdates and checkStates do.
+// kindArguments are the functions that check a table of rules, with the index of the argument that names the kind.
+var kindArguments = map[string]int{"checkRules": 1, "checkUpdates": 1, "checkStates": 1, "Check": 2, "CheckUpdate": 2}
+
+// isTable reports whether a call checks a table of rules.
 func isTable(call *ast.CallExpr) bool {
-	name := fmt.Sprint(call.Fun)
-	return len(call.Args) > 2 && (name == "checkRules" || name == "checkUpdates" || name == "checkStates")
+	index, is := kindArguments[fmt.Sprint(call.Fun)]
+	return is && len(call.Args) > index+1
 }
 
 func countTable(call *ast.CallExpr, counted map[string]int) {
-	kind, isLiteral := call.Args[1].(*ast.BasicLit)
+	kind, isLiteral := call.Args[kindArguments[fmt.Sprint(call.Fun)]].(*ast.BasicLit)
 	table, isTable := call.Args[len(call.Args)-1].(*ast.CompositeLit)
 	if !isLiteral || !isTable {
 		return

@@ -188,7 +188,9 @@ func TestForm(t *testing.T) {
 	const moreThanOne = "the request contains more than a PEM block of type CERTIFICATE REQUEST"
 	key := func(name string) func(*wish, *world) { return func(w *wish, _ *world) { w.key = name } }
 	huge := func(w *wish, _ *world) {
-		w.write = func(text []byte) []byte { return append(text, bytes.Repeat([]byte("\n"), maxRequestSize+1-len(text))...) }
+		w.write = func(text []byte) []byte {
+			return append(text, bytes.Repeat([]byte("\n"), maxRequestSize+1-len(text))...)
+		}
 	}
 	foreign := func(change func(*wish, *world)) func(*wish, *world) {
 		return func(w *wish, s *world) { w.commonNames = []string{"alice"}; change(w, s) }

@@ -62,7 +62,7 @@ func TestEncryptionAndAudit(t *testing.T) {
 
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{g.EtcdURL().String()}, DialTimeout: time.Minute})
 	kit.Must(t, err)
-	defer etcd.Close() //nolint:errcheck // only read
+	defer etcd.Close()
 	for resource, prefix := range map[string]string{"internalsecrets/" + namespace + "/hidden": "k8s:enc:secretbox:v1:first:", "shoots/" + namespace + "/open": "{"} {
 		key := "/registry-gardener/core.gardener.cloud/" + resource
 		answer, err := etcd.Get(t.Context(), key)

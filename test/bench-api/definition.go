@@ -61,7 +61,7 @@ func shootSchema() (*apiextensionsv1.JSONSchemaProps, error) {
 
 func definitions() map[string]spec.Schema {
 	all := map[string]spec.Schema{}
-	for name, definition := range openapi.GetOpenAPIDefinitions(func(name string) spec.Ref { return spec.MustCreateRef(name) }) {
+	for name, definition := range openapi.GetOpenAPIDefinitions(spec.MustCreateRef) {
 		all[name] = definition.Schema
 	}
 	return all
@@ -96,7 +96,11 @@ func (r resolver) resolve(schema map[string]any) (map[string]any, error) {
 	}
 	if properties, ok := schema["properties"].(map[string]any); ok {
 		for name, property := range properties {
-			resolved, err := r.resolve(property.(map[string]any))
+			inner, ok := property.(map[string]any)
+			if !ok {
+				return nil, fmt.Errorf("the schema of the property %s is not an object", name)
+			}
+			resolved, err := r.resolve(inner)
 			if err != nil {
 				return nil, err
 			}
@@ -119,7 +123,9 @@ func (r resolver) resolve(schema map[string]any) (map[string]any, error) {
 // reference returns the name of the definition that a schema refers to, itself or as its only allOf.
 func reference(schema map[string]any) (string, bool) {
 	if all, ok := schema["allOf"].([]any); ok && len(all) == 1 {
-		schema = all[0].(map[string]any)
+		if only, ok := all[0].(map[string]any); ok {
+			schema = only
+		}
 	}
 	name, ok := schema["$ref"].(string)
 	return name, ok

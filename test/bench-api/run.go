@@ -119,8 +119,9 @@ func prepareServed(ctx context.Context, config *rest.Config) (*side, error) {
 	if err := c.Create(ctx, object, client.DryRunAll); err != nil {
 		return nil, fmt.Errorf("set the defaults of the example Shoot: %w", err)
 	}
-	metadata := map[string]any{"name": placeholder, "namespace": namespace, "annotations": object.Object["metadata"].(map[string]any)["annotations"]}
-	object.Object["metadata"] = metadata
+	annotations := object.GetAnnotations()
+	object.Object["metadata"] = map[string]any{"name": placeholder, "namespace": namespace}
+	object.SetAnnotations(annotations)
 	delete(object.Object, "status")
 	s, err := newSide(apiServer, config, gardencorev1beta1.SchemeGroupVersion.String(), object.Object)
 	if err != nil {
@@ -158,7 +159,7 @@ func createNamespace(ctx context.Context, config *rest.Config) error {
 		return fmt.Errorf("connect to the control plane: %w", err)
 	}
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if err := c.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
+	if err := client.IgnoreAlreadyExists(c.Create(ctx, object)); err != nil {
 		return fmt.Errorf("create a namespace: %w", err)
 	}
 	return nil

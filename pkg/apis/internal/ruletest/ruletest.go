@@ -26,14 +26,20 @@ import (
 type Row [3]string
 
 // examples has the manifests that were read, by group, kind and index, as tables read the same one for each row.
-var examples sync.Map
+var examples = struct {
+	sync.Mutex
+
+	objects map[[3]string]map[string]any
+}{objects: map[[3]string]map[string]any{}}
 
 // Example returns one of the example manifests of a kind.
 func Example(t *testing.T, group, kind string, index int) map[string]any {
 	t.Helper()
 	key := [3]string{group, kind, strconv.Itoa(index)}
-	if known, ok := examples.Load(key); ok {
-		return runtime.DeepCopyJSON(known.(map[string]any))
+	examples.Lock()
+	defer examples.Unlock()
+	if known, ok := examples.objects[key]; ok {
+		return runtime.DeepCopyJSON(known)
 	}
 	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "examples", "fleet", group, kind+".yaml"))
 	if err != nil {
@@ -43,7 +49,7 @@ func Example(t *testing.T, group, kind string, index int) map[string]any {
 	if err := yaml.Unmarshal(bytes.Split(content, []byte("\n---\n"))[index], &object); err != nil {
 		t.Fatal(err)
 	}
-	examples.Store(key, object)
+	examples.objects[key] = object
 	return runtime.DeepCopyJSON(object)
 }
 
