@@ -25,6 +25,8 @@ const (
 
 	pollInterval = 50 * time.Millisecond
 	readyTimeout = time.Minute
+	// shutdownGrace is longer than the API server waits for requests.
+	shutdownGrace = 90 * time.Second
 )
 
 // Options say what a garden consists of.
@@ -235,9 +237,12 @@ func (g *Garden) Direct() *rest.Config {
 
 // Stop stops the garden.
 func (g *Garden) Stop() error {
-	var err error
-	if g.ControlPlane != nil {
-		err = g.ControlPlane.Stop()
+	var errs []error
+	if g.process != nil {
+		errs = append(errs, g.process.Stop(shutdownGrace)) // it writes its coverage when it ends by itself
 	}
-	return errors.Join(err, os.RemoveAll(g.dir))
+	if g.ControlPlane != nil {
+		errs = append(errs, g.ControlPlane.Stop())
+	}
+	return errors.Join(append(errs, os.RemoveAll(g.dir))...)
 }
