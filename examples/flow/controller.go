@@ -170,7 +170,7 @@ func (r *Reconciler) report(ctx context.Context, site *corev1.ConfigMap, in Inpu
 	}
 	if text := site.Annotations[AnnotationReport]; text != "" {
 		if err := json.Unmarshal([]byte(text), &operation.Before); err != nil {
-			operation.Before = flow.Report{} // somebody has edited it: it is written again
+			operation.Before = flow.Report{} // the progress was edited: it is written again
 		}
 	}
 	text, err := json.Marshal(flow.Progress(operation, in.Owner, result, in.Now))
