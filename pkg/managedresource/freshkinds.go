@@ -24,7 +24,10 @@ func (p *pass) recordFreshKinds(changes []change) {
 // readWanted returns the states of wanted objects. One of a fresh kind that is there all the same is noticed when it is applied.
 func (p *pass) readWanted(ctx context.Context, manifests []object.Manifest, held map[schema.GroupKind]heldBack) map[object.Key]live.State {
 	for gk := range held {
-		delete(p.freshKinds, gk) // what is wrong with it is found when its objects are read
+		if p.freshKinds[gk] {
+			p.lateKinds[gk] = true
+			delete(p.freshKinds, gk) // what is wrong with it is found when its objects are read
+		}
 	}
 	known := make([]object.Ref, 0, len(manifests))
 	for _, ref := range refsOf(manifests) {

@@ -59,8 +59,10 @@ type pass struct {
 	// unrecordable are objects that are wanted and cannot be recorded, so that they are not applied.
 	unrecordable []object.Ref
 	changes      []change
-	// freshKinds are those whose definition was created in this pass.
+	// freshKinds are those whose definition was created in this pass, or in the last one without being served by its end.
 	freshKinds map[schema.GroupKind]bool
+	// lateKinds are fresh kinds that the API server does not serve yet.
+	lateKinds map[schema.GroupKind]bool
 	// confirmed is what became of the look at the source cluster before the first deletion; nil before it.
 	confirmed *error
 }
@@ -72,6 +74,7 @@ func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
 		operation:  operationFor(mr, r.Options.Class),
 		engine:     r.Engine,
 		freshKinds: map[schema.GroupKind]bool{},
+		lateKinds:  map[schema.GroupKind]bool{},
 		started:    r.Clock.Now(),
 		self:       resourcesv1alpha1.Origin{ClusterID: r.Options.ClusterID, Owner: client.ObjectKeyFromObject(mr)},
 	}

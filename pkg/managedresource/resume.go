@@ -2,9 +2,12 @@ package managedresource
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trellis-k8s/trellis/pkg/manifest"
@@ -14,8 +17,9 @@ import (
 // unfinishedFor is for how long manifests are kept between two looks: objects that are deleted mostly go in seconds.
 const unfinishedFor = time.Minute
 
-// suspendedManifests remembers the manifests of ManagedResources that are applied, while what left them is being deleted. That takes several looks,
-// which need not read and decode the Secrets each time. It is safe for concurrent use.
+// suspendedManifests remembers the manifests of ManagedResources that are applied, except for objects of kinds that the API server is about to
+// serve, while what left them is being deleted. That takes several looks, which need not read and decode the Secrets each time. It is safe for
+// concurrent use.
 type suspendedManifests struct {
 	mu      sync.Mutex
 	byOwner map[types.NamespacedName]rendering
@@ -30,6 +34,8 @@ type rendering struct {
 	checksum  string
 	secrets   []string
 	made      time.Time
+	// lateKinds are those of the pass.
+	lateKinds map[schema.GroupKind]bool
 }
 
 func newSuspendedManifests() *suspendedManifests {
@@ -76,12 +82,13 @@ func (p *pass) resume(ctx context.Context) (bool, error) {
 		return false, nil // it matters who else writes them
 	}
 	p.manifests, p.released, p.checksum, p.secrets, p.rendered = made.manifests, made.released, made.checksum, made.secrets, made.made
+	maps.Copy(p.freshKinds, made.lateKinds)
 	return true, nil
 }
 
-// suspend keeps the manifests for the next pass, if all that is left to do is to wait for deletions.
+// suspend keeps the manifests for the next pass, if all that is left to do is to wait for deletions or late kinds.
 func (p *pass) suspend(ctx context.Context, tally tally) error {
-	if p.operation != opApply || len(tally.pending) == 0 || p.tokenTargets != nil || len(p.coerced) > 0 || !p.gate.open() || len(tally.problems)+len(tally.failed)+len(tally.waiting) > 0 {
+	if !p.onlyWaits(tally) || p.tokenTargets != nil || len(p.coerced) > 0 || !p.gate.open() {
 		p.suspended.take(p.self.Owner)
 		return nil
 	}
@@ -91,8 +98,15 @@ func (p *pass) suspend(ctx context.Context, tally tally) error {
 	}
 	p.suspended.keep(p.self.Owner, rendering{
 		inputs: inputs, manifests: p.manifests, released: p.released, checksum: p.checksum, secrets: p.secrets, made: p.rendered,
+		lateKinds: p.lateKinds,
 	})
 	return nil
+}
+
+// onlyWaits reports whether all that is left to do is to wait for deletions or late kinds.
+func (p *pass) onlyWaits(tally tally) bool {
+	otherwise := slices.ContainsFunc(tally.waiting, func(c change) bool { return !p.lateKinds[c.GroupKind()] })
+	return p.operation == opApply && len(tally.pending)+len(tally.waiting) > 0 && !otherwise && len(tally.problems)+len(tally.failed) == 0
 }
 
 func keysOfManifests(manifests []object.Manifest) []object.Key {

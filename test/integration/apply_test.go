@@ -1,15 +1,19 @@
 package integration
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -183,6 +187,58 @@ func TestCustomResourceBesideItsDefinition(t *testing.T) {
 	}
 	f.delete(mr)
 	f.reconciler.Objects.Rediscover() //nolint:errcheck // cannot fail after it worked once
+}
+
+// TestCustomResourceOfALateKind: the API server does not serve a new kind within the time that a pass waits for it. The next pass neither reads
+// the Secret again nor waits for the watch of the kind, which takes a second: it only applies the object.
+func TestCustomResourceOfALateKind(t *testing.T) {
+	f := newFixture(t)
+	group := f.namespace + ".example.org"
+	f.manage("set", "apiVersion: "+group+"/v1\nkind: Coupon\nmetadata: {name: summer}\nspec: {percent: 10}\n",
+		strings.ReplaceAll(definition, "GROUP", group))
+	secrets := &secretReads{Reader: f.client}
+	f.reconciler.Direct = secrets
+	f.requests.breakWith(func(request *http.Request) error {
+		if strings.HasPrefix(request.URL.Path, "/apis/"+group) {
+			return apierrors.NewNotFound(schema.GroupResource{}, request.URL.Path)
+		}
+		return nil
+	})
+	mr, _, err := f.reconcile("set")
+	must(t, err)
+	if condition := applied(mr); !strings.Contains(condition.Message, "its CustomResourceDefinition is not ready") {
+		t.Fatalf("ResourcesApplied is %+v", condition)
+	}
+	before := secrets.count.Load()
+	var first atomic.Pointer[string]
+	f.requests.breakWith(func(request *http.Request) error {
+		if strings.HasPrefix(request.URL.Path, "/apis/"+group+"/v1/coupons") {
+			first.CompareAndSwap(nil, &request.Method)
+		}
+		return nil
+	})
+	mr = f.reconcileOK("set")
+	if method := first.Load(); method == nil || *method != http.MethodPatch {
+		t.Errorf("the first request about the object is %v", ptr.Deref(method, "missing"))
+	}
+	if reads := secrets.count.Load() - before; reads > 0 {
+		t.Errorf("the Secret was read %d times more", reads)
+	}
+	f.delete(mr)
+	f.reconciler.Objects.Rediscover() //nolint:errcheck // cannot fail after it worked once
+}
+
+// secretReads counts reads of Secrets.
+type secretReads struct {
+	client.Reader
+	count atomic.Int32
+}
+
+func (r *secretReads) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+	if _, is := obj.(*corev1.Secret); is {
+		r.count.Add(1)
+	}
+	return r.Reader.Get(ctx, key, obj, options...)
 }
 
 func TestFailedDefinitionHoldsBackItsOwnObjectsOnly(t *testing.T) {
