@@ -62,6 +62,11 @@ func validate(t *testing.T, object runtime.Object) {
 		check(o, corevalidation.ValidateBackupEntry, corevalidation.ValidateBackupEntryUpdate)
 	case *gardencorev1beta1.CloudProfile:
 		check(o, corevalidation.ValidateCloudProfile, corevalidation.ValidateCloudProfileUpdate)
+		corevalidation.ValidateCloudProfileUpdate(o, &gardencorev1beta1.CloudProfile{})
+		corevalidation.ValidateCloudProfileStages(&gardencorev1beta1.CloudProfile{}, o, time.Time{})
+		if errs := corevalidation.ValidateCloudProfileStages(o, o, time.Unix(1<<31, 0)); len(errs) > 0 {
+			t.Errorf("an unchanged CloudProfile takes versions back: %v", errs)
+		}
 	case *gardencorev1beta1.ControllerInstallation:
 		check(o, corevalidation.ValidateControllerInstallation, corevalidation.ValidateControllerInstallationUpdate)
 	case *gardencorev1beta1.ControllerRegistration:
@@ -81,7 +86,14 @@ func validate(t *testing.T, object runtime.Object) {
 	case *gardencorev1beta1.Seed:
 		check(o, corevalidation.ValidateSeed, corevalidation.ValidateSeedUpdate, corevalidation.ValidateSeedStatusUpdate)
 	case *gardencorev1beta1.Shoot:
-		check(o, corevalidation.ValidateShoot, corevalidation.ValidateShootUpdate)
+		check(o, corevalidation.ValidateShoot, corevalidation.ValidateShootUpdate, corevalidation.ValidateShootStatusUpdate)
+		corevalidation.ValidateShootUpdate(o, &gardencorev1beta1.Shoot{})
+		corevalidation.ValidateShootUpdate(&gardencorev1beta1.Shoot{}, o)
+		for _, err := range corevalidation.ValidateShootUpdate(o, o) {
+			if err.Detail == "field is immutable" {
+				t.Errorf("a Shoot that is not changed is refused: %v", err)
+			}
+		}
 	case *gardencorev1beta1.ShootState:
 		check(o, corevalidation.ValidateShootState, corevalidation.ValidateShootStateUpdate)
 	default:
@@ -139,6 +151,7 @@ func FuzzKinds(f *testing.F) {
 			f.Add(object)
 		}
 	}
+	f.Add([]byte(`{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "spec": {"provider": {"workers": [{}]}}}`))
 	scheme := runtime.NewScheme()
 	for _, group := range groups {
 		if err := group.add(scheme); err != nil {
