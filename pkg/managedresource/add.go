@@ -10,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -117,7 +119,7 @@ func (r *Reconciler) referringToSecret(ctx context.Context, secret client.Object
 
 // listen has the ManagedResources reconciled of which an object changes, and those that an object is handed over to.
 func (r *Reconciler) listen(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	wake := func(owner types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: owner}) }
+	wake := func(owner types.NamespacedName) { r.enqueue(queue, owner) }
 	r.wake.Store(&wake)
 	r.Live.Listen(func(key object.Key) {
 		for _, owner := range r.claims.All(key) {
@@ -126,6 +128,20 @@ func (r *Reconciler) listen(ctx context.Context, queue workqueue.TypedRateLimiti
 	})
 	go resting.Every(ctx, r.Clock, r.Options.SyncPeriod, r.wakeResting)
 	return nil
+}
+
+// deletionPriority is the place in the queue of ManagedResources whose deletion has begun, where others have 0.
+const deletionPriority = 1
+
+// enqueue adds a ManagedResource to the queue. One whose deletion has begun comes before others: when many are deleted at once, each is
+// finished, and its objects are gone together, before the next one begins.
+func (r *Reconciler) enqueue(queue workqueue.TypedRateLimitingInterface[reconcile.Request], owner types.NamespacedName) {
+	request := reconcile.Request{NamespacedName: owner}
+	if queue, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok && r.deleted.Has(owner) {
+		queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(deletionPriority)}, request)
+		return
+	}
+	queue.Add(request)
 }
 
 // owningScaledObject returns the ManagedResource that wants what an autoscaler scales.

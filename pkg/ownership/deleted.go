@@ -53,6 +53,13 @@ func (d *Deleted) Keys(owner types.NamespacedName, uid types.UID) []object.Key {
 	return slices.Collect(maps.Keys(d.of(owner, uid)))
 }
 
+// Has reports whether an object of a ManagedResource that is being deleted is gone or released.
+func (d *Deleted) Has(owner types.NamespacedName) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.byOwner[owner].keys) > 0
+}
+
 func (d *Deleted) of(owner types.NamespacedName, uid types.UID) map[object.Key]struct{} {
 	if known := d.byOwner[owner]; known.uid == uid {
 		return known.keys

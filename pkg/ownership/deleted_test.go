@@ -18,6 +18,9 @@ func TestDropped(t *testing.T) {
 	if got := dropped.Keys(shop, "2"); len(got) > 0 {
 		t.Errorf("of a ManagedResource that was created again, gone are %v", got)
 	}
+	if !dropped.Has(shop) {
+		t.Error("nothing is gone")
+	}
 	dropped.Forget(shop)
 	if got := dropped.Keys(shop, "1"); len(got) > 0 || len(dropped.byOwner) > 0 {
 		t.Errorf("it was forgotten, and gone are %v", got)
