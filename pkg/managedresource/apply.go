@@ -108,6 +108,8 @@ func (p *pass) planWave(ctx context.Context, manifests []object.Manifest, states
 		now:       p.Clock.Now(),
 		gate:      p.gate,
 
+		unrecorded: func(key object.Key) bool { return p.unrecorded.Has(p.self.Owner, key) },
+
 		forceLabels:      ptr.Deref(p.mr.Spec.ForceOverwriteLabels, false),
 		forceAnnotations: ptr.Deref(p.mr.Spec.ForceOverwriteAnnotations, false),
 	})
@@ -120,6 +122,7 @@ func (p *pass) sendWave(ctx context.Context, changes []change) {
 	for i := range changes {
 		if task, ok := taskOf(&changes[i]); ok {
 			tasks, due = append(tasks, task), append(due, &changes[i])
+			p.unrecorded.Add(p.self.Owner, changes[i].Key())
 		}
 	}
 	for i, outcome := range p.engine.Apply(ctx, tasks) {

@@ -44,6 +44,7 @@ func (r *Reconciler) forget(owner types.NamespacedName) {
 	r.hold(owner, nil)
 	r.pruneDelays.Update(owner, nil, time.Time{})
 	r.deleted.Forget(owner)
+	r.unrecorded.Forget(owner)
 	r.suspended.take(owner)
 	r.acceptedFields.Set(owner, nil)
 	r.Metrics.forget(owner)

@@ -62,6 +62,7 @@ func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
 			return reconcile.Result{}, err
 		}
 	}
+	p.unrecorded.Record(p.self.Owner, failedWrites(p.changes))
 	if p.operation == opCleanUp {
 		p.deleted.Add(p.self.Owner, p.mr.UID, p.removed())
 	}
@@ -88,7 +89,7 @@ func (p *pass) untilStatusDue(verdict verdict, before resourcesv1alpha1.Conditio
 	if p.mr.DeletionTimestamp == nil || verdict.reason != resourcesv1alpha1.ReasonDeletionPending {
 		return 0
 	}
-	due := p.mr.DeletionTimestamp.Add(deletionStatusAfter)
+	due := p.deletionBegan().Add(deletionStatusAfter)
 	if before.Reason == verdict.reason && before.Status == verdict.status {
 		due = before.LastUpdateTime.Add(deletionStatusInterval)
 	}
@@ -155,6 +156,17 @@ func (p *pass) removed() []object.Key {
 		}
 	}
 	return removed
+}
+
+// failedWrites returns the objects that were sent without success. Some of the requests may have had an effect all the same.
+func failedWrites(changes []change) []object.Key {
+	var failed []object.Key
+	for i := range changes {
+		if _, sent := taskOf(&changes[i]); sent && changes[i].err != nil {
+			failed = append(failed, changes[i].Key())
+		}
+	}
+	return failed
 }
 
 // acceptedFields returns the fields of others that the changes left on the objects.

@@ -100,6 +100,9 @@ type applyInput struct {
 	now time.Time
 	// gate holds back changes.
 	gate gate
+	// unrecorded reports whether an object may have been written since the inventory was stored, so that its digest proves nothing; nil if
+	// none was.
+	unrecorded func(object.Key) bool
 }
 
 // planApply decides about every wanted object.
@@ -128,7 +131,7 @@ func (in applyInput) decide(manifest *object.Manifest, state live.State) change 
 		if owner, ok := in.ownership.FirstClaim(key); ok && owner != in.ownership.Self.Owner {
 			return conflict(key, owner.String())
 		}
-		return change{action: actionCreate, drift: sentDigest(in.recorded[key]) == manifest.Digest, reason: "it does not exist"}
+		return change{action: actionCreate, drift: in.undoesDrift(manifest), reason: "it does not exist"}
 	case live.KindNotServed:
 		if held, ok := in.heldBack[manifest.GroupKind()]; ok {
 			return change{
@@ -159,11 +162,13 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 	strip := in.foreignKeys(manifest, observation)
 	digest := digestOf(*manifest, observation)
 	recorded := in.recorded[key].Digest
-	switch drift := sentDigest(in.recorded[key]) == manifest.Digest; {
+	switch drift := in.undoesDrift(manifest); {
 	case in.always:
 		return change{action: actionApply, reason: "controllers.managedResource.alwaysUpdate is set", strip: strip}
 	case digest == "" || recorded == "":
 		return change{action: actionApply, reason: "it was not applied before", strip: strip}
+	case in.isUnrecorded(key):
+		return change{action: actionApply, reason: "the status was not stored since it was applied", strip: strip}
 	case digest != recorded:
 		return change{action: actionApply, drift: drift, reason: "it or its manifest changed", strip: strip}
 	case in.appliedByOther(observation):
@@ -174,6 +179,15 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 		return change{action: actionApply, drift: drift, reason: "somebody added labels or annotations to it", strip: strip}
 	}
 	return change{action: actionSkip, reason: "nothing changed"}
+}
+
+// undoesDrift reports whether a manifest that has to be applied is the one that was applied last: then someone else changed the object.
+func (in applyInput) undoesDrift(manifest *object.Manifest) bool {
+	return sentDigest(in.recorded[manifest.Key()]) == manifest.Digest && !in.isUnrecorded(manifest.Key())
+}
+
+func (in applyInput) isUnrecorded(key object.Key) bool {
+	return in.unrecorded != nil && in.unrecorded(key)
 }
 
 // appliedByOther reports whether another ManagedResource was the last one to apply an object. It may have sent the same fields, so that no

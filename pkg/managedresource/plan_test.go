@@ -70,13 +70,18 @@ func TestPlanApply(t *testing.T) {
 		owners   owners
 		heldBack bool
 		always   bool
-		want     action
-		says     string
+		// unrecorded is set if the status was not stored since the object was written.
+		unrecorded bool
+		drift      bool
+		want       action
+		says       string
 	}{
 		"nothing changed":               {state: present(ours), recorded: digest, want: actionSkip, says: "nothing changed"},
 		"always":                        {state: present(ours), recorded: digest, always: true, want: actionApply, says: "alwaysUpdate"},
 		"the manifest changed":          {state: present(ours), recorded: "old.owned", want: actionApply, says: "changed"},
-		"the object changed":            {state: present(ours), recorded: "sent.old", want: actionApply, says: "changed"},
+		"the object changed":            {state: present(ours), recorded: "sent.old", want: actionApply, says: "changed", drift: true},
+		"written, not recorded":         {state: present(ours), recorded: digest, unrecorded: true, want: actionApply, says: "status was not stored"},
+		"deleted, not recorded":         {state: live.State{Presence: live.Absent}, recorded: digest, unrecorded: true, want: actionCreate},
 		"not applied before":            {state: present(ours), recorded: "", want: actionApply, says: "not applied before"},
 		"nothing is owned":              {state: with(func(o *live.Observation) { o.OwnedDigest = "" }), recorded: digest, want: actionApply, says: "not applied before"},
 		"nothing is owned or recorded":  {state: with(func(o *live.Observation) { o.OwnedDigest = "" }), want: actionApply},
@@ -91,7 +96,7 @@ func TestPlanApply(t *testing.T) {
 		"another cluster's, other name": {state: with(func(o *live.Observation) { o.Origin = "seed:garden/bank" }), owners: both, want: actionConflict, says: "seed:garden/bank"},
 		"an origin that is none":        {state: with(func(o *live.Observation) { o.Origin = "hello" }), recorded: digest, owners: both, want: actionSkip},
 		"ours, claimed by another":      {state: present(ours), recorded: digest, owners: owners{claiming: []types.NamespacedName{bank, shop}}, want: actionSkip},
-		"absent":                        {state: live.State{Presence: live.Absent}, recorded: digest, want: actionCreate, says: "does not exist"},
+		"absent":                        {state: live.State{Presence: live.Absent}, recorded: digest, want: actionCreate, says: "does not exist", drift: true},
 		"absent, claimed by us":         {state: live.State{Presence: live.Absent}, owners: owners{claiming: []types.NamespacedName{shop}}, want: actionCreate},
 		"absent, claimed by us first":   {state: live.State{Presence: live.Absent}, owners: owners{claiming: []types.NamespacedName{shop, bank}}, want: actionCreate},
 		"absent, another was first":     {state: live.State{Presence: live.Absent}, owners: owners{claiming: []types.NamespacedName{bank, shop}}, want: actionConflict, says: "garden/bank"},
@@ -109,6 +114,8 @@ func TestPlanApply(t *testing.T) {
 				live:      map[object.Key]live.State{manifest.Key(): test.state},
 				ownership: test.owners.ownership(),
 				always:    test.always,
+
+				unrecorded: func(object.Key) bool { return test.unrecorded },
 			}
 			if test.heldBack {
 				in.heldBack = map[schema.GroupKind]heldBack{widgetKind.GroupKind(): {err: errors.New("broken schema")}}
@@ -119,6 +126,9 @@ func TestPlanApply(t *testing.T) {
 			}
 			got := changes[0]
 			checkDecision(t, got, test.want, test.says)
+			if got.drift != test.drift {
+				t.Errorf("the change undoes drift: %t, want %t", got.drift, test.drift)
+			}
 			if got.Ref != manifest.Ref || got.manifest != &in.manifests[0] || !reflect.DeepEqual(got.observation, test.state.Observation) {
 				t.Errorf("the change does not tell what it is about: %+v", got)
 			}

@@ -45,6 +45,7 @@ func (r *Reconciler) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 		return nil, err
 	}
 	p := r.newPass(mr)
+	p.unrecorded.Confirm(p.self.Owner)
 	p.confirmed = new(error) // what it reads is the present state, or what somebody proposes
 	if p.operation == opCleanUp {
 		return p.previewCleanUp(ctx), nil

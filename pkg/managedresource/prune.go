@@ -171,6 +171,7 @@ func (p *pass) delete(ctx context.Context, changes []change) (outdated []*change
 				Claims:          p.deletesClaims(changes[i].Key()),
 			})
 			due = append(due, &changes[i])
+			p.unrecorded.Add(p.self.Owner, changes[i].Key())
 		}
 	}
 	for i, outcome := range p.engine.Delete(ctx, deletions) {

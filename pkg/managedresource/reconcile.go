@@ -89,6 +89,7 @@ type Reconciler struct {
 	deleted        *ownership.Deleted
 	suspended      *suspendedManifests
 	staleReads     *ownership.StaleReads
+	unrecorded     *ownership.Unrecorded
 	acceptedFields *ownership.AcceptedFields
 	warnings       *recentWarnings
 	fights         *fights
@@ -105,6 +106,7 @@ type Reconciler struct {
 func NewReconciler(r Reconciler) *Reconciler {
 	r.claims, r.pruneDelays, r.deleted, r.staleReads = ownership.NewClaims(), ownership.NewPruneDelays(), ownership.NewDeleted(), ownership.NewStaleReads(r.Clock)
 	r.acceptedFields, r.warnings, r.fights = ownership.NewAcceptedFields(), newRecentWarnings(), newFights()
+	r.unrecorded = ownership.NewUnrecorded()
 	r.resting, r.suspended = resting.NewSet(), newSuspendedManifests()
 	r.busy = make(chan struct{}, max(r.Options.ConcurrentSyncs, 1))
 	r.start, r.wake = &start{}, &atomic.Pointer[func(types.NamespacedName)]{}

@@ -32,10 +32,21 @@ func (p *pass) confirm(ctx context.Context) error {
 	return *p.confirmed
 }
 
+// deletionBegan returns when this process began to delete the objects of a ManagedResource that is being deleted: it may have waited for
+// others that are deleted, too.
+func (p *pass) deletionBegan() time.Time {
+	began := p.Clock.Now()
+	for _, since := range p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(p.recorded)), began) {
+		if since.Before(began) {
+			began = since
+		}
+	}
+	return began
+}
+
 func (p *pass) compareWithSource(ctx context.Context) error {
 	if p.mr.DeletionTimestamp != nil {
-		since := p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(p.recorded)), p.Clock.Now())
-		if !slices.ContainsFunc(slices.Collect(maps.Values(since)), func(t time.Time) bool { return p.Clock.Since(t) > unconfirmed }) {
+		if p.Clock.Since(p.deletionBegan()) <= unconfirmed {
 			return nil
 		}
 	}

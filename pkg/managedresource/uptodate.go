@@ -42,6 +42,8 @@ func (p *pass) upToDate(ctx context.Context) (bool, error) {
 	if err != nil || inputs != status.AppliedInputs {
 		return false, err
 	}
+	// The last pass recorded all that it did. None with other inputs can have been between: Secrets do not get an old version again.
+	p.unrecorded.Confirm(p.self.Owner)
 	return p.noDrift(ctx), nil
 }
 
