@@ -28,8 +28,6 @@ const (
 	startMost  = 5 * time.Minute
 	// warmUp is the number of ManagedResources with which the API server is warmed up.
 	warmUp = 16
-	// managedSet is the workload of the resource-manager.
-	managedSet = "managed"
 )
 
 // bench is one run.
@@ -124,10 +122,6 @@ func (b *bench) prepare(ctx context.Context) error {
 		return err
 	}
 	b.manager = &manager{cp: b.cp, options: b.options, name: "resource-manager"}
-	b.managed = b.workload(managedSet, "")
-	if err := b.user.createNamespaces(ctx, b.managed); err != nil {
-		return err
-	}
 	b.say("warming the API server up")
 	warm := b.workload("warm-up", limitClass)
 	warm.resources = min(warmUp, warm.resources)
@@ -141,28 +135,44 @@ func (b *bench) workload(set, class string) workload {
 	}
 }
 
-// measureAll runs the phases. The limit is measured on either side of what is compared with it. What follows is measured
-// with a process that has both started with everything there and updated everything.
+// step is a part of a run that may be left out.
+type step struct {
+	wanted bool
+	run    func(context.Context) error
+}
+
+// measureAll runs the phases. The limit is measured on either side of what is compared with it, as the speed of a machine changes within
+// minutes. What follows is measured with a process that has both started with everything there and updated everything.
 func (b *bench) measureAll(ctx context.Context) error {
 	o := b.options
 	more := o.wants(phaseRestart, phaseRest, phaseDrift, phaseDelete)
-	for _, step := range []struct {
-		wanted bool
-		run    func(context.Context) error
-	}{
-		{o.wants(phaseLimit), b.limit},
+	stop := func(context.Context) error { return b.manager.stop() }
+	turn := []step{
+		{true, b.newTurn},
 		{true, b.manager.start},
 		{true, b.create},
 		{o.wants(phaseUpdate), b.update},
-		{o.wants(phaseLimit) || more, func(context.Context) error { return b.manager.stop() }},
+		{o.wants(phaseLimit) || more, stop},
 		{o.wants(phaseLimit), b.limit},
+	}
+	steps := []step{{o.wants(phaseLimit), b.limit}}
+	for range o.turns() {
+		steps = append(steps, turn...)
+	}
+	err := runSteps(ctx, append(steps, []step{
 		{more, b.restart},
 		{more && o.wants(phaseUpdate), b.update},
 		{o.wants(phaseRest), b.rest},
 		{o.wants(phaseDrift), b.drift},
 		{o.wants(phaseDelete), b.delete},
-		{true, func(context.Context) error { return b.manager.stop() }},
-	} {
+		{true, stop},
+	}...))
+	b.results.PeakBytes = b.manager.peak
+	return err
+}
+
+func runSteps(ctx context.Context, steps []step) error {
+	for _, step := range steps {
 		if !step.wanted {
 			continue
 		}
@@ -170,7 +180,6 @@ func (b *bench) measureAll(ctx context.Context) error {
 			return err
 		}
 	}
-	b.results.PeakBytes = b.manager.peak
 	return nil
 }
 

@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Beyond these a comparison within the run is doubtful.
 const (
@@ -8,15 +11,19 @@ const (
 	busyShare    = 0.1 // of all CPUs
 )
 
-// doubtsOfShare says what speaks against a share of the limit: that the limit was another one before than after, or that
-// others kept the machine busy.
+// doubtsOfShare says what speaks against a share of the limit: that the limit was another one before than after the only turn, that turns
+// disagree on whether the share is good enough, or that others kept the machine busy.
 func (r *results) doubtsOfShare(limitOf func(limits) phase, measured []phase) []string {
 	if len(measured) == 0 || len(r.Limits) == 0 {
 		return nil
 	}
 	var doubts []string
 	first, last := limitOf(r.Limits[0]), limitOf(r.Limits[len(r.Limits)-1])
-	if ratio := first.rate() / last.rate(); ratio > 1+unevenLimits || ratio < 1/(1+unevenLimits) {
+	shares := r.shares(limitOf, measured, phase.rate)
+	if len(shares) > 0 && slices.Min(shares) < wantedShare && slices.Max(shares) >= wantedShare {
+		doubts = append(doubts, fmt.Sprintf("the shares of %s by turns are %.2f", measured[0].Name, shares))
+	}
+	if ratio := first.rate() / last.rate(); len(measured) == 1 && (ratio > 1+unevenLimits || ratio < 1/(1+unevenLimits)) {
 		doubts = append(doubts, fmt.Sprintf("%s and %s differ by more than %.0f %%", first.Name, last.Name, unevenLimits*100))
 	}
 	for _, limits := range r.Limits {

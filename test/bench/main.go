@@ -71,6 +71,8 @@ type options struct {
 	// Against are the programs that the sets are measured with, beside Binary.
 	Against []string `json:"against,omitempty"`
 	Rounds  int      `json:"rounds,omitempty"`
+	// Turns is how often creating and updating are measured between two limits.
+	Turns int `json:"turns"`
 }
 
 func main() { os.Exit(runMain()) }
@@ -105,6 +107,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	}
 	flags.IntVar(&opts.ManagedResources, "managed-resources", 300, "number of ManagedResources")
 	flags.IntVar(&opts.Objects, "objects", 10, "objects of each ManagedResource")
+	flags.IntVar(&opts.Turns, "turns", 3, "how often creating and updating are measured, by turns with the limit")
 	flags.IntVar(&opts.Namespaces, "namespaces", 10, "namespaces over which they are spread")
 	flags.IntVar(&opts.Workers, "workers", 5, "concurrentSyncs of the resource-manager")
 	flags.DurationVar(&opts.SyncPeriod, "sync-period", time.Minute, "syncPeriod of the resource-manager")
@@ -145,8 +148,8 @@ func (o options) validate() error {
 			return fmt.Errorf("--phases: there is no phase %q, only %s", phase, strings.Join(allPhases, ", "))
 		}
 	}
-	if min(o.ManagedResources, o.Objects, o.Namespaces, o.Workers, o.Rounds) < 1 {
-		return errors.New("--managed-resources, --objects, --namespaces, --workers and --rounds must be at least 1")
+	if min(o.ManagedResources, o.Objects, o.Namespaces, o.Workers, o.Rounds, o.Turns) < 1 {
+		return errors.New("--managed-resources, --objects, --namespaces, --workers, --rounds and --turns must be at least 1")
 	}
 	if !slices.Contains([]string{"table", "markdown", "json"}, o.Output) {
 		return fmt.Errorf("-o: there is no form %q, only table, markdown and json", o.Output)
@@ -163,6 +166,14 @@ func (o options) binaries() []string { return append(slices.Clone(o.Against), o.
 
 func (o options) wants(phases ...string) bool {
 	return slices.ContainsFunc(phases, func(phase string) bool { return slices.Contains(o.Phases, phase) })
+}
+
+// turns is how often creating and updating are measured: once if there is nothing to compare with.
+func (o options) turns() int {
+	if !o.wants(phaseLimit) {
+		return 1
+	}
+	return o.Turns
 }
 
 func (o options) total() int { return o.ManagedResources * o.Objects }

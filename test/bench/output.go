@@ -86,12 +86,8 @@ func (r *results) details(markdown bool) string {
 		sayPhase(say, limits.Create)
 		sayPhase(say, limits.Update)
 	}
-	if len(r.Limits) > 0 && r.Create != nil {
-		say("create: %.2f of the limit by CPU time, which others who are busy disturb less", r.Create.rateOfCPU()/r.limit(createOf).rateOfCPU())
-	}
-	if len(r.Limits) > 0 && len(r.Updates) > 0 {
-		say("update: %.2f of the limit by CPU time", r.Updates[0].rateOfCPU()/r.limit(updateOf).rateOfCPU())
-	}
+	r.sayShares(say, phaseCreate, createOf, r.Creates)
+	r.sayShares(say, phaseUpdate, updateOf, r.turnUpdates())
 	for _, phase := range r.phases() {
 		sayPhase(say, phase)
 		if len(phase.Requests) > 0 {
@@ -114,9 +110,17 @@ func (r *results) details(markdown bool) string {
 	return text.String()
 }
 
+// sayShares prints the shares of the limit of each turn, by the clock and by CPU time, which others who are busy disturb less.
+func (r *results) sayShares(say func(string, ...any), name string, limitOf func(limits) phase, measured []phase) {
+	shares, ofCPU := r.shares(limitOf, measured, phase.rate), r.shares(limitOf, measured, phase.rateOfCPU)
+	if len(shares) > 0 {
+		say("%s: %.2f of the limit by turns, %.2f by CPU time", name, shares, ofCPU)
+	}
+}
+
 // phases returns the phases of the resource-manager.
 func (r *results) phases() []phase {
-	phases := slices.Concat(r.created(), r.Updates)
+	phases := slices.Concat(r.Creates, r.Updates)
 	for _, phase := range []*phase{r.Rest, r.Delete} {
 		if phase != nil {
 			phases = append(phases, *phase)
@@ -145,7 +149,7 @@ func cpuText(seconds map[string]float64) string {
 
 // warning says what speaks against the figures.
 func (r *results) warning() string {
-	doubts := slices.Concat(r.doubtsOfShare(createOf, r.created()), r.doubtsOfShare(updateOf, r.firstUpdate()), r.doubtsOfDrift())
+	doubts := slices.Concat(r.doubtsOfShare(createOf, r.Creates), r.doubtsOfShare(updateOf, r.turnUpdates()), r.doubtsOfDrift())
 	if len(doubts) == 0 {
 		return ""
 	}

@@ -67,10 +67,21 @@ func (b *bench) checkAudit(patches [][]patch) error {
 	return nil
 }
 
+// newTurn removes the workload of the last turn, and makes room for the one of the next.
+func (b *bench) newTurn(ctx context.Context) error {
+	if b.revision > 0 {
+		if err := b.user.cleanUp(ctx, b.managed); err != nil {
+			return err
+		}
+	}
+	b.managed, b.revision = b.workload(fmt.Sprintf("managed-%d", len(b.results.Creates)+1), ""), 0
+	return b.user.createNamespaces(ctx, b.managed)
+}
+
 // create has the resource-manager create everything.
 func (b *bench) create(ctx context.Context) error {
 	measured, err := b.apply(ctx, phaseCreate, b.results.limit(createOf))
-	b.results.Create = &measured
+	b.results.Creates = append(b.results.Creates, measured)
 	return err
 }
 

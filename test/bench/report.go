@@ -74,9 +74,9 @@ func (r *results) report(base *results) []row {
 		return row{figure, wanted, verdict.value, verdict.pass, verdict.doubtful, gardener, flux}
 	}
 	return []row{
-		line("create: objects/s, share of the limit", "≥ 0.85", r.share(createOf, r.created()), "0.61", "0.23"),
-		line("update: objects/s, share of the limit", "≥ 0.85", r.share(updateOf, r.firstUpdate()), "0.45", "0.16"),
-		line("create: requests per object", "≤ 1.4", perObject(r.created(), wantedCreate), "1.93", "4.1"),
+		line("create: objects/s, share of the limit", "≥ 0.85", r.share(createOf, r.Creates), "0.61", "0.23"),
+		line("update: objects/s, share of the limit", "≥ 0.85", r.share(updateOf, r.turnUpdates()), "0.45", "0.16"),
+		line("create: requests per object", "≤ 1.4", perObject(r.Creates, wantedCreate), "1.93", "4.1"),
 		line("update: requests per object", "≤ 1.2", perObject(r.Updates, wantedUpdate), "1.81", "4.4"),
 		line("at rest for "+rest+": requests", "0", r.restRequests(), "3,256", "18,676"),
 		line("at rest for "+rest+": own CPU, s", "≤ 0.5", r.restCPU(), "10.9", "111"),
@@ -89,10 +89,8 @@ func (r *results) report(base *results) []row {
 	}
 }
 
-// firstUpdate is the update that the limits are measured around.
-func (r *results) firstUpdate() []phase { return r.Updates[:min(1, len(r.Updates))] }
-
-func (r *results) created() []phase { return phasesOf(r.Create) }
+// turnUpdates are the updates that the limits are measured around.
+func (r *results) turnUpdates() []phase { return r.Updates[:min(len(r.Creates), len(r.Updates))] }
 
 func phasesOf(p *phase) []phase {
 	if p == nil {
@@ -101,15 +99,31 @@ func phasesOf(p *phase) []phase {
 	return []phase{*p}
 }
 
+// share judges the median of the shares of the limit that the turns reached.
 func (r *results) share(limitOf func(limits) phase, measured []phase) verdict {
-	limit := r.limit(limitOf)
-	if len(measured) == 0 || limit.Objects == 0 {
+	shares := r.shares(limitOf, measured, phase.rate)
+	if len(shares) == 0 {
 		return notMeasured
 	}
-	value := measured[0].rate() / limit.rate()
+	value := median(shares)
 	verdict := judge(fmt.Sprintf("%.2f", value), value >= wantedShare)
 	verdict.doubtful = len(r.doubtsOfShare(limitOf, measured)) > 0
 	return verdict
+}
+
+// shares returns which part of the limits before and after it each turn reached, by a rate of phases.
+func (r *results) shares(limitOf func(limits) phase, measured []phase, rate func(phase) float64) []float64 {
+	var shares []float64
+	for i, turn := range measured {
+		var around []phase
+		for _, limits := range r.Limits[min(i, len(r.Limits)):min(i+2, len(r.Limits))] {
+			around = append(around, limitOf(limits))
+		}
+		if limit := rate(sumOf(around)); limit > 0 {
+			shares = append(shares, rate(turn)/limit)
+		}
+	}
+	return shares
 }
 
 func perObject(phases []phase, most float64) verdict {

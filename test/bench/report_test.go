@@ -23,7 +23,7 @@ func complete() *results {
 		Version: "v1", Kubernetes: "v1.37.1", CPUs: 2,
 		Options: options{ManagedResources: 300, Objects: 10, Workers: 5, Rest: wantedRest},
 		Limits:  []limits{limit, limit},
-		Create:  ptr.To(measured(phaseCreate, 10, tally{"patch configmaps": 4200, failedRequests: 7, "watch secrets": 9})),
+		Creates: []phase{measured(phaseCreate, 10, tally{"patch configmaps": 4200, failedRequests: 7, "watch secrets": 9})},
 		Updates: []phase{measured(phaseUpdate, 10, tally{"patch configmaps": 3600}), measured(phaseUpdate, 20, tally{"patch configmaps": 3000})},
 		Restart: &restart{ReadySeconds: 1, IdleSeconds: 2, Requests: tally{"list secrets": 4, "discover /apis": 2, "watch secrets": 3}},
 		Rest:    &rest, RestBytes: 64 << 20, HeapBytes: 30 << 20, PeakBytes: 70 << 20,
@@ -109,7 +109,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("the file and the output differ: %v", err)
 	}
 	decoded := &results{}
-	if err := json.Unmarshal(file, decoded); err != nil || len(decoded.Rows) != 12 || decoded.Create.Requests.total() != 4200 {
+	if err := json.Unmarshal(file, decoded); err != nil || len(decoded.Rows) != 12 || decoded.Creates[0].Requests.total() != 4200 {
 		t.Errorf("got %+v, %v", decoded, err)
 	}
 	if base, err := readBase(opts.JSON); err != nil || base.RestBytes != run.RestBytes {
@@ -152,8 +152,13 @@ func TestDoubts(t *testing.T) {
 		says    string
 		marks   string // of create, update and drift
 	}{
-		"uneven limits":        {func(r *results) { r.Limits[1].Update.Seconds = 10 }, "limit update and limit update differ", "pass pass? pass"},
-		"busy while creating":  {func(r *results) { r.Create.ForeignCPUs = 0.3 }, "0.30 CPUs busy during create", "pass? FAIL pass"},
+		"uneven limits": {func(r *results) { r.Limits[1].Update.Seconds = 10 }, "limit update and limit update differ", "pass pass? pass"},
+		"turns disagree": {func(r *results) {
+			slow := r.Creates[0]
+			slow.Seconds *= 2
+			r.Creates, r.Limits = append(r.Creates, slow), append(r.Limits, r.Limits[1])
+		}, "the shares of create by turns are [0.90 0.45]", "FAIL? FAIL pass"},
+		"busy while creating":  {func(r *results) { r.Creates[0].ForeignCPUs = 0.3 }, "0.30 CPUs busy during create", "pass? FAIL pass"},
 		"busy at the limit":    {func(r *results) { r.Limits[1].Create.ForeignCPUs = 0.3 }, "during limit create", "pass? FAIL pass"},
 		"busy while it drifts": {func(r *results) { r.Drift.ForeignCPUs = 0.3 }, "during drift", "pass FAIL pass?"},
 		"busy at rest":         {func(r *results) { r.Rest.ForeignCPUs = 2 }, "", "pass FAIL pass"},

@@ -99,9 +99,9 @@ type results struct {
 	Began      time.Time `json:"began"`
 	Options    options   `json:"options"`
 
-	// Limits are measured before and after Create and the first of Updates.
+	// Limits are measured before and after each of Creates and the one of Updates that follows it.
 	Limits  []limits     `json:"limits,omitempty"`
-	Create  *phase       `json:"create,omitempty"`
+	Creates []phase      `json:"creates,omitempty"`
 	Updates []phase      `json:"updates,omitempty"`
 	Restart *restart     `json:"restart,omitempty"`
 	Rest    *phase       `json:"rest,omitempty"`
