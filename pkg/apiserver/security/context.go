@@ -49,7 +49,11 @@ func (r *resolver) resolve(ctx context.Context, of *securityv1alpha1.ContextObje
 	default:
 		return apierrors.NewBadRequest(fmt.Sprintf("spec.contextObject.kind %q: must be Shoot, Seed, BackupBucket or BackupEntry", of.Kind))
 	}
-	if err := r.reader.Get(ctx, key, object); err != nil {
+	err = r.reader.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) {
+		return apierrors.NewBadRequest(fmt.Sprintf("spec.contextObject: %s %s does not exist", of.Kind, key))
+	}
+	if err != nil {
 		return fmt.Errorf("read the context object %s %s: %w", of.Kind, key, err)
 	}
 	if object.GetUID() != of.UID {
