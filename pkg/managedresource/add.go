@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -25,8 +28,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/ownership"
 	"github.com/trellis-k8s/trellis/pkg/resting"
+	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
 const (
@@ -43,6 +51,78 @@ const (
 	// waitingPerSync is how many ManagedResources may wait, for each one that is worked on, for their objects to be rolled out.
 	waitingPerSync = 8
 )
+
+// Options are the settings of the controller.
+type Options struct {
+	// Class selects the ManagedResources: resourcesv1alpha1.DefaultClass, resourcesv1alpha1.AllClasses or another one.
+	Class string
+	// Namespaces are those of the source cluster in which the ManagedResources are; empty for all.
+	Namespaces []string
+	// ClusterID is the identity of the source cluster in the origin annotation. It may be empty.
+	ClusterID string
+	// ManagedBy is the value of the managed-by label on every object.
+	ManagedBy string
+	// SyncPeriod is how often a ManagedResource is looked at without an event.
+	SyncPeriod time.Duration
+	// PruneDelay is how long an object that left the manifests waits for another ManagedResource to take it over.
+	PruneDelay time.Duration
+	// CollectsGarbage says that the garbage collector is enabled, which then deletes its ConfigMaps and Secrets.
+	CollectsGarbage bool
+	// AlwaysUpdate applies every object at every reconcile.
+	AlwaysUpdate bool
+	// ConcurrentSyncs is the number of ManagedResources that are reconciled at once.
+	ConcurrentSyncs int
+	// Limits bound what one Secret may hold.
+	Limits manifest.Limits
+}
+
+// Reconciler reconciles ManagedResources.
+type Reconciler struct {
+	// Source reads ManagedResources from a cache and writes them.
+	Source client.Client
+	// Direct reads from the source cluster past any cache.
+	Direct client.Reader
+	// Autoscalers reads HorizontalPodAutoscalers of the target cluster.
+	Autoscalers client.Reader
+	// Objects, Live and Engine reach the target cluster.
+	Objects *target.Objects
+	Live    *live.View
+	Engine  *apply.Engine
+	// Recorder writes Events on ManagedResources.
+	Recorder events.EventRecorder
+	// Metrics count what is done; nil for none.
+	Metrics *Metrics
+	Clock   clock.Clock
+	Options Options
+
+	claims         *ownership.Claims
+	pruneDelays    *ownership.PruneDelays
+	deleted        *ownership.Deleted
+	suspended      *suspendedManifests
+	staleReads     *ownership.StaleReads
+	unrecorded     *ownership.Unrecorded
+	acceptedFields *ownership.AcceptedFields
+	warnings       *recentWarnings
+	fights         *fights
+	resting        *resting.Set
+	// wake has a ManagedResource reconciled at once; it holds nil if nobody listens.
+	wake *atomic.Pointer[func(types.NamespacedName)]
+	// busy holds one item for each pass that works, and does not only wait.
+	busy chan struct{}
+	// start is what has to be known before the first reconcile.
+	start *start
+}
+
+// NewReconciler completes a reconciler whose exported fields are set.
+func NewReconciler(r Reconciler) *Reconciler {
+	r.claims, r.pruneDelays, r.deleted, r.staleReads = ownership.NewClaims(), ownership.NewPruneDelays(), ownership.NewDeleted(), ownership.NewStaleReads(r.Clock)
+	r.acceptedFields, r.warnings, r.fights = ownership.NewAcceptedFields(), newRecentWarnings(), newFights()
+	r.unrecorded = ownership.NewUnrecorded()
+	r.resting, r.suspended = resting.NewSet(), newSuspendedManifests()
+	r.busy = make(chan struct{}, max(r.Options.ConcurrentSyncs, 1))
+	r.start, r.wake = &start{}, &atomic.Pointer[func(types.NamespacedName)]{}
+	return &r
+}
 
 // AddToManager registers the controller: it watches ManagedResources and, by their metadata alone, the Secrets of the
 // source cluster, the HorizontalPodAutoscalers in the cache of the target cluster, and what it applied there.

@@ -53,32 +53,90 @@ func stepOf(manifest *object.Manifest) step {
 	return step{manifest.Directive.Wave, wave}
 }
 
-// applyWaves applies the manifests wave by wave. Within a wave every object is tried; a failure holds back nothing but
-// the custom resources whose definition is missing because of it.
-func (p *pass) applyWaves(ctx context.Context) {
+// release lets go of the recorded objects that ask for it (mode Ignore): if they are still ours, it removes our labels and annotations.
+func (p *pass) release(ctx context.Context, plan plan) []change {
+	var due []object.Ref
+	for _, ref := range plan.released {
+		if plan.recorded.has(ref.Key()) {
+			due = append(due, ref)
+		}
+	}
+	changes := make([]change, 0, len(due))
+	if !plan.gate.open() {
+		for _, ref := range due {
+			changes = append(changes, change{Ref: ref, action: actionHold, reason: plan.gate.why()})
+		}
+		return changes
+	}
+	states := p.Live.Confirm(ctx, due)
+	for _, ref := range due {
+		changes = append(changes, p.releaseOne(ctx, ref, states[ref.Key()]))
+	}
+	return changes
+}
+
+func (p *pass) releaseOne(ctx context.Context, ref object.Ref, state live.State) change {
+	result := change{Ref: ref, action: actionRelease, reason: "its mode is Ignore", observation: state.Observation}
+	switch state.Presence {
+	case live.Absent:
+		result.action, result.reason = actionForget, "it is gone"
+	case live.Present:
+		if owner, ok := resourcesv1alpha1.ParseOrigin(state.Observation.Origin); ok && owner.Owner == p.self.Owner {
+			if result.err = p.engine.Release(ctx, ref, p.self.Owner); result.err == nil {
+				p.Live.NoteGone(ref, state.Observation.UID) // it lost the label
+			}
+		}
+	default:
+		result.err = state.Err
+	}
+	result.releasing = result.err != nil
+	return result
+}
+
+// waves is the apply step of a pass, wave by wave.
+type waves struct {
+	*pass
+	plan plan
+	// held are the kinds that cannot be applied yet, defined those of definitions that were applied in this pass.
+	held    map[schema.GroupKind]heldBack
+	defined newKinds
+	kinds   freshKinds
+}
+
+// applyWaves applies the manifests wave by wave. Within a wave every object is tried; a failure holds back only the custom resources whose
+// definition is missing because of it.
+func (p *pass) applyWaves(ctx context.Context, plan plan) ([]change, freshKinds) {
 	bySteps := map[step][]object.Manifest{}
-	for _, manifest := range p.manifests {
+	for _, manifest := range plan.manifests {
 		step := stepOf(&manifest)
 		bySteps[step] = append(bySteps[step], manifest)
 	}
-	held, defined := map[schema.GroupKind]heldBack{}, newKinds{}
+	w := &waves{
+		pass: p, plan: plan, held: map[schema.GroupKind]heldBack{}, defined: newKinds{},
+		kinds: freshKinds{fresh: map[schema.GroupKind]bool{}, late: map[schema.GroupKind]bool{}},
+	}
+	maps.Copy(w.kinds.fresh, plan.lateKinds)
+	var all []change
 	for _, step := range slices.SortedFunc(maps.Keys(bySteps), compareSteps) {
-		p.awaitKinds(ctx, defined, bySteps[step], held)
-		changes := p.applyWave(ctx, bySteps[step], held)
-		p.changes = append(p.changes, changes...)
+		if len(w.defined)+len(w.held) > 0 {
+			w.awaitKinds(ctx, bySteps[step])
+		}
+		changes := w.applyWave(ctx, bySteps[step])
+		all = append(all, changes...)
 		if step.kind == apply.WaveDefinitions {
-			defined.add(changes, held)
-			p.recordFreshKinds(changes)
+			w.defined.add(changes, w.held)
+			w.kinds.add(changes)
 		}
 	}
+	return all, w.kinds
 }
 
 // applyWave applies the manifests of one wave. Objects that turn out not to be as the watches show them are looked at and
 // decided about once more.
-func (p *pass) applyWave(ctx context.Context, manifests []object.Manifest, held map[schema.GroupKind]heldBack) []change {
-	changes := p.planWave(ctx, manifests, p.readWanted(ctx, manifests, held), held)
-	p.Metrics.detected(changes)
-	p.sendWave(ctx, changes)
+func (w *waves) applyWave(ctx context.Context, manifests []object.Manifest) []change {
+	changes := w.planWave(ctx, w.plan, manifests, w.readWanted(ctx, manifests), w.held)
+	w.Metrics.detected(changes)
+	w.sendWave(ctx, changes)
 	var outdated []object.Manifest
 	for _, change := range changes {
 		if errors.Is(change.err, apply.ErrChanged) {
@@ -88,25 +146,43 @@ func (p *pass) applyWave(ctx context.Context, manifests []object.Manifest, held 
 	if len(outdated) == 0 {
 		return changes
 	}
-	again := p.planWave(ctx, outdated, p.Live.Fetch(ctx, refsOf(outdated)), held)
-	p.sendWave(ctx, again)
+	again := w.planWave(ctx, w.plan, outdated, w.Live.Fetch(ctx, refsOf(outdated)), w.held)
+	w.sendWave(ctx, again)
 	changes = slices.DeleteFunc(changes, func(c change) bool { return errors.Is(c.err, apply.ErrChanged) })
 	return append(changes, again...)
 }
 
-func (p *pass) planWave(ctx context.Context, manifests []object.Manifest, states map[object.Key]live.State,
+// readWanted returns the states of wanted objects. One of a fresh kind that exists all the same is noticed when it is applied.
+func (w *waves) readWanted(ctx context.Context, manifests []object.Manifest) map[object.Key]live.State {
+	known := make([]object.Ref, 0, len(manifests))
+	for _, ref := range refsOf(manifests) {
+		if !w.kinds.fresh[ref.GroupKind()] {
+			known = append(known, ref)
+		}
+	}
+	states := w.Live.Read(ctx, known)
+	for _, ref := range refsOf(manifests) {
+		if w.kinds.fresh[ref.GroupKind()] {
+			states[ref.Key()] = live.State{Presence: live.Absent}
+		}
+	}
+	return states
+}
+
+// planWave decides about manifests. Held are the kinds that cannot be applied yet.
+func (p *pass) planWave(ctx context.Context, plan plan, manifests []object.Manifest, states map[object.Key]live.State,
 	held map[schema.GroupKind]heldBack,
 ) []change {
 	return planApply(applyInput{
 		manifests: manifests,
-		recorded:  p.recorded,
+		recorded:  plan.recorded,
 		live:      states,
-		ownership: p.owners.Owners(ctx),
+		ownership: plan.owners.Owners(ctx),
 		heldBack:  held,
 		always:    p.Options.AlwaysUpdate,
 		fights:    func(key object.Key) fight { return p.fights.of(key, p.Clock.Now()) },
 		now:       p.Clock.Now(),
-		gate:      p.gate,
+		gate:      plan.gate,
 
 		unrecorded: func(key object.Key) bool { return p.unrecorded.Has(p.self.Owner, key) },
 

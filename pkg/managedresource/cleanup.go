@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -16,19 +17,22 @@ import (
 // cleanUp deletes the objects of a ManagedResource and then lets go of it.
 func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	p := r.newPass(mr)
-	p.resolveScopes(p.Objects.Discover)
-	p.claim()
-	if mr.Spec.KeepObjects == nil || !*mr.Spec.KeepObjects {
-		if err := p.impersonate(ctx); err != nil {
-			p.refuse(err)
-			return p.conclude(ctx)
+	plan := plan{input: p.stored(p.resolveScopes(p.Objects.Discover, nil))}
+	p.claim(plan.input)
+	var done changeSet
+	if !ptr.Deref(mr.Spec.KeepObjects, false) {
+		if mr.Spec.ServiceAccountName != "" {
+			if err := p.impersonate(ctx); err != nil {
+				plan.input = plan.refused(err)
+				return p.conclude(ctx, plan, done)
+			}
 		}
-		p.prune(ctx, p.recorded)
-		if len(p.remaining()) > 0 {
-			return p.conclude(ctx)
+		done.changes = p.newPruning(ctx, plan).prune(ctx, plan.recorded)
+		if len(done.remaining(plan.recorded)) > 0 {
+			return p.conclude(ctx, plan, done)
 		}
 	}
-	p.emitEvents(ctx)
+	p.emitEvents(ctx, done)
 	if mr.DeletionTimestamp == nil {
 		// Another class takes over, in another cluster perhaps: what was ours is no concern of its.
 		if err := p.storeStatus(ctx, p.withoutInventory()); err != nil {

@@ -3,6 +3,7 @@ package managedresource
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -10,86 +11,107 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// conclude writes the status, if it differs, and the Events, and says when to come back.
-func (p *pass) conclude(ctx context.Context) (reconcile.Result, error) {
+// conclude writes the status, if it differs, and the Events, and returns when to reconcile again.
+func (p *pass) conclude(ctx context.Context, plan plan, done changeSet) (reconcile.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return reconcile.Result{}, err // shutting down: what failed because of that is no failure to report
 	}
-	if p.confirmed != nil && errors.Is(*p.confirmed, errOutdated) {
-		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // with what asks for something else by then
+	if done.outdated() {
+		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the ManagedResource or a Secret asks for something else by now
 	}
-	p.explainPending(ctx)
-	tally := tallyOf(p.problems, p.changes)
-	tally.guarded, tally.deleting, tally.coerced = p.guarded, p.operation == opCleanUp, p.coerced
-	tally.gate, tally.revision = p.gate, p.revisionOf()
-	verdict := tally.verdict()
+	p.explainPending(ctx, done.changes)
+	outcome := p.outcome(plan, done)
 	before := resourcesv1alpha1.ConditionOf(p.mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
-
-	status := p.mr.Status // its fields are replaced, never changed in place
-	status.ObservedGeneration = p.mr.Generation
-	remaining := p.remaining()
-	status.Resources, status.PruneBaseline = remaining.references(), p.baselineAfter(remaining)
 	conditions := func(base []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
-		if p.operation == opCleanUp {
-			return p.conditions(p.beingDeleted(base), verdict)
-		}
-		if len(tally.held) > 0 && len(status.Resources) == 0 {
-			return p.conditions(p.notBegun(base), verdict)
-		}
-		return p.conditions(p.withInitialHealth(ctx, base), verdict)
+		return p.finalConditions(ctx, base, done, outcome)
 	}
-	status.Conditions = conditions(status.Conditions)
-	if len(p.problems)+len(tally.held) == 0 && p.mr.DeletionTimestamp == nil {
-		status.SecretsDataChecksum = &p.checksum
-	}
-	inputs, inputsErr := p.completeInputs(ctx, tally, verdict)
-	status.AppliedInputs = inputs
-	status, err := fit(status, p.mr.Spec)
-	if err := errors.Join(err, inputsErr, p.suspend(ctx, tally)); err != nil {
+	status, err := p.finalStatus(ctx, plan, done, outcome, conditions)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
-	untilStatus := p.untilStatusDue(verdict, before)
+	untilStatus := p.untilStatusDue(outcome.verdict, before, plan.recorded)
 	if !equality.Semantic.DeepEqual(status, p.mr.Status) && untilStatus == 0 {
 		if err := p.storeFinalStatus(ctx, status, conditions); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	p.unrecorded.Record(p.self.Owner, failedWrites(p.changes))
+	p.unrecorded.Record(p.self.Owner, done.failedWrites())
 	if p.operation == opCleanUp {
-		p.deleted.Add(p.self.Owner, p.mr.UID, p.removed())
+		p.deleted.Add(p.self.Owner, p.mr.UID, p.removed(outcome.remaining))
 	}
-	p.holdOn(p.remaining())
-	p.acceptedFields.Set(p.self.Owner, acceptedFields(p.changes))
-	p.Metrics.concluded(p.self.Owner, p.changes, tally)
-	p.emitEvents(ctx)
-	if verdict.status == resourcesv1alpha1.ConditionFalse && before.Message != verdict.message {
-		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, verdict.reason, actionEvent, "%s", conditiontext.ForEvent(verdict.message))
+	plan.recorded = outcome.remaining
+	p.holdOn(plan.input)
+	p.acceptedFields.Set(p.self.Owner, done.acceptedFields())
+	p.Metrics.concluded(p.self.Owner, done.changes, outcome.tally)
+	p.emitEvents(ctx, done)
+	if before.Message != outcome.verdict.message {
+		p.emitWarnings(outcome)
 	}
-	if len(tally.dropped) > 0 && before.Message != verdict.message {
-		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventDropped, actionEvent, "%s", conditiontext.ForEvent(tally.droppedFields()))
-	}
-	result, err := p.result(ctx, tally, verdict)
+	result, err := p.result(ctx, outcome)
 	if untilStatus > 0 && err == nil {
 		result.RequeueAfter = min(result.RequeueAfter, untilStatus)
 	}
 	return result, err
 }
 
+// outcome is what a pass reports: its results, the verdict on them, and the inventory after all changes.
+type outcome struct {
+	tally
+	verdict   verdict
+	remaining inventory
+}
+
+func (p *pass) outcome(plan plan, done changeSet) outcome {
+	tally := tallyOf(plan.problems, done.changes)
+	tally.guarded, tally.deleting, tally.coerced = done.guarded, p.operation == opCleanUp, plan.coerced
+	tally.gate, tally.revision = plan.gate, p.revisionOf(plan.input)
+	return outcome{tally: tally, verdict: tally.verdict(), remaining: done.remaining(plan.recorded)}
+}
+
+// finalStatus returns the status after the pass, and keeps the manifests if the next pass needs them.
+func (p *pass) finalStatus(ctx context.Context, plan plan, done changeSet, outcome outcome,
+	conditions func([]resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition,
+) (resourcesv1alpha1.ManagedResourceStatus, error) {
+	status := p.mr.Status // its fields are replaced, never changed in place
+	status.ObservedGeneration = p.mr.Generation
+	status.Resources, status.PruneBaseline = outcome.remaining.references(), p.baselineAfter(plan, outcome.remaining, done.changes)
+	status.Conditions = conditions(status.Conditions)
+	if len(plan.problems)+len(outcome.held) == 0 && p.mr.DeletionTimestamp == nil {
+		status.SecretsDataChecksum = &plan.checksum
+	}
+	inputs, inputsErr := p.completeInputs(ctx, plan, outcome)
+	status.AppliedInputs = inputs
+	status, fitErr := fit(status, p.mr.Spec)
+	return status, errors.Join(fitErr, inputsErr, p.suspend(ctx, plan, done.kinds, outcome.tally))
+}
+
+// finalConditions returns the conditions after the pass: those of base with what this controller reports.
+func (p *pass) finalConditions(ctx context.Context, base []resourcesv1alpha1.Condition, done changeSet, outcome outcome,
+) []resourcesv1alpha1.Condition {
+	switch {
+	case p.operation == opCleanUp:
+		return p.conditions(p.beingDeleted(base), outcome.verdict)
+	case len(outcome.held) > 0 && len(outcome.remaining) == 0:
+		return p.conditions(p.notBegun(base), outcome.verdict)
+	}
+	return p.conditions(p.withInitialHealth(ctx, base, outcome.remaining, done), outcome.verdict)
+}
+
 // untilStatusDue says for how long the status need not tell what is left of a ManagedResource that is being deleted: it is not
 // written again for each object that goes, and the inventory may name more than there are. It is 0 if the status is due.
-func (p *pass) untilStatusDue(verdict verdict, before resourcesv1alpha1.Condition) time.Duration {
+func (p *pass) untilStatusDue(verdict verdict, before resourcesv1alpha1.Condition, recorded inventory) time.Duration {
 	if p.mr.DeletionTimestamp == nil || verdict.reason != resourcesv1alpha1.ReasonDeletionPending {
 		return 0
 	}
-	due := p.deletionBegan().Add(deletionStatusAfter)
+	due := p.deletionBegan(recorded).Add(deletionStatusAfter)
 	if before.Reason == verdict.reason && before.Status == verdict.status {
 		due = before.LastUpdateTime.Add(deletionStatusInterval)
 	}
@@ -125,30 +147,13 @@ func (p *pass) storeFinalStatus(ctx context.Context, status resourcesv1alpha1.Ma
 	return p.storeStatus(ctx, status)
 }
 
-// remaining returns the inventory after all changes: what was applied, and what could not be deleted yet.
-func (p *pass) remaining() inventory {
-	remaining := maps.Clone(p.recorded)
-	for _, change := range p.changes {
-		if change.err != nil {
-			continue
-		}
-		switch change.action {
-		case actionCreate, actionApply:
-			digest := digestOf(*change.manifest, change.observation)
-			if len(change.dropped) > 0 {
-				digest = "" // it is applied at every sync period: the API server may come to know the fields
-			}
-			remaining[change.Key()] = entryOf(*change.manifest, digest)
-		case actionDelete, actionForget, actionRelease:
-			delete(remaining, change.Key())
-		}
-	}
-	return remaining
+// complete reports whether nothing is left to do until something changes.
+func (o outcome) complete() bool {
+	return o.verdict.status == resourcesv1alpha1.ConditionTrue && len(o.fighting)+len(o.handedOver)+len(o.dropped) == 0
 }
 
 // removed returns the objects of the stored inventory that are gone or released.
-func (p *pass) removed() []object.Key {
-	remaining := p.remaining()
+func (p *pass) removed(remaining inventory) []object.Key {
 	var removed []object.Key
 	for _, entry := range p.mr.Status.Resources {
 		if key := refOfEntry(entry).Key(); !remaining.has(key) {
@@ -158,36 +163,131 @@ func (p *pass) removed() []object.Key {
 	return removed
 }
 
-// failedWrites returns the objects that were sent without success. Some of the requests may have had an effect all the same.
-func failedWrites(changes []change) []object.Key {
-	var failed []object.Key
-	for i := range changes {
-		if _, sent := taskOf(&changes[i]); sent && changes[i].err != nil {
-			failed = append(failed, changes[i].Key())
-		}
-	}
-	return failed
-}
-
-// acceptedFields returns the fields of others that the changes left on the objects.
-func acceptedFields(changes []change) map[object.Key]*fieldpath.Set {
-	accepted := map[object.Key]*fieldpath.Set{}
-	for _, change := range changes {
-		if change.manifest != nil && change.observation.Displaceable != nil {
-			accepted[change.Key()] = change.observation.Displaceable
-		}
-	}
-	return accepted
-}
-
-// completeInputs returns what the pass worked from, if it was complete, so that nothing needs to be read again until
+// completeInputs returns the digest of what the pass worked from, if it was complete, so that nothing needs to be read again until
 // something changes.
-func (p *pass) completeInputs(ctx context.Context, tally tally, verdict verdict) (string, error) {
-	if len(tally.held) > 0 || tally.gate.closedHere {
-		return p.mr.Status.AppliedInputs, nil // a change that is taken back while it waits is none
+func (p *pass) completeInputs(ctx context.Context, plan plan, outcome outcome) (string, error) {
+	if len(outcome.held) > 0 || outcome.gate.closedHere {
+		return p.mr.Status.AppliedInputs, nil // a change that is reverted while it waits is not a change
 	}
-	if verdict.status != resourcesv1alpha1.ConditionTrue || len(tally.fighting)+len(tally.handedOver)+len(tally.dropped) > 0 || p.operation != opApply {
+	if p.operation != opApply || !outcome.complete() {
 		return "", nil
 	}
-	return p.inputs(ctx, p.secrets, slices.Collect(maps.Keys(p.remaining())))
+	return p.inputs(ctx, plan.secrets, plan.scalers, slices.Collect(maps.Keys(outcome.remaining)))
+}
+
+// result says when to come back: soon for what is pending, with growing delay for what failed but may work the next
+// time, and after the sync period otherwise.
+func (p *pass) result(ctx context.Context, outcome outcome) (reconcile.Result, error) {
+	verdict := outcome.verdict
+	switch {
+	case outcome.retryable(): // the error is logged by the caller
+		return reconcile.Result{}, fmt.Errorf("%s: %s", verdict.reason, conditiontext.ForEvent(verdict.message))
+	case len(outcome.waiting) > 0 || len(outcome.pending) > 0:
+		// Never more than half of the time: a pass over many objects takes long.
+		return reconcile.Result{RequeueAfter: max(p.untilNextLook(outcome.tally), p.Clock.Since(p.started))}, nil
+	}
+	if verdict.status == resourcesv1alpha1.ConditionFalse {
+		log.FromContext(ctx).Info("ManagedResource waits for a change by its user", "reason", verdict.reason,
+			"message", verdict.message)
+	}
+	return reconcile.Result{RequeueAfter: min(p.untilDue(outcome.fighting), p.Options.SyncPeriod)}, nil
+}
+
+// untilDue says how soon the first one of the changes that wait is due. That a contest is over is told then, too.
+func (p *pass) untilDue(changes []change) time.Duration {
+	soonest := p.Options.SyncPeriod
+	for _, change := range changes {
+		due := change.due
+		if due.IsZero() && change.fight.active() {
+			due = change.fight.ends()
+		}
+		if !due.IsZero() {
+			soonest = min(soonest, max(due.Sub(p.Clock.Now()), 0)+dueMargin)
+		}
+	}
+	return soonest
+}
+
+// untilNextLook says how soon something that is waited for may have happened without an event that tells.
+func (p *pass) untilNextLook(tally tally) time.Duration {
+	soonest := min(watchedInterval, p.untilDue(slices.Concat(tally.waiting, tally.pending, tally.fighting)))
+	for _, change := range slices.Concat(tally.waiting, tally.pending) {
+		if change.due.IsZero() && !p.Live.Watches(change.Ref) {
+			return min(soonest, pendingInterval)
+		}
+	}
+	return soonest
+}
+
+// actionEvent is the action of the Events on ManagedResources.
+const actionEvent = "Reconcile"
+
+// Reasons of Events on ManagedResources, beside those of conditions. What a change of a manifest does has no Event: conditions
+// tell, and an Event costs as much as an object.
+//
+// +events:on=ManagedResource
+const (
+	eventCorrected = "Corrected"     // Normal: objects were put back that somebody else had changed or deleted
+	eventPruned    = "Pruned"        // Normal: objects were deleted because they left the manifests
+	eventTakenOver = "TakenOver"     // Normal: objects were taken over from a field manager that had applied them for a ManagedResource; it is named
+	eventDropped   = "UnknownFields" // Warning: objects were applied without fields that the API server does not know; they are named
+	eventContested = "Contested"     // Warning: an object was put back once too often; the field manager is named
+)
+
+// emitEvents tells in Events what was done that nobody who looks at the manifests expects, and all in the log.
+func (p *pass) emitEvents(ctx context.Context, done changeSet) {
+	effects, takenOver := map[string][]object.Ref{}, map[string][]object.Ref{}
+	for _, change := range done.changes {
+		if reason := effectOf(change); reason != "" {
+			effects[reason] = append(effects[reason], change.Ref)
+		}
+		if change.takenFrom != "" {
+			takenOver[change.takenFrom] = append(takenOver[change.takenFrom], change.Ref)
+		}
+		if change.startsFight {
+			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventContested, actionEvent, "%s",
+				conditiontext.ForEvent(change.fight.describe(change.Ref)+"; it is put back ever more slowly"))
+		}
+	}
+	for manager, objects := range takenOver {
+		text := conditiontext.ForEvent(fmt.Sprintf("all fields that field manager %q had applied to %s", manager, countedNames(objects)))
+		log.FromContext(ctx).Info("Took over fields", "manager", manager, "what", text)
+		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, eventTakenOver, actionEvent, "Took over %s", text)
+	}
+	for reason, objects := range effects {
+		text := conditiontext.ForEvent(countedNames(objects))
+		log.FromContext(ctx).Info("Changed objects in the target cluster", "what", reason, "objects", text)
+		if reason == eventCorrected || reason == eventPruned && p.mr.DeletionTimestamp == nil {
+			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, reason, actionEvent, "%s %s", reason, text)
+		}
+	}
+}
+
+// emitWarnings writes Events about what ResourcesApplied reports.
+func (p *pass) emitWarnings(outcome outcome) {
+	verdict := outcome.verdict
+	if verdict.status == resourcesv1alpha1.ConditionFalse {
+		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, verdict.reason, actionEvent, "%s", conditiontext.ForEvent(verdict.message))
+	}
+	if len(outcome.dropped) > 0 {
+		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventDropped, actionEvent, "%s", conditiontext.ForEvent(outcome.droppedFields()))
+	}
+}
+
+// effectOf names what a change did to an object; empty if nothing.
+func effectOf(change change) string {
+	applied := change.action == actionCreate || change.action == actionApply && !change.unchanged
+	switch {
+	case change.err != nil:
+		return ""
+	case applied && change.drift && !change.fight.active():
+		return eventCorrected
+	case change.action == actionCreate:
+		return "Created"
+	case applied:
+		return "Updated"
+	case change.action == actionDelete:
+		return eventPruned
+	}
+	return ""
 }

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -52,21 +53,66 @@ func becomesServed(change change) bool {
 
 // awaitKinds waits for the kinds of manifests that have just been defined, and holds back those that are not served. What does not depend
 // on them was applied before, or is applied all the same.
-func (p *pass) awaitKinds(ctx context.Context, defined newKinds, manifests []object.Manifest, held map[schema.GroupKind]heldBack) {
+func (w *waves) awaitKinds(ctx context.Context, manifests []object.Manifest) {
 	var imminent, others []schema.GroupVersionKind
 	for _, manifest := range manifests {
-		kind := defined[manifest.GroupKind()]
-		delete(defined, manifest.GroupKind())
+		kind := w.defined[manifest.GroupKind()]
+		delete(w.defined, manifest.GroupKind())
 		if kind.imminent {
 			imminent = append(imminent, kind.versions...)
 		} else {
 			others = append(others, kind.versions...)
 		}
 	}
-	for gk, err := range p.Engine.AwaitServed(ctx, imminent) {
-		held[gk] = heldBack{err, pendingInterval}
+	for gk, err := range w.Engine.AwaitServed(ctx, imminent) {
+		w.held[gk] = heldBack{err, pendingInterval}
 	}
-	for gk, err := range p.Engine.Unserved(others) {
-		held[gk] = heldBack{err, watchedInterval} // that the definition is established is an event
+	for gk, err := range w.Engine.Unserved(others) {
+		w.held[gk] = heldBack{err, watchedInterval} // that the definition is established is an event
+	}
+	for gk := range w.held {
+		if w.kinds.fresh[gk] {
+			w.kinds.late[gk] = true
+			delete(w.kinds.fresh, gk) // what is wrong with it is found when its objects are read
+		}
+	}
+}
+
+// freshKinds are kinds of which the watches show nothing, as they have just been defined.
+type freshKinds struct {
+	// fresh are those whose definition was created in this pass, or in the last one without being served by its end.
+	fresh map[schema.GroupKind]bool
+	// late are fresh kinds that the API server does not serve yet.
+	late map[schema.GroupKind]bool
+}
+
+// add adds the kinds whose definition was just created: there is no object of them, which need not be asked for. The watches of such a kind
+// take a second, as the API server opens its storage when it is first asked for, and has clients wait for that long.
+func (k freshKinds) add(changes []change) {
+	for _, change := range changes {
+		if change.action == actionCreate && change.err == nil {
+			for _, gvk := range change.manifest.Defines {
+				k.fresh[gvk.GroupKind()] = true
+			}
+		}
+	}
+}
+
+// notShownYet reports whether an object is of a kind that is so new that its watch shows nothing. It is not waited for: the health controller
+// reports how the object is.
+func (p *pass) notShownYet(ref object.Ref, kinds freshKinds) bool {
+	return kinds.fresh[ref.GroupKind()] && !p.Live.Shows(ref.GroupKind())
+}
+
+// addFresh adds the states of objects whose watch shows nothing yet, as they were applied.
+func (s changeSet) addFresh(states map[object.Key]live.State) {
+	for _, change := range s.changes {
+		if _, known := states[change.Key()]; known || change.manifest == nil || !s.kinds.fresh[change.GroupKind()] {
+			continue
+		}
+		states[change.Key()] = live.State{Presence: live.Absent}
+		if change.err == nil {
+			states[change.Key()] = live.State{Presence: live.Present, Observation: change.observation}
+		}
 	}
 }

@@ -119,31 +119,27 @@ func joinNames(names []types.NamespacedName) string {
 }
 
 // findGate finds out what the changes of this pass have to wait for. Inputs that are the applied ones are no change.
-func (p *pass) findGate(ctx context.Context) error {
+func (p *pass) findGate(ctx context.Context, in input) (gate, error) {
 	found, err := gateOf(p.mr, func(name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
-		return p.owners.Other(ctx, name)
+		return in.owners.Other(ctx, name)
 	})
 	if err != nil || found.open() {
-		return err
+		return gate{}, err
 	}
-	inputs, err := p.inputs(ctx, p.secrets, slices.Collect(maps.Keys(p.recorded)))
+	inputs, err := p.inputs(ctx, in.secrets, in.scalers, slices.Collect(maps.Keys(in.recorded)))
 	if err != nil || inputs == p.mr.Status.AppliedInputs {
-		return err
+		return gate{}, err
 	}
-	p.gate = found
-	return nil
+	return found, nil
 }
 
 // recordable returns the manifests whose objects belong in the inventory before anything is applied. Of those that wait, these are the
 // ones whose objects exist: their present owner keeps them until they are in this inventory, and may be a dependency that goes.
-func (p *pass) recordable(ctx context.Context) []object.Manifest {
-	if p.gate.open() {
-		return p.manifests
+func (p *pass) recordable(ctx context.Context, in input, gate gate) []object.Manifest {
+	if gate.open() {
+		return in.manifests
 	}
-	added := slices.DeleteFunc(slices.Clone(p.manifests), func(manifest object.Manifest) bool {
-		_, recorded := p.recorded[manifest.Key()]
-		return recorded
-	})
+	added := slices.DeleteFunc(slices.Clone(in.manifests), func(manifest object.Manifest) bool { return in.recorded.has(manifest.Key()) })
 	states := p.Live.Read(ctx, refsOf(added))
 	return slices.DeleteFunc(added, func(manifest object.Manifest) bool { return states[manifest.Key()].Presence != live.Present })
 }

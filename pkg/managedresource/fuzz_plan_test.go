@@ -176,47 +176,49 @@ func (w *planWorld) ownership() ownership.Owners {
 
 // pass reconciles once, as pass does with real clusters. Requests may fail.
 func (w *planWorld) pass(failing bool) []change {
-	p := &pass{mr: &resourcesv1alpha1.ManagedResource{}, recorded: w.recorded, manifests: w.wanted, released: w.released}
+	p := &pass{mr: &resourcesv1alpha1.ManagedResource{}}
+	in := input{recorded: w.recorded, manifests: w.wanted, released: w.released}
 	if w.unreadable {
-		p.problems = []problem{badManifest("x")}
+		in.problems = []problem{badManifest("x")}
 	}
 	if w.deleting {
-		p.manifests, p.released = nil, nil
+		in.manifests, in.released = nil, nil
 	}
-	p.recorded, _ = p.recorded.union(p.manifests)
+	in.recorded, _ = in.recorded.union(in.manifests)
 	applying := applyInput{
-		manifests: p.manifests, recorded: p.recorded, live: w.states, ownership: w.ownership(), heldBack: w.heldBack, forceLabels: w.forceLabels,
+		manifests: in.manifests, recorded: in.recorded, live: w.states, ownership: w.ownership(), heldBack: w.heldBack, forceLabels: w.forceLabels,
 		always: w.always, now: w.now,
 	}
-	unwanted := p.unwanted()
+	unwanted := p.unwanted(in)
 	if w.deleting {
-		unwanted = p.recorded
+		unwanted = in.recorded
 	}
 	pruning := pruneInput{
 		entries: unwanted, live: w.states, ownership: w.ownership(), deleting: w.deleting, managedBy: "gardener", collectsGarbage: w.collects,
 		now: w.now, abolished: w.abolished,
 	}
-	before := maps.Clone(p.recorded)
+	before := maps.Clone(in.recorded)
+	var done changeSet
 	for _, change := range planApply(applying) {
 		w.checkApply(change)
-		p.changes = append(p.changes, change)
+		done.changes = append(done.changes, change)
 	}
 	for _, change := range planPrune(pruning) {
-		w.checkPrune(p, change)
-		p.changes = append(p.changes, change)
+		w.checkPrune(in, change)
+		done.changes = append(done.changes, change)
 	}
-	w.checkSame(applying, pruning, p.changes)
-	if !reflect.DeepEqual(before, p.recorded) {
+	w.checkSame(applying, pruning, done.changes)
+	if !reflect.DeepEqual(before, in.recorded) {
 		w.Error("planning changed the inventory")
 	}
-	slices.SortFunc(p.changes, func(a, b change) int { return a.Key().Compare(b.Key()) }) // so that chance is the same each time
-	for i := range p.changes {
-		w.carryOut(&p.changes[i], failing)
+	slices.SortFunc(done.changes, func(a, b change) int { return a.Key().Compare(b.Key()) }) // so that chance is the same each time
+	for i := range done.changes {
+		w.carryOut(&done.changes[i], failing)
 	}
-	w.checkInventory(p)
-	w.recorded = p.remaining()
+	w.checkInventory(in, done)
+	w.recorded = done.remaining(in.recorded)
 	w.time()
-	return p.changes
+	return done.changes
 }
 
 // checkApply checks a decision about an object that is wanted.
@@ -241,14 +243,14 @@ func (w *planWorld) checkApply(change change) {
 }
 
 // checkPrune checks a decision about an object that is not wanted any more.
-func (w *planWorld) checkPrune(p *pass, change change) {
+func (w *planWorld) checkPrune(in input, change change) {
 	key, state := change.Key(), w.states[change.Key()]
 	says := fmt.Sprintf("%s, which is %+v: %s (%s, %v)", change.Ref, state, change.action, change.reason, change.err)
 	equivalences := manifest.NewEquivalences(nil)
-	isWanted := slices.ContainsFunc(slices.Concat(refsOf(p.manifests), p.released), func(ref object.Ref) bool {
+	isWanted := slices.ContainsFunc(slices.Concat(refsOf(in.manifests), in.released), func(ref object.Ref) bool {
 		return equivalences.Identity(ref.Key()) == equivalences.Identity(key)
 	})
-	if isWanted || len(p.problems) > 0 && !w.deleting {
+	if isWanted || len(in.problems) > 0 && !w.deleting {
 		w.Errorf("it is wanted, or may be: %s", says)
 	}
 	switch change.action {
@@ -336,15 +338,15 @@ func (w *planWorld) carryOut(change *change, failing bool) {
 }
 
 // checkInventory checks that the inventory still has all that shop applied and that lives.
-func (w *planWorld) checkInventory(p *pass) {
-	remaining := p.remaining()
+func (w *planWorld) checkInventory(in input, done changeSet) {
+	remaining := done.remaining(in.recorded)
 	for key, ours := range w.ours {
 		if _, recorded := remaining[key]; ours && !recorded && w.states[key].Presence == live.Present {
 			w.Errorf("%s lives, and has left the inventory", key)
 		}
 	}
 	for key := range remaining {
-		if _, before := p.recorded[key]; !before {
+		if _, before := in.recorded[key]; !before {
 			w.Errorf("%s was applied before it was recorded", key)
 		}
 	}

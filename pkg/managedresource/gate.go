@@ -102,6 +102,6 @@ func (g gate) section(held []change, revision string) string {
 }
 
 // revisionOf names the inputs of a pass.
-func (p *pass) revisionOf() string {
-	return fmt.Sprintf("the change of generation %d with the manifests of checksum %.*s", p.mr.Generation, shortChecksum, p.checksum)
+func (p *pass) revisionOf(in input) string {
+	return fmt.Sprintf("the change of generation %d with the manifests of checksum %.*s", p.mr.Generation, shortChecksum, in.checksum)
 }

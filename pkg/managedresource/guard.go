@@ -36,34 +36,10 @@ func guardPrune(mr *resourcesv1alpha1.ManagedResource, before, deleted int, chec
 		"annotation %s=%s", deleted, before, why, resourcesv1alpha1.AnnotationConfirmPrune, confirmation)
 }
 
-// setBaseline notes how many objects the inventory held before objects left the manifests. It is called before what is wanted is added to
-// the inventory. Objects may stay in the inventory for many reconciles after they left the manifests, because the guard refuses or because
-// manifests cannot be read; the number of the first one counts.
-func (p *pass) setBaseline() {
-	p.baseline = int(p.mr.Status.PruneBaseline)
-	if p.baseline == 0 || len(p.outsideManifests(p.recorded)) == 0 {
-		p.baseline = len(p.recorded)
-	}
-}
-
-// baselineAfter returns what the next reconcile has to know of the baseline: nothing if every object in the inventory is wanted.
-func (p *pass) baselineAfter(remaining inventory) int32 {
-	if p.mr.Spec.Prune == nil || p.operation != opApply || len(p.outsideManifests(remaining)) == 0 {
-		return 0
-	}
-	baseline := p.baseline
-	for _, change := range p.changes {
-		if change.err == nil && (change.action == actionDelete || change.action == actionForget) {
-			baseline-- // so that a deletion that takes long leaves no room for more of them
-		}
-	}
-	return int32(max(baseline, 0)) //nolint:gosec // no inventory has so many entries
-}
-
 // guard asks the prune guard about objects that are not wanted any more. If it refuses, guard returns those that are not deleted, but
 // released, handed over or gone already.
-func (p *pass) guard(ctx context.Context, unwanted inventory) inventory {
-	if guardPrune(p.mr, p.baseline, len(unwanted), p.checksum) == nil {
+func (p *pruning) guard(ctx context.Context, unwanted inventory) inventory {
+	if guardPrune(p.mr, p.plan.baseline, len(unwanted), p.plan.checksum) == nil {
 		return unwanted
 	}
 	living := inventory{}
@@ -73,7 +49,7 @@ func (p *pass) guard(ctx context.Context, unwanted inventory) inventory {
 			living[change.Key()] = unwanted[change.Key()]
 		}
 	}
-	if p.guarded = guardPrune(p.mr, p.baseline, len(unwanted)-len(living), p.checksum); p.guarded == nil {
+	if p.guarded = guardPrune(p.mr, p.plan.baseline, len(unwanted)-len(living), p.plan.checksum); p.guarded == nil {
 		return unwanted
 	}
 	return living

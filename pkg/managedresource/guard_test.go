@@ -71,40 +71,42 @@ func (w *guardWorld) change() {
 // reconcile does what a reconcile does. It may end before anything is pruned, or be unable to read all manifests.
 func (w *guardWorld) reconcile(ends, unread bool) {
 	w.Helper()
-	p := &pass{mr: w.mr, operation: opApply, recorded: w.stored, manifests: w.wanted, checksum: strings.Repeat("0", 64)}
+	p := &pass{mr: w.mr, operation: opApply}
+	in := input{recorded: w.stored, manifests: w.wanted, checksum: strings.Repeat("0", 64)}
 	if unread {
-		p.manifests = slices.DeleteFunc(slices.Clone(w.wanted), func(object.Manifest) bool { return w.random.IntN(3) == 0 })
-		p.problems = []problem{{err: errTimeout}}
+		in.manifests = slices.DeleteFunc(slices.Clone(w.wanted), func(object.Manifest) bool { return w.random.IntN(3) == 0 })
+		in.problems = []problem{{err: errTimeout}}
 	}
-	w.note(p)
-	p.setBaseline()
-	p.recorded, _ = p.recorded.union(p.manifests)
-	w.mr.Status.PruneBaseline = p.baselineAfter(p.recorded)
-	w.stored = p.recorded
-	w.note(p)
+	w.note(p, in)
+	plan := plan{input: in, baseline: p.baselineOf(in)}
+	plan.recorded, _ = in.recorded.union(in.manifests)
+	w.mr.Status.PruneBaseline = p.baselineAfter(plan, plan.recorded, nil)
+	w.stored = plan.recorded
+	w.note(p, in)
 	if ends {
 		return
 	}
-	unwanted := p.unwanted()
+	unwanted := p.unwanted(plan.input)
 	fresh := w.mr.Status.PruneBaseline == int32(len(w.before)) // no object was deleted in the meantime
-	err := guardPrune(w.mr, p.baseline, len(unwanted), p.checksum)
+	err := guardPrune(w.mr, plan.baseline, len(unwanted), in.checksum)
 	w.check(err, unwanted, fresh)
+	var done changeSet
 	if err == nil {
 		for key, entry := range unwanted {
 			if w.random.IntN(3) > 0 { // the others take longer
-				p.changes = append(p.changes, change{Ref: refOfEntry(entry), action: actionDelete})
+				done.changes = append(done.changes, change{Ref: refOfEntry(entry), action: actionDelete})
 				delete(w.before, key)
 			}
 		}
 	}
-	w.stored = p.remaining()
-	w.mr.Status.PruneBaseline = p.baselineAfter(w.stored)
-	w.note(p)
+	w.stored = done.remaining(plan.recorded)
+	w.mr.Status.PruneBaseline = p.baselineAfter(plan, w.stored, done.changes)
+	w.note(p, in)
 }
 
 // note remembers the inventory if every object of it is wanted.
-func (w *guardWorld) note(p *pass) {
-	if len(p.outsideManifests(w.stored)) == 0 {
+func (w *guardWorld) note(p *pass, in input) {
+	if len(p.outsideManifests(in, w.stored)) == 0 {
 		w.before = map[object.Key]bool{}
 		for key := range w.stored {
 			w.before[key] = true

@@ -15,7 +15,8 @@ import (
 // withInitialHealth returns the conditions with the first word on the health of the objects that were applied: what is known of them
 // if nothing was said before by the present checks, that a rollout has begun, that what was changed is not healthy, or that the checks
 // are pending. All else is left to the health controller, which knows whether a change for the worse is only passing.
-func (p *pass) withInitialHealth(ctx context.Context, conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
+func (p *pass) withInitialHealth(ctx context.Context, conditions []resourcesv1alpha1.Condition, remaining inventory, done changeSet,
+) []resourcesv1alpha1.Condition {
 	since, checksErr := p.Live.AdoptedChecks(p.self.String())
 	if since > p.mr.Status.ObservedGeneration || checksErr != nil {
 		conditions = p.checksPending(conditions) // what they say was found by other checks
@@ -23,10 +24,11 @@ func (p *pass) withInitialHealth(ctx context.Context, conditions []resourcesv1al
 	if checksErr != nil {
 		return conditions // the health controller reports it
 	}
-	refs, written := refsOfEntries(p.remaining()), p.written()
-	p.aside(func() { p.Live.ReadExamined(ctx, slices.DeleteFunc(slices.Clone(written), p.notShownYet)) }) // others are as they were
-	states := p.Live.Read(ctx, slices.DeleteFunc(slices.Clone(refs), p.notShownYet))
-	p.addFresh(states)
+	refs, written := refsOfEntries(remaining), done.written()
+	notShownYet := func(ref object.Ref) bool { return p.notShownYet(ref, done.kinds) }
+	p.aside(func() { p.Live.ReadExamined(ctx, slices.DeleteFunc(slices.Clone(written), notShownYet)) }) // others are as they were
+	states := p.Live.Read(ctx, slices.DeleteFunc(slices.Clone(refs), notShownYet))
+	done.addFresh(states)
 	first := !speaks(conditions, resourcesv1alpha1.ResourcesHealthy)
 	if first {
 		p.confirmAbsent(ctx, refs, states)
@@ -59,17 +61,6 @@ func judge(subjects []health.Subject) findings {
 		healthy: health.Healthy(health.PendingIfUnobserved(subjects)), progressing: health.Progressing(subjects),
 		unseen: slices.ContainsFunc(subjects, func(subject health.Subject) bool { return subject.Pending }),
 	}
-}
-
-// written returns the objects that were changed.
-func (p *pass) written() []object.Ref {
-	var refs []object.Ref
-	for _, change := range p.changes {
-		if change.err == nil && (change.action == actionCreate || change.action == actionApply && !change.unchanged) {
-			refs = append(refs, change.Ref)
-		}
-	}
-	return refs
 }
 
 // confirmAbsent asks for the objects that no watch shows: some have no label.

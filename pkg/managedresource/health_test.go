@@ -216,7 +216,7 @@ func TestNotSettledAfterBeingIgnored(t *testing.T) {
 		{Type: resourcesv1alpha1.ResourcesApplied, Status: isTrue, Reason: resourcesv1alpha1.ReasonManagedResourceIgnored},
 	}
 	p := &pass{Reconciler: &Reconciler{}, mr: mr}
-	if settled, err := p.upToDate(t.Context()); settled || err != nil {
+	if settled, _, err := p.upToDate(t.Context()); settled || err != nil {
 		t.Errorf("settled is %v: %v", settled, err)
 	}
 }

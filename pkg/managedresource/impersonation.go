@@ -8,12 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// impersonate has everything written in the name of the ServiceAccount that the ManagedResource asks for.
+// impersonate makes the pass write as the ServiceAccount that the ManagedResource names.
 func (p *pass) impersonate(ctx context.Context) error {
 	asked := p.mr.Spec.ServiceAccountName
-	if asked == "" {
-		return nil
-	}
 	serviceAccount := types.NamespacedName{Namespace: p.mr.Namespace, Name: asked}
 	if namespace, name, found := strings.Cut(asked, "/"); found {
 		serviceAccount = types.NamespacedName{Namespace: namespace, Name: name}

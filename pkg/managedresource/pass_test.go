@@ -17,25 +17,23 @@ func TestRemainingShrinksOnlyByWhatIsGone(t *testing.T) {
 	applied := wanted("applied", actionApply, nil)
 	applied.observation.OwnedDigest = "new"
 	created := wanted("created", actionCreate, nil)
-	p := &pass{
-		recorded: inventoryWith(
-			entry(configMapKind, "a", "applied", "old"), entry(configMapKind, "a", "created", ""),
-			entry(configMapKind, "a", "skipped", "old"), entry(configMapKind, "a", "failed", "old"),
-			entry(configMapKind, "a", "untouched", "old"),
-			entry(configMapKind, "a", "deleted", "old"), entry(configMapKind, "a", "gone", "old"),
-			entry(configMapKind, "a", "released", "old"), entry(configMapKind, "a", "deleting", "old"),
-			entry(configMapKind, "a", "undeletable", "old"), entry(configMapKind, "a", "conflicting", "old"),
-		),
-		changes: []change{
-			applied, created, wanted("skipped", actionSkip, nil), wanted("failed", actionApply, errTimeout),
-			wanted("conflicting", actionConflict, errTimeout),
-			unwanted("deleted", actionDelete, nil), unwanted("gone", actionForget, nil), unwanted("released", actionRelease, nil),
-			unwanted("deleting", actionWait, nil), unwanted("undeletable", actionDelete, errTimeout),
-		},
-	}
-	before := len(p.recorded)
+	recorded := inventoryWith(
+		entry(configMapKind, "a", "applied", "old"), entry(configMapKind, "a", "created", ""),
+		entry(configMapKind, "a", "skipped", "old"), entry(configMapKind, "a", "failed", "old"),
+		entry(configMapKind, "a", "untouched", "old"),
+		entry(configMapKind, "a", "deleted", "old"), entry(configMapKind, "a", "gone", "old"),
+		entry(configMapKind, "a", "released", "old"), entry(configMapKind, "a", "deleting", "old"),
+		entry(configMapKind, "a", "undeletable", "old"), entry(configMapKind, "a", "conflicting", "old"),
+	)
+	done := changeSet{changes: []change{
+		applied, created, wanted("skipped", actionSkip, nil), wanted("failed", actionApply, errTimeout),
+		wanted("conflicting", actionConflict, errTimeout),
+		unwanted("deleted", actionDelete, nil), unwanted("gone", actionForget, nil), unwanted("released", actionRelease, nil),
+		unwanted("deleting", actionWait, nil), unwanted("undeletable", actionDelete, errTimeout),
+	}}
+	before := len(recorded)
 	digests := map[string]string{}
-	for key, entry := range p.remaining() {
+	for key, entry := range done.remaining(recorded) {
 		digests[key.Name] = entry.Digest
 	}
 	for name, want := range map[string]string{
@@ -50,25 +48,25 @@ func TestRemainingShrinksOnlyByWhatIsGone(t *testing.T) {
 	if len(digests) > 0 {
 		t.Errorf("%v are still there", digests)
 	}
-	if len(p.recorded) != before {
+	if len(recorded) != before {
 		t.Error("the recorded inventory was changed")
 	}
 }
 
 func TestNothingIsUnwantedWhileAProblemStands(t *testing.T) {
-	p := &pass{
-		mr:        &resourcesv1alpha1.ManagedResource{},
+	p := &pass{mr: &resourcesv1alpha1.ManagedResource{}}
+	in := input{
 		recorded:  inventoryWith(entry(configMapKind, "a", "kept", ""), entry(configMapKind, "a", "left", "")),
 		manifests: []object.Manifest{manifestOf(configMapKind.GroupKind().WithVersion("v2"), "a", "kept")},
 	}
-	if got := entryNames(p.unwanted().references()); !slices.Equal(got, []string{"v1/ConfigMap/a/left"}) {
+	if got := entryNames(p.unwanted(in).references()); !slices.Equal(got, []string{"v1/ConfigMap/a/left"}) {
 		t.Errorf("unwanted are %v, want the object that is in no manifest, in whatever version", got)
 	}
-	if len(p.recorded) != 2 {
+	if len(in.recorded) != 2 {
 		t.Error("the recorded inventory was changed")
 	}
-	p.problems = []problem{badManifest("x")}
-	if got := p.unwanted(); len(got) != 0 {
+	in.problems = []problem{badManifest("x")}
+	if got := p.unwanted(in); len(got) != 0 {
 		t.Errorf("unwanted are %v while a manifest cannot be read", got)
 	}
 }

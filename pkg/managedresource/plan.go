@@ -3,11 +3,14 @@ package managedresource
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
@@ -16,6 +19,81 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
+
+// plan is what a pass sets out to do: what it works from, with an inventory that has all that is applied, and what changes wait for.
+type plan struct {
+	input
+	// baseline is how many objects the inventory held before objects left the manifests. The share of the prune guard refers to it.
+	baseline int
+	gate     gate
+}
+
+// changeSet is what a pass decided about objects, and the results. Status, Events, metrics and previews are made from it.
+type changeSet struct {
+	changes []change
+	// guarded says why objects that left the manifests are kept.
+	guarded error
+	kinds   freshKinds
+}
+
+// outdated reports whether a deletion was given up because the ManagedResource or a Secret has changed since it was read.
+func (s changeSet) outdated() bool {
+	return slices.ContainsFunc(s.changes, func(c change) bool { return errors.Is(c.err, errOutdated) })
+}
+
+// remaining returns an inventory after all changes: what was applied, and what could not be deleted yet.
+func (s changeSet) remaining(recorded inventory) inventory {
+	remaining := maps.Clone(recorded)
+	for _, change := range s.changes {
+		if change.err != nil {
+			continue
+		}
+		switch change.action {
+		case actionCreate, actionApply:
+			digest := digestOf(*change.manifest, change.observation)
+			if len(change.dropped) > 0 {
+				digest = "" // it is applied at every sync period: the API server may come to know the fields
+			}
+			remaining[change.Key()] = entryOf(*change.manifest, digest)
+		case actionDelete, actionForget, actionRelease:
+			delete(remaining, change.Key())
+		}
+	}
+	return remaining
+}
+
+// written returns the objects that were changed.
+func (s changeSet) written() []object.Ref {
+	var refs []object.Ref
+	for _, change := range s.changes {
+		if change.err == nil && (change.action == actionCreate || change.action == actionApply && !change.unchanged) {
+			refs = append(refs, change.Ref)
+		}
+	}
+	return refs
+}
+
+// failedWrites returns the objects that were sent without success. Some of the requests may have had an effect all the same.
+func (s changeSet) failedWrites() []object.Key {
+	var failed []object.Key
+	for i := range s.changes {
+		if _, sent := taskOf(&s.changes[i]); sent && s.changes[i].err != nil {
+			failed = append(failed, s.changes[i].Key())
+		}
+	}
+	return failed
+}
+
+// acceptedFields returns the fields of others that the changes left on the objects.
+func (s changeSet) acceptedFields() map[object.Key]*fieldpath.Set {
+	accepted := map[object.Key]*fieldpath.Set{}
+	for _, change := range s.changes {
+		if change.manifest != nil && change.observation.Displaceable != nil {
+			accepted[change.Key()] = change.observation.Displaceable
+		}
+	}
+	return accepted
+}
 
 // action is what is done about one object.
 type action string
@@ -214,6 +292,41 @@ func (in applyInput) delayIfFighting(manifest *object.Manifest, decided change) 
 func conflict(key object.Key, owner string) change {
 	return change{action: actionConflict, err: apply.Permanent(fmt.Errorf("%s belongs to ManagedResource %s, which keeps it: "+
 		"remove it from one of the two", key, owner))}
+}
+
+// referencePrefix begins the annotations that keep the garbage collector from deleting what an object refers to. They
+// are always exactly those of the manifest: a stale one would keep its ConfigMap or Secret for ever.
+const referencePrefix = "reference.resources.gardener.cloud/"
+
+// foreignKeys returns the labels and annotations that others added and that are to go.
+func (in applyInput) foreignKeys(manifest *object.Manifest, observation live.Observation) apply.Strip {
+	var strip apply.Strip
+	if manifest.Directive.Merge {
+		return strip
+	}
+	if in.forceLabels {
+		for _, key := range observation.Labels.All() {
+			if _, wanted := manifest.Labels[key]; !wanted && !setByKubernetes(key) {
+				strip.Labels = append(strip.Labels, key)
+			}
+		}
+	}
+	for _, key := range observation.Annotations.All() {
+		_, wanted := manifest.Annotations[key]
+		wanted = wanted || key == resourcesv1alpha1.AnnotationOrigin || key == resourcesv1alpha1.AnnotationDescription
+		forced := in.forceAnnotations && !setByKubernetes(key) && !strings.HasPrefix(key, "loadbalancer.openstack.org")
+		if !wanted && (forced || strings.HasPrefix(key, referencePrefix)) {
+			strip.Annotations = append(strip.Annotations, key)
+		}
+	}
+	return strip
+}
+
+// setByKubernetes tells which labels and annotations Kubernetes' own controllers would set again at once.
+func setByKubernetes(key string) bool {
+	return key == "kubernetes.io/metadata.name" || slices.ContainsFunc(
+		[]string{"deployment.kubernetes.io/", "pv.kubernetes.io/", "volume.kubernetes.io/"},
+		func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
 // pruneInput is what the decisions about objects that are no longer wanted rest on.

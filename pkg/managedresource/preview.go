@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -45,25 +46,26 @@ func (r *Reconciler) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 		return nil, err
 	}
 	p := r.newPass(mr)
+	p.preview = true
 	p.unrecorded.Confirm(p.self.Owner)
-	p.confirmed = new(error) // what it reads is the present state, or what somebody proposes
 	if p.operation == opCleanUp {
 		return p.previewCleanUp(ctx), nil
 	}
-	if err := p.gather(ctx); err != nil {
+	in, err := p.read(ctx)
+	if err != nil {
 		return nil, err
 	}
-	p.setBaseline()
-	p.recorded, _ = p.recorded.union(p.manifests)
-	if err := p.findGate(ctx); err != nil {
+	p.claim(in)
+	plan := plan{input: in, baseline: p.baselineOf(in)}
+	plan.recorded, _ = in.recorded.union(in.manifests)
+	gate, err := p.findGate(ctx, plan.input)
+	if err != nil {
 		return nil, err
 	}
-	held := p.gate
-	p.gate = gate{} // what the changes do when they need not wait any more is what is asked for
-	p.realize(ctx)
-	prospect := p.prospect()
-	if slices.ContainsFunc(p.changes, func(c change) bool { return held.holds(c, sentDigest(p.recorded[c.Key()])) }) {
-		prospect.Blocked = held.why()
+	done := p.carryOut(ctx, plan) // with an open gate, as the preview shows what the changes do once they need not wait
+	prospect := prospectOf(plan.input, done)
+	if slices.ContainsFunc(done.changes, func(c change) bool { return gate.holds(c, sentDigest(plan.recorded[c.Key()])) }) {
+		prospect.Blocked = gate.why()
 	}
 	return prospect, ctx.Err()
 }
@@ -84,26 +86,27 @@ func (r *Reconciler) beginPreview(ctx context.Context) error {
 }
 
 func (p *pass) previewCleanUp(ctx context.Context) *Prospect {
-	p.resolveScopes(p.Objects.Discover)
-	p.claim()
-	if p.mr.Spec.KeepObjects == nil || !*p.mr.Spec.KeepObjects {
-		p.prune(ctx, p.recorded)
+	plan := plan{input: p.stored(p.resolveScopes(p.Objects.Discover, nil))}
+	p.claim(plan.input)
+	var done changeSet
+	if !ptr.Deref(p.mr.Spec.KeepObjects, false) {
+		done.changes = p.newPruning(ctx, plan).prune(ctx, plan.recorded)
 	}
-	return p.prospect()
+	return prospectOf(plan.input, done)
 }
 
-func (p *pass) prospect() *Prospect {
-	prospect := &Prospect{Guarded: p.guarded}
-	for _, problem := range p.problems {
+func prospectOf(in input, done changeSet) *Prospect {
+	prospect := &Prospect{Guarded: done.guarded}
+	for _, problem := range in.problems {
 		prospect.Problems = append(prospect.Problems, problem.err)
 	}
 	defined := map[schema.GroupKind]bool{}
-	for _, manifest := range p.manifests {
+	for _, manifest := range in.manifests {
 		for _, gvk := range manifest.Defines {
 			defined[gvk.GroupKind()] = true
 		}
 	}
-	for _, change := range p.changes {
+	for _, change := range done.changes {
 		prospect.Forecasts = append(prospect.Forecasts, forecastOf(change, defined))
 	}
 	slices.SortFunc(prospect.Forecasts, func(a, b Forecast) int { return a.Key().Compare(b.Key()) })

@@ -32,19 +32,19 @@ func TestProgressOf(t *testing.T) {
 
 func TestHasNews(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*pass)
+		change func(*pass, *input)
 		want   bool
 	}{
-		"nothing":                {func(*pass) {}, false},
-		"the first time":         {func(p *pass) { p.mr.Status.SecretsDataChecksum = nil }, true},
-		"other data":             {func(p *pass) { p.checksum = "other" }, true},
-		"another spec":           {func(p *pass) { p.mr.Generation++ }, true},
-		"data that is not whole": {func(p *pass) { p.checksum, p.problems = "other", []problem{{err: errors.New("bad")}} }, false},
+		"nothing":                {func(*pass, *input) {}, false},
+		"the first time":         {func(p *pass, _ *input) { p.mr.Status.SecretsDataChecksum = nil }, true},
+		"other data":             {func(_ *pass, in *input) { in.checksum = "other" }, true},
+		"another spec":           {func(p *pass, _ *input) { p.mr.Generation++ }, true},
+		"data that is not whole": {func(_ *pass, in *input) { in.checksum, in.problems = "other", []problem{{err: errors.New("bad")}} }, false},
 	} {
-		p := &pass{mr: &resourcesv1alpha1.ManagedResource{}, checksum: "same"}
+		p, in := &pass{mr: &resourcesv1alpha1.ManagedResource{}}, input{checksum: "same"}
 		p.mr.Status.SecretsDataChecksum = ptr.To("same")
-		test.change(p)
-		if got := p.hasNews(); got != test.want {
+		test.change(p, &in)
+		if got := p.hasNews(in); got != test.want {
 			t.Errorf("%s: hasNews is %v", name, got)
 		}
 	}

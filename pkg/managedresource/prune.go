@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,18 +23,18 @@ import (
 
 // unwanted returns the recorded objects that are in no manifest. It is empty while a manifest cannot be read: what is in
 // there could be what is missing.
-func (p *pass) unwanted() inventory {
-	if len(p.problems) > 0 {
+func (p *pass) unwanted(in input) inventory {
+	if len(in.problems) > 0 {
 		return nil
 	}
-	return p.outsideManifests(p.recorded)
+	return p.outsideManifests(in, in.recorded)
 }
 
 // outsideManifests returns the objects of an inventory that are in none of the manifests that could be read.
-func (p *pass) outsideManifests(recorded inventory) inventory {
+func (p *pass) outsideManifests(in input, recorded inventory) inventory {
 	equivalences := manifest.NewEquivalences(p.mr.Spec.Equivalences)
 	wanted := map[object.Key]bool{}
-	for _, ref := range slices.Concat(refsOf(p.manifests), p.unrecordable, p.released) {
+	for _, ref := range slices.Concat(refsOf(in.manifests), in.unrecordable, in.released) {
 		wanted[equivalences.Identity(ref.Key())] = true
 	}
 	unwanted := inventory{}
@@ -45,23 +46,45 @@ func (p *pass) outsideManifests(recorded inventory) inventory {
 	return unwanted
 }
 
-// pruneUnwanted deletes what is in no manifest any more, after a moment in which another ManagedResource may take it over.
-func (p *pass) pruneUnwanted(ctx context.Context) {
-	unwanted := p.unwanted()
-	if !p.gate.open() {
-		p.prune(ctx, unwanted) // which disowns it: a dependency may take it over, and wait for that
-		return
+// pruning is the prune step of a pass.
+type pruning struct {
+	*pass
+	plan plan
+	// departed are the times since when objects are in no manifest, delay is how long they wait for another ManagedResource.
+	departed map[object.Key]time.Time
+	delay    time.Duration
+	// guarded is set if the prune guard refuses deletions.
+	guarded error
+	// check compares the ManagedResource and its Secrets with the API server, once, before the first deletion.
+	check func() error
+}
+
+func (p *pass) newPruning(ctx context.Context, plan plan) *pruning {
+	check := func() error { return nil } // a preview rests on the present state, or on a proposed one
+	if !p.preview {
+		check = sync.OnceValue(func() error { return p.compareWithSource(ctx, plan.input) })
 	}
-	p.departed = p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(unwanted)), p.started)
+	return &pruning{pass: p, plan: plan, check: check}
+}
+
+// pruneUnwanted deletes what is in no manifest any more, after a moment in which another ManagedResource may take it over. The error says
+// why the prune guard keeps objects.
+func (p *pass) pruneUnwanted(ctx context.Context, plan plan) (changes []change, guarded error) {
+	unwanted, pruning := p.unwanted(plan.input), p.newPruning(ctx, plan)
+	if !plan.gate.open() {
+		return pruning.prune(ctx, unwanted), nil // which disowns it: a dependency may take it over, and wait for that
+	}
+	pruning.departed = p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(unwanted)), p.started)
 	if len(unwanted) > 0 {
-		p.delay = p.pruneDelay(ctx)
+		pruning.delay = p.pruneDelay(ctx)
+		unwanted = pruning.guard(ctx, unwanted)
 	}
-	p.prune(ctx, p.guard(ctx, unwanted))
+	return pruning.prune(ctx, unwanted), pruning.guarded
 }
 
 // prune deletes objects in the order of compareForDeletion. A step begins only when the earlier ones that hold it up are gone. What another
 // ManagedResource gets holds nothing up.
-func (p *pass) prune(ctx context.Context, entries inventory) {
+func (p *pruning) prune(ctx context.Context, entries inventory) []change {
 	p.claims.Disown(p.self.Owner, slices.Collect(maps.Keys(entries)))
 	bySteps := map[step]inventory{}
 	for key, entry := range entries {
@@ -71,22 +94,24 @@ func (p *pass) prune(ctx context.Context, entries inventory) {
 		}
 		bySteps[step][key] = entry
 	}
+	var all []change
 	var pending []step
 	for _, step := range slices.SortedFunc(maps.Keys(bySteps), compareForDeletion) {
 		if slices.ContainsFunc(pending, step.awaitsEndOf) {
 			continue
 		}
 		changes := p.pruneWave(ctx, bySteps[step])
-		p.changes = append(p.changes, changes...)
+		all = append(all, changes...)
 		if slices.ContainsFunc(changes, func(c change) bool { return c.action == actionWait || c.err != nil }) {
 			pending = append(pending, step)
 		}
 	}
+	return all
 }
 
 // pruneWave deletes the objects of one wave. Objects that turn out not to be as the watches show them are looked at and
 // decided about once more.
-func (p *pass) pruneWave(ctx context.Context, entries inventory) []change {
+func (p *pruning) pruneWave(ctx context.Context, entries inventory) []change {
 	changes := p.planPruning(ctx, entries, p.Live.Confirm(ctx, refsOfEntries(entries)))
 	outdated := p.delete(ctx, changes)
 	if len(outdated) == 0 {
@@ -104,11 +129,11 @@ func (p *pass) pruneWave(ctx context.Context, entries inventory) []change {
 	return append(changes, second...)
 }
 
-func (p *pass) planPruning(ctx context.Context, entries inventory, states map[object.Key]live.State) []change {
+func (p *pruning) planPruning(ctx context.Context, entries inventory, states map[object.Key]live.State) []change {
 	changes := planPrune(pruneInput{
 		entries:   entries,
 		live:      states,
-		ownership: p.owners.Owners(ctx),
+		ownership: p.plan.owners.Owners(ctx),
 		managedBy: p.Options.ManagedBy,
 		abolished: p.abolished(ctx, states),
 
@@ -116,7 +141,7 @@ func (p *pass) planPruning(ctx context.Context, entries inventory, states map[ob
 		collectsGarbage: p.Options.CollectsGarbage,
 		now:             p.Clock.Now(),
 	})
-	p.gate.hold(changes, p.recorded)
+	p.plan.gate.hold(changes, p.plan.recorded)
 	p.handOver(ctx, changes)
 	if p.guarded != nil { // what was not to be deleted a moment ago may be by now
 		changes = slices.DeleteFunc(changes, func(c change) bool { return c.action == actionDelete })
@@ -124,7 +149,7 @@ func (p *pass) planPruning(ctx context.Context, entries inventory, states map[ob
 	return changes
 }
 
-// handOver releases the objects among the changes that an successor has recorded. The others stay in the inventory.
+// handOver releases the objects among the changes that a successor has recorded. The others stay in the inventory.
 func (p *pass) handOver(ctx context.Context, changes []change) {
 	inventories := ownership.NewInventories(p.Direct)
 	for i := range changes {
@@ -155,12 +180,12 @@ func (p *pass) abolished(ctx context.Context, states map[object.Key]live.State) 
 
 // delete carries out the deletions among the changes. Those whose objects are not gone yet become actionWait. It returns
 // the changes of objects that were not as expected, and were left alone.
-func (p *pass) delete(ctx context.Context, changes []change) (outdated []*change) {
+func (p *pruning) delete(ctx context.Context, changes []change) (outdated []*change) {
 	var deletions []apply.Deletion
 	var due []*change
 	for i := range changes {
 		if changes[i].action == actionDelete {
-			if err := p.confirm(ctx); err != nil {
+			if err := p.check(); err != nil {
 				changes[i].action, changes[i].err = actionFail, err
 				continue
 			}

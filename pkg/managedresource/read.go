@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,46 +17,147 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
+// input is what a pass works from: the manifests in the Secrets, what is wrong with them, and the stored inventory.
+type input struct {
+	// checksum is that of the Secrets' data, secrets are their versions.
+	checksum string
+	secrets  []string
+	// scalers are what HorizontalPodAutoscalers scale; nil if they were not read, as no manifest has replicas.
+	scalers autoscalers
+	// sharesSecrets is set if others may own fields of a Secret among the manifests.
+	sharesSecrets bool
+	manifests     []object.Manifest
+	// released are the objects whose manifests ask for mode Ignore.
+	released []object.Ref
+	// coerced names objects with labels or annotations that were not strings.
+	coerced []string
+	// rendered is when the manifests were made.
+	rendered time.Time
+	problems []problem
+	// unread is set if manifests could not be read, so that not all wanted objects are known.
+	unread bool
+	// unrecordable are objects that are wanted and cannot be recorded, so that they are not applied.
+	unrecordable []object.Ref
+	// lateKinds are those that the API server did not serve yet at the end of the last pass.
+	lateKinds map[schema.GroupKind]bool
+	// recorded is the stored inventory, owners knows the owners of objects.
+	recorded inventory
+	owners   *ownership.Reader
+}
+
+// refused returns the input with nothing to apply and nothing to prune, because of an error that is not in the manifests.
+func (in input) refused(err error) input {
+	in.problems = append(slices.Clone(in.problems), problem{
+		reason: resourcesv1alpha1.ReasonApplyFailed, err: err, refuses: true,
+		transient: apierrors.ReasonForError(err) != metav1.StatusReasonUnknown,
+	})
+	in.unrecordable = slices.Concat(in.unrecordable, refsOf(in.manifests))
+	in.manifests, in.released = nil, nil
+	return in
+}
+
+// read returns the manifests of the last pass if they are still valid, or else those in the Secrets. The error says why they cannot be
+// read at present; what is wrong with them is a problem of the input.
+func (p *pass) read(ctx context.Context) (input, error) {
+	in, resumed, err := p.resume(ctx)
+	if err != nil {
+		return input{}, err
+	}
+	if !resumed {
+		if in, err = p.readManifests(ctx); err != nil {
+			return input{}, err
+		}
+	}
+	if p.mr.Spec.ServiceAccountName != "" {
+		if err := p.impersonate(ctx); err != nil {
+			in = in.refused(err)
+		}
+	}
+	return in, nil
+}
+
+// readManifests reads the Secrets and makes manifests of them.
+func (p *pass) readManifests(ctx context.Context) (input, error) {
+	secrets := p.readSecrets(ctx)
+	// A kind that was not served before may be now. All later steps rely on this answer.
+	scopes := p.resolveScopes(p.Objects.Discover, secrets.documents)
+	in := p.stored(scopes)
+	in.checksum, in.secrets, in.problems = secrets.checksum, secrets.versions, secrets.problems
+	p.Live.AdoptChecks(live.ChecksOf(p.self.String(), p.mr)) // before the kinds are watched, and judged for the first time
+	p.watchKinds(in.recorded, secrets.documents)
+	if slices.ContainsFunc(secrets.documents, hasReplicas) {
+		scalers, err := p.readAutoscalers(ctx)
+		if err != nil {
+			return input{}, err
+		}
+		in.scalers = scalers
+	}
+	tokenTargets, err := p.readTokenTargets(ctx, secrets.documents)
+	if err != nil {
+		return input{}, err
+	}
+	in.sharesSecrets = tokenTargets != nil
+	return p.render(in, secrets.documents, scopes, tokenTargets), nil
+}
+
+// render adds the manifests that are made of documents to an input.
+func (p *pass) render(in input, documents []manifest.Document, scopes scopes, tokenTargets map[object.Key]bool) input {
+	ignored, err := manifest.ParseIgnoreRules(p.mr.Spec.DriftDetection)
+	if err != nil {
+		in.unread = true
+		return in.refused(err) // without its rules, a pass would revert changes that it must ignore
+	}
+	rendered := manifest.Render(documents, scopes, in.recorded, manifest.RenderOptions{
+		Origin:       p.self.String(),
+		ManagedBy:    p.Options.ManagedBy,
+		InjectLabels: p.mr.Spec.InjectLabels,
+		Scaled:       p.isScaled(in.scalers),
+		Ignored:      ignored,
+		TokenTargets: tokenTargets,
+	})
+	in.manifests, in.released, in.coerced, in.rendered = rendered.Manifests, rendered.Released, rendered.Coerced, p.Clock.Now()
+	in.problems = append(in.problems, unreadable(rendered.Errors)...)
+	in.unread = len(in.problems) > 0
+	return in
+}
+
 // readTokenTargets finds out into which Secrets of the target cluster a token requestor copies what it got: annotations of
-// Secrets in the source cluster name them. They are looked for only if one of the documents is a Secret of which others own
-// fields, or that a token requestor may fill in.
-func (p *pass) readTokenTargets(ctx context.Context) error {
-	if !p.mayBeFilled() && !p.takesOverSecrets(ctx) {
-		return nil
+// Secrets in the source cluster name them. It returns nil, and reads nothing, unless a token requestor may fill in a Secret among the
+// documents, or others own fields of one.
+func (p *pass) readTokenTargets(ctx context.Context, documents []manifest.Document) (map[object.Key]bool, error) {
+	if !slices.ContainsFunc(documents, manifest.MayBeFilledByTokenRequestor) && !p.takesOverSecrets(ctx, documents) {
+		return nil, nil
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	err := p.Source.List(ctx, list, client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{resourcesv1alpha1.LabelPurpose: resourcesv1alpha1.PurposeTokenRequestor})
 	if err != nil {
-		return fmt.Errorf("list the Secrets of the source cluster for a token requestor: %w", err)
+		return nil, fmt.Errorf("list the Secrets of the source cluster for a token requestor: %w", err)
 	}
-	p.tokenTargets = map[object.Key]bool{}
+	targets := map[object.Key]bool{}
 	for _, secret := range list.Items {
-		p.tokenTargets[object.Key{
+		targets[object.Key{
 			Kind:      "Secret",
 			Namespace: secret.Annotations[resourcesv1alpha1.AnnotationTokenTargetNamespace],
 			Name:      secret.Annotations[resourcesv1alpha1.AnnotationTokenTargetName],
 		}] = true
 	}
-	return nil
-}
-
-// mayBeFilled reports whether one of the documents is a Secret with a key that a token requestor writes.
-func (p *pass) mayBeFilled() bool {
-	return slices.ContainsFunc(p.documents, manifest.MayBeFilledByTokenRequestor)
+	return targets, nil
 }
 
 // takesOverSecrets reports whether one of the documents is a Secret that gardener-resource-manager applied, or of which others
 // own fields. Both have its label, so that watches show them.
-func (p *pass) takesOverSecrets(ctx context.Context) bool {
+func (p *pass) takesOverSecrets(ctx context.Context, documents []manifest.Document) bool {
 	var secrets []object.Ref
-	for _, document := range p.documents {
+	for _, document := range documents {
 		if ref, err := manifest.RefOf(document.Object); err == nil && manifest.IsSecret(ref.Key()) {
 			ref.Namespace = manifest.NamespaceOrDefault(ref.Namespace)
 			secrets = append(secrets, ref)
@@ -93,16 +196,25 @@ func unreadable(errs []error) []problem {
 	return problems
 }
 
-// readSecrets reads and decodes the referenced Secrets. A Secret that cannot be read is a problem, not an end: the
-// objects of the others are applied.
-func (p *pass) readSecrets(ctx context.Context) {
+// secretData is what was read from the Secrets of a ManagedResource.
+type secretData struct {
+	documents []manifest.Document
+	checksum  string
+	versions  []string
+	problems  []problem
+}
+
+// readSecrets reads and decodes the referenced Secrets. A Secret that cannot be read is a problem, not an end: the objects of the others
+// are applied.
+func (p *pass) readSecrets(ctx context.Context) secretData {
+	var data secretData
 	var secrets []*corev1.Secret
 	budget := manifest.NewBudget(p.Options.Limits)
 	for _, reference := range p.mr.Spec.SecretRefs {
 		secret := &corev1.Secret{}
 		key := types.NamespacedName{Namespace: p.mr.Namespace, Name: reference.Name}
 		if err := p.Direct.Get(ctx, key, secret); err != nil {
-			p.problems = append(p.problems, problem{
+			data.problems = append(data.problems, problem{
 				reason:    resourcesv1alpha1.ReasonCannotReadSecret,
 				err:       fmt.Errorf("could not read secret '%s': %w", key, err),
 				transient: !apierrors.IsNotFound(err), // its creation is an event
@@ -110,15 +222,16 @@ func (p *pass) readSecrets(ctx context.Context) {
 			continue
 		}
 		documents, errs := budget.Decode(secret)
-		p.documents = append(p.documents, documents...)
-		p.problems = append(p.problems, unreadable(errs)...)
+		data.documents = append(data.documents, documents...)
+		data.problems = append(data.problems, unreadable(errs)...)
+		data.versions = append(data.versions, secretVersion(secret))
 		secrets = append(secrets, secret)
-		p.secrets = append(p.secrets, secretVersion(secret))
 	}
-	p.checksum = manifest.Checksum(secrets)
+	data.checksum = manifest.Checksum(secrets)
 	if emptied(secrets) && len(p.mr.Status.Resources) > 0 {
-		p.problems = append(p.problems, problem{reason: resourcesv1alpha1.ReasonCannotReadSecret, err: errEmptied})
+		data.problems = append(data.problems, problem{reason: resourcesv1alpha1.ReasonCannotReadSecret, err: errEmptied})
 	}
+	return data
 }
 
 // errEmptied keeps objects from being deleted because of Secrets that somebody has emptied, or has only begun to fill.
@@ -135,24 +248,28 @@ func emptied(secrets []*corev1.Secret) bool {
 	return len(secrets) > 0
 }
 
-// resolveScopes finds out by discover which kinds live in namespaces. Kinds that are not served, or not at the moment, stay unknown.
-func (p *pass) resolveScopes(discover func(schema.GroupVersionKind) (*meta.RESTMapping, error)) {
-	p.scopes = map[schema.GroupVersionKind]manifest.Scope{}
+// scopes are those of kinds.
+type scopes map[schema.GroupVersionKind]manifest.Scope
+
+// resolveScopes finds out by discover which kinds of documents and of the stored inventory live in namespaces. Kinds that are not served, or
+// not at present, stay unknown.
+func (p *pass) resolveScopes(discover func(schema.GroupVersionKind) (*meta.RESTMapping, error), documents []manifest.Document) scopes {
+	resolved := scopes{}
 	resolve := func(gvk schema.GroupVersionKind) {
-		if _, done := p.scopes[gvk]; done {
+		if _, done := resolved[gvk]; done {
 			return
 		}
-		p.scopes[gvk] = manifest.ScopeUnknown
+		resolved[gvk] = manifest.ScopeUnknown
 		mapping, err := discover(gvk)
 		switch {
 		case err != nil:
 		case mapping.Scope.Name() == meta.RESTScopeNameRoot:
-			p.scopes[gvk] = manifest.ScopeCluster
+			resolved[gvk] = manifest.ScopeCluster
 		default:
-			p.scopes[gvk] = manifest.ScopeNamespaced
+			resolved[gvk] = manifest.ScopeNamespaced
 		}
 	}
-	for _, document := range p.documents {
+	for _, document := range documents {
 		if ref, err := manifest.RefOf(document.Object); err == nil {
 			resolve(ref.GroupVersionKind)
 		}
@@ -160,51 +277,61 @@ func (p *pass) resolveScopes(discover func(schema.GroupVersionKind) (*meta.RESTM
 	for _, reference := range p.mr.Status.Resources {
 		resolve(refOfEntry(reference).GroupVersionKind)
 	}
-	p.recorded = inventoryOf(p.mr.Status.Resources, p.scopes)
+	return resolved
+}
+
+// stored returns an input that has the stored inventory alone.
+func (p *pass) stored(scopes scopes) input {
+	recorded := inventoryOf(p.mr.Status.Resources, scopes)
 	if p.operation == opCleanUp {
 		for _, key := range p.deleted.Keys(p.self.Owner, p.mr.UID) {
-			delete(p.recorded, key)
+			delete(recorded, key)
 		}
 	} else {
 		p.deleted.Forget(p.self.Owner) // it came back to this class, and may be applied again
 	}
-}
-
-// render turns the documents into manifests and lets go of them.
-func (p *pass) render() {
-	ignored, err := manifest.ParseIgnoreRules(p.mr.Spec.DriftDetection)
-	if err != nil {
-		p.refuse(err) // without its rules it would undo what it must not
-		p.unread = true
-		return
+	holds := func(mr *resourcesv1alpha1.ManagedResource, key object.Key) bool {
+		return inventoryOf(mr.Status.Resources, scopes).has(key)
 	}
-	rendered := manifest.Render(p.documents, p.scopes, p.recorded, manifest.RenderOptions{
-		Origin:       p.self.String(),
-		ManagedBy:    p.Options.ManagedBy,
-		InjectLabels: p.mr.Spec.InjectLabels,
-		Scaled:       p.isScaled(),
-		Ignored:      ignored,
-		TokenTargets: p.tokenTargets,
-	})
-	p.manifests, p.released, p.coerced, p.documents, p.rendered = rendered.Manifests, rendered.Released, rendered.Coerced, nil, p.Clock.Now()
-	p.problems = append(p.problems, unreadable(rendered.Errors)...)
-	p.unread = len(p.problems) > 0
+	return input{recorded: recorded, owners: ownership.NewReader(p.self, p.Options.Class, p.claims, p.Source, holds)}
 }
 
-// readManifests reads the Secrets and makes manifests of them.
-func (p *pass) readManifests(ctx context.Context) error {
-	p.readSecrets(ctx)
-	p.resolveScopes(p.Objects.Discover)                      // a kind that was not served before may be now; what follows relies on this answer
-	p.Live.AdoptChecks(live.ChecksOf(p.self.String(), p.mr)) // before the kinds are watched, and judged for the first time
-	p.watchKinds()
-	if slices.ContainsFunc(p.documents, hasReplicas) {
-		if err := p.readAutoscalers(ctx); err != nil {
-			return err
+// autoscalers are the objects that a HorizontalPodAutoscaler scales, by their identity.
+type autoscalers map[object.Key]bool
+
+// readAutoscalers finds out what HorizontalPodAutoscalers scale.
+func (p *pass) readAutoscalers(ctx context.Context) (autoscalers, error) {
+	list := &autoscalingv2.HorizontalPodAutoscalerList{}
+	if err := p.Autoscalers.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list HorizontalPodAutoscalers of the target cluster: %w", err)
+	}
+	scalers := autoscalers{}
+	equivalences := manifest.NewEquivalences(p.mr.Spec.Equivalences)
+	for i := range list.Items {
+		if key, ok := scaledObject(&list.Items[i]); ok {
+			scalers[equivalences.Identity(key)] = true
 		}
 	}
-	if err := p.readTokenTargets(ctx); err != nil {
-		return err
+	return scalers, nil
+}
+
+// hasReplicas reports whether a document may have to leave its replicas to an autoscaler.
+func hasReplicas(document manifest.Document) bool {
+	return fieldowner.Replicas().Has(document.Object)
+}
+
+// scaledObject returns what an autoscaler scales. One with a malformed reference scales nothing.
+func scaledObject(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (object.Key, bool) {
+	reference := autoscaler.Spec.ScaleTargetRef
+	gv, err := schema.ParseGroupVersion(reference.APIVersion)
+	if err != nil || reference.Name == "" {
+		return object.Key{}, false
 	}
-	p.render()
-	return nil
+	return object.Key{Group: gv.Group, Kind: reference.Kind, Namespace: autoscaler.Namespace, Name: reference.Name}, true
+}
+
+// isScaled returns a function that reports whether one of the autoscalers scales an object.
+func (p *pass) isScaled(scalers autoscalers) func(object.Key) bool {
+	equivalences := manifest.NewEquivalences(p.mr.Spec.Equivalences)
+	return func(key object.Key) bool { return scalers[equivalences.Identity(key)] }
 }

@@ -5,25 +5,18 @@ package managedresource
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
-	"github.com/trellis-k8s/trellis/pkg/live"
-	"github.com/trellis-k8s/trellis/pkg/manifest"
-	"github.com/trellis-k8s/trellis/pkg/ownership"
-	"github.com/trellis-k8s/trellis/pkg/resting"
-	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
 const (
@@ -41,76 +34,30 @@ const (
 	outdatedInterval = 200 * time.Millisecond
 )
 
-// Options are the settings of the controller.
-type Options struct {
-	// Class selects the ManagedResources: resourcesv1alpha1.DefaultClass, resourcesv1alpha1.AllClasses or another one.
-	Class string
-	// Namespaces are those of the source cluster in which the ManagedResources are; empty for all.
-	Namespaces []string
-	// ClusterID is the identity of the source cluster in the origin annotation. It may be empty.
-	ClusterID string
-	// ManagedBy is the value of the managed-by label on every object.
-	ManagedBy string
-	// SyncPeriod is how often a ManagedResource is looked at without an event.
-	SyncPeriod time.Duration
-	// PruneDelay is how long an object that left the manifests waits for another ManagedResource to take it over.
-	PruneDelay time.Duration
-	// CollectsGarbage says that the garbage collector is enabled, which then deletes its ConfigMaps and Secrets.
-	CollectsGarbage bool
-	// AlwaysUpdate applies every object at every reconcile.
-	AlwaysUpdate bool
-	// ConcurrentSyncs is the number of ManagedResources that are reconciled at once.
-	ConcurrentSyncs int
-	// Limits bound what one Secret may hold.
-	Limits manifest.Limits
+// pass is one reconcile of one ManagedResource. Its fields are set once: what its steps read, decide and do are values that they return.
+type pass struct {
+	*Reconciler
+	// mr is the ManagedResource as it is stored: it changes with each write of its status.
+	mr        *resourcesv1alpha1.ManagedResource
+	self      resourcesv1alpha1.Origin
+	operation operation
+	// engine writes to the target cluster, as the ServiceAccount that the ManagedResource names, if it names one.
+	engine *apply.Engine
+	// started is when the pass began.
+	started time.Time
+	// preview is set if the pass changes nothing.
+	preview bool
 }
 
-// Reconciler reconciles ManagedResources.
-type Reconciler struct {
-	// Source reads ManagedResources from a cache and writes them.
-	Source client.Client
-	// Direct reads from the source cluster past any cache.
-	Direct client.Reader
-	// Autoscalers reads HorizontalPodAutoscalers of the target cluster.
-	Autoscalers client.Reader
-	// Objects, Live and Engine reach the target cluster.
-	Objects *target.Objects
-	Live    *live.View
-	Engine  *apply.Engine
-	// Recorder writes Events on ManagedResources.
-	Recorder events.EventRecorder
-	// Metrics count what is done; nil for none.
-	Metrics *Metrics
-	Clock   clock.Clock
-	Options Options
-
-	claims         *ownership.Claims
-	pruneDelays    *ownership.PruneDelays
-	deleted        *ownership.Deleted
-	suspended      *suspendedManifests
-	staleReads     *ownership.StaleReads
-	unrecorded     *ownership.Unrecorded
-	acceptedFields *ownership.AcceptedFields
-	warnings       *recentWarnings
-	fights         *fights
-	resting        *resting.Set
-	// wake has a ManagedResource reconciled at once; it holds nil if nobody listens.
-	wake *atomic.Pointer[func(types.NamespacedName)]
-	// busy holds one item for each pass that works, and does not only wait.
-	busy chan struct{}
-	// start is what has to be known before the first reconcile.
-	start *start
-}
-
-// NewReconciler completes a reconciler whose exported fields are set.
-func NewReconciler(r Reconciler) *Reconciler {
-	r.claims, r.pruneDelays, r.deleted, r.staleReads = ownership.NewClaims(), ownership.NewPruneDelays(), ownership.NewDeleted(), ownership.NewStaleReads(r.Clock)
-	r.acceptedFields, r.warnings, r.fights = ownership.NewAcceptedFields(), newRecentWarnings(), newFights()
-	r.unrecorded = ownership.NewUnrecorded()
-	r.resting, r.suspended = resting.NewSet(), newSuspendedManifests()
-	r.busy = make(chan struct{}, max(r.Options.ConcurrentSyncs, 1))
-	r.start, r.wake = &start{}, &atomic.Pointer[func(types.NamespacedName)]{}
-	return &r
+func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
+	return &pass{
+		Reconciler: r,
+		mr:         mr,
+		self:       resourcesv1alpha1.Origin{ClusterID: r.Options.ClusterID, Owner: client.ObjectKeyFromObject(mr)},
+		operation:  operationFor(mr, r.Options.Class),
+		engine:     r.Engine,
+		started:    r.Clock.Now(),
+	}
 }
 
 // Reconcile brings one ManagedResource closer to what it asks for. It returns an error if trying again may help.
@@ -194,58 +141,48 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	}
 	p := r.newPass(mr)
 	if !asked {
-		settled, err := p.upToDate(ctx)
-		if err != nil {
+		if current, recorded, err := p.upToDate(ctx); err != nil {
 			return reconcile.Result{}, err
-		}
-		if settled {
-			// The status may have been written by a request whose answer was lost: then what has left the inventory is still claimed.
-			p.claim()
-			r.Metrics.settled(p.self.Owner, len(p.recorded))
-			if p.watched() {
-				r.resting.Add(p.self.Owner, mr.ResourceVersion)
-				return reconcile.Result{}, nil
-			}
-			return reconcile.Result{RequeueAfter: r.Options.SyncPeriod}, nil
+		} else if current {
+			return p.rest(recorded), nil
 		}
 	}
-	if err := p.gather(ctx); err != nil {
+	in, err := p.read(ctx)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
-	// Only now, so that objects which come from a dependency are claimed before it deletes them.
-	if err := p.findGate(ctx); err != nil {
+	p.claim(in)
+	// Only after the claim, so that a dependency that deletes an object sees that this ManagedResource takes it over.
+	gate, err := p.findGate(ctx, in)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := p.recordInventory(ctx); err != nil {
+	plan, err := p.record(ctx, in, gate)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	defer p.Live.SuspendHealth(p.self.String())()
-	p.showProgress(ctx, func() { p.realize(ctx) })
-	return p.conclude(ctx)
+	done := p.showProgress(ctx, in, func() changeSet { return p.carryOut(ctx, plan) })
+	return p.conclude(ctx, plan, done)
 }
 
-// gather reads what is wanted and claims it. The error says why that cannot be told for now; what is wrong with the manifests is a problem
-// of the pass.
-func (p *pass) gather(ctx context.Context) error {
-	if resumed, err := p.resume(ctx); err != nil {
-		return err
-	} else if !resumed {
-		if err := p.readManifests(ctx); err != nil {
-			return err
-		}
+// rest ends the pass of a ManagedResource whose objects are all as they were applied.
+func (p *pass) rest(recorded input) reconcile.Result {
+	p.claim(recorded) // the last status may have been written by a request whose answer was lost: its claims are not up to date then
+	p.Metrics.settled(p.self.Owner, len(recorded.recorded))
+	if p.watched(recorded.recorded) {
+		p.resting.Add(p.self.Owner, p.mr.ResourceVersion)
+		return reconcile.Result{}
 	}
-	if err := p.impersonate(ctx); err != nil {
-		p.refuse(err)
-	}
-	p.claim()
-	return nil
+	return reconcile.Result{RequeueAfter: p.Options.SyncPeriod}
 }
 
-// realize makes the objects as they are wanted.
-func (p *pass) realize(ctx context.Context) {
-	p.release(ctx)
-	p.applyWaves(ctx)
-	p.pruneUnwanted(ctx)
+// carryOut releases, applies and prunes objects as planned.
+func (p *pass) carryOut(ctx context.Context, plan plan) changeSet {
+	released := p.release(ctx, plan)
+	applied, kinds := p.applyWaves(ctx, plan)
+	pruned, guarded := p.pruneUnwanted(ctx, plan)
+	return changeSet{changes: slices.Concat(released, applied, pruned), guarded: guarded, kinds: kinds}
 }
 
 // ignore says in the condition that the ManagedResource asks to be left alone.
@@ -296,4 +233,44 @@ func (r *Reconciler) patchMetadata(ctx context.Context, before, mr *resourcesv1a
 	mr.ResourceVersion = meta.ResourceVersion
 	r.staleReads.Add(client.ObjectKeyFromObject(mr), before.ResourceVersion)
 	return nil
+}
+
+// operation is what a resource-manager has to do about a ManagedResource.
+type operation int
+
+const (
+	// opNone leaves the ManagedResource alone.
+	opNone operation = iota
+	// opIgnore says that the ManagedResource is left alone because it asks for it.
+	opIgnore
+	// opApply applies the objects.
+	opApply
+	// opCleanUp deletes the objects, because the ManagedResource is being deleted or went to another class.
+	opCleanUp
+)
+
+// operationFor returns what a resource-manager with the given class has to do about a ManagedResource (facts of
+// gardener-resource-manager: an ignored one is left alone unless it is being deleted, one that waits for its state always;
+// the resource-manager of a former class cleans up before that of the new class starts).
+func operationFor(mr *resourcesv1alpha1.ManagedResource, class string) operation {
+	ignored := resourcesv1alpha1.Truthy(mr.Annotations[resourcesv1alpha1.AnnotationIgnore])
+	switch {
+	case mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState:
+		return opNone
+	case mr.DeletionTimestamp == nil && ignored:
+		if resourcesv1alpha1.HasClass(mr, class) {
+			return opIgnore
+		}
+		return opNone
+	case slices.Contains(mr.Finalizers, resourcesv1alpha1.FinalizerOf(class)):
+		if mr.DeletionTimestamp != nil || !resourcesv1alpha1.HasClass(mr, class) {
+			return opCleanUp
+		}
+	case mr.DeletionTimestamp != nil || !resourcesv1alpha1.HasClass(mr, class):
+		return opNone
+	}
+	if resourcesv1alpha1.HeldByOther(mr, class) {
+		return opNone
+	}
+	return opApply
 }

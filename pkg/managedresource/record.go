@@ -8,11 +8,15 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/manifest"
@@ -20,31 +24,31 @@ import (
 )
 
 // claim tells the other ManagedResources which objects this one wants or holds.
-func (p *pass) claim() {
+func (p *pass) claim(in input) {
 	p.claims.Own(p.self.Owner)
-	p.holdOn(p.recorded)
+	p.holdOn(in)
 }
 
-// holdOn claims what is in an inventory, and what is wanted. While a manifest cannot be read, nothing is let go of: what is in there could
+// holdOn claims what is recorded, and what is wanted. While a manifest cannot be read, nothing is let go of: what is in there could
 // be what was wanted before.
-func (p *pass) holdOn(recorded inventory) {
+func (p *pass) holdOn(in input) {
 	var unsure []object.Key
-	if p.unread {
+	if in.unread {
 		unsure = p.claims.Of(p.self.Owner)
 	}
-	refs := refsOfEntries(recorded)
-	for _, ref := range slices.Concat(refsOf(p.manifests), p.unrecordable) {
-		if _, recorded := recorded[ref.Key()]; !recorded {
+	refs := refsOfEntries(in.recorded)
+	for _, ref := range slices.Concat(refsOf(in.manifests), in.unrecordable) {
+		if !in.recorded.has(ref.Key()) {
 			refs = append(refs, ref)
 		}
 	}
 	p.hold(p.self.Owner, refs, unsure...)
 }
 
-// watchKinds has the kinds of all objects watched that are recorded or wanted.
-func (p *pass) watchKinds() {
-	refs := refsOfEntries(p.recorded)
-	for _, document := range p.documents {
+// watchKinds begins to watch the kinds of all objects that are recorded or wanted.
+func (p *pass) watchKinds(recorded inventory, documents []manifest.Document) {
+	refs := refsOfEntries(recorded)
+	for _, document := range documents {
 		if ref, err := manifest.RefOf(document.Object); err == nil {
 			refs = append(refs, ref)
 		}
@@ -79,34 +83,51 @@ func (r *Reconciler) wakeSharing(owner types.NamespacedName, recorded inventory)
 	r.wakeAll(r.claims.Sharing(slices.Collect(maps.Keys(recorded)), owner))
 }
 
-// recordInventory stores what is about to be applied before it is applied, so that nothing can be lost. Nothing is applied
-// if it cannot be stored.
-func (p *pass) recordInventory(ctx context.Context) error {
-	p.setBaseline()
-	union, grown := p.recorded.union(p.recordable(ctx))
+// record stores what is about to be applied before it is applied, so that nothing can be lost. The plan has nothing to apply if it cannot
+// be stored.
+func (p *pass) record(ctx context.Context, in input, gate gate) (plan, error) {
+	plan := plan{input: in, baseline: p.baselineOf(in), gate: gate}
+	union, grown := in.recorded.union(p.recordable(ctx, in, gate))
 	if !grown {
-		return nil
+		return plan, nil
 	}
 	status := *p.mr.Status.DeepCopy()
-	status.Resources, status.PruneBaseline = union.references(), p.baselineAfter(union)
+	status.Resources, status.PruneBaseline = union.references(), p.baselineAfter(plan, union, nil)
 	status, err := fit(status, p.mr.Spec)
 	if err != nil {
-		p.refuse(err)
-		return nil
+		plan.input = in.refused(err)
+		return plan, nil
 	}
-	added := union.without(p.recorded)
-	p.recorded = union
+	plan.recorded = union
 	status.Conditions = p.conditions(p.checksPending(status.Conditions), progressOf(resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied)))
 	if err := p.storeStatus(ctx, status); err != nil {
-		return err
+		return plan, err
 	}
-	p.wakeSharing(p.self.Owner, added)
-	return nil
+	p.wakeSharing(p.self.Owner, union.without(in.recorded))
+	return plan, nil
 }
 
-// isRecordedBy reports whether an object is in the inventory of another ManagedResource.
-func (p *pass) isRecordedBy(mr *resourcesv1alpha1.ManagedResource, key object.Key) bool {
-	return inventoryOf(mr.Status.Resources, p.scopes).has(key)
+// baselineOf returns how many objects the inventory held before objects left the manifests. Objects may stay in the inventory for many
+// reconciles after they left the manifests, because the guard refuses or because manifests cannot be read; the number of the first one counts.
+func (p *pass) baselineOf(in input) int {
+	if baseline := int(p.mr.Status.PruneBaseline); baseline > 0 && len(p.outsideManifests(in, in.recorded)) > 0 {
+		return baseline
+	}
+	return len(in.recorded)
+}
+
+// baselineAfter returns what the next reconcile has to know of the baseline: nothing if every object in the inventory is wanted.
+func (p *pass) baselineAfter(plan plan, remaining inventory, changes []change) int32 {
+	if p.mr.Spec.Prune == nil || p.operation != opApply || len(p.outsideManifests(plan.input, remaining)) == 0 {
+		return 0
+	}
+	baseline := plan.baseline
+	for _, change := range changes {
+		if change.err == nil && (change.action == actionDelete || change.action == actionForget) {
+			baseline-- // so that a deletion that takes long leaves no room for more of them
+		}
+	}
+	return int32(max(baseline, 0)) //nolint:gosec // no inventory has so many entries
 }
 
 // storeStatus writes the status. It fails with a conflict if the ManagedResource is not the one that was read.
@@ -199,4 +220,66 @@ func (p *pass) withoutInventory() resourcesv1alpha1.ManagedResourceStatus {
 	status := *p.mr.Status.DeepCopy()
 	status.Resources, status.SecretsDataChecksum, status.AppliedInputs, status.PruneBaseline = nil, nil, "", 0
 	return status
+}
+
+// progressAfter is how long applying may take before the status says that it is going on. Most changes are applied in
+// less, and then the status is written once, with the outcome.
+const progressAfter = 3 * time.Second
+
+// progressOf returns what the condition says while objects are being applied. As in gardener-resource-manager, the reason
+// and message of a failure or of a pending deletion stay until there is news.
+func progressOf(before resourcesv1alpha1.Condition) verdict {
+	switch before.Reason {
+	case resourcesv1alpha1.ReasonApplyFailed, resourcesv1alpha1.ReasonDeletionFailed, resourcesv1alpha1.ReasonDeletionPending:
+		return verdict{resourcesv1alpha1.ConditionProgressing, before.Reason, before.Message}
+	}
+	return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonApplyProgressing,
+		"The resources are currently being reconciled."}
+}
+
+// hasNews reports whether the ManagedResource or the data of its Secrets changed since they were last applied. While
+// something cannot be read, that is what the condition has to say.
+func (p *pass) hasNews(in input) bool {
+	last := p.mr.Status.SecretsDataChecksum
+	return len(in.problems) == 0 &&
+		(last == nil || *last != in.checksum || p.mr.Status.ObservedGeneration != p.mr.Generation)
+}
+
+// showProgress does the work and, if that applies a change and takes long, says in the status meanwhile that it is going on.
+func (p *pass) showProgress(ctx context.Context, in input, work func() changeSet) changeSet {
+	if !p.hasNews(in) {
+		return work()
+	}
+	timer, done := p.Clock.NewTimer(progressAfter), make(chan struct{})
+	defer timer.Stop()
+	// The work reads the ManagedResource, so what is written goes into a copy until the work is done.
+	mr := *p.mr
+	shown := &pass{Reconciler: p.Reconciler, mr: &mr, self: p.self}
+	var group sync.WaitGroup
+	group.Go(func() {
+		select {
+		case <-timer.C():
+			shown.storeProgress(ctx)
+		case <-done:
+		}
+	})
+	defer func() {
+		close(done)
+		group.Wait()
+		*p.mr = *shown.mr
+	}()
+	return work()
+}
+
+// storeProgress says in the status that objects are being applied, unless it does already. This is for information only:
+// if it cannot be written, the outcome tells all the same.
+func (p *pass) storeProgress(ctx context.Context) {
+	status := p.mr.Status
+	status.Conditions = p.conditions(p.checksPending(status.Conditions), progressOf(resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied)))
+	if equality.Semantic.DeepEqual(status, p.mr.Status) {
+		return
+	}
+	if err := p.storeStatus(ctx, status); err != nil {
+		log.FromContext(ctx).V(1).Info("Could not show that objects are being applied", "error", err.Error())
+	}
 }

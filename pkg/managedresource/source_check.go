@@ -21,22 +21,11 @@ const unconfirmed = 5 * time.Second
 // errOutdated says that what a deletion rests on has changed since it was read.
 var errOutdated = errors.New("what asks for it has changed meanwhile")
 
-// confirm makes sure, before something is deleted, that what the decision rests on is still so: caches may be behind, and a pass
-// over many objects takes long. It looks past the caches, once in a pass. The error is errOutdated if something has changed, and
-// another one if that could not be found out.
-func (p *pass) confirm(ctx context.Context) error {
-	if p.confirmed == nil {
-		err := p.compareWithSource(ctx)
-		p.confirmed = &err
-	}
-	return *p.confirmed
-}
-
 // deletionBegan returns when this process began to delete the objects of a ManagedResource that is being deleted: it may have waited for
 // others that are deleted, too.
-func (p *pass) deletionBegan() time.Time {
+func (p *pass) deletionBegan(recorded inventory) time.Time {
 	began := p.Clock.Now()
-	for _, since := range p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(p.recorded)), began) {
+	for _, since := range p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(recorded)), began) {
 		if since.Before(began) {
 			began = since
 		}
@@ -44,9 +33,12 @@ func (p *pass) deletionBegan() time.Time {
 	return began
 }
 
-func (p *pass) compareWithSource(ctx context.Context) error {
+// compareWithSource makes sure, before something is deleted, that what the decision rests on is still so: caches may be behind, and a pass
+// over many objects takes long. It looks past the caches. The error is errOutdated if something has changed, and another one if that could
+// not be found out.
+func (p *pass) compareWithSource(ctx context.Context, in input) error {
 	if p.mr.DeletionTimestamp != nil {
-		if p.Clock.Since(p.deletionBegan()) <= unconfirmed {
+		if p.Clock.Since(p.deletionBegan(in.recorded)) <= unconfirmed {
 			return nil
 		}
 	}
@@ -67,7 +59,7 @@ func (p *pass) compareWithSource(ctx context.Context) error {
 		if err := p.readFresh(ctx, secret); err != nil {
 			return err
 		}
-		if secretVersion(secret) != p.secrets[i] {
+		if secretVersion(secret) != in.secrets[i] {
 			return errOutdated
 		}
 	}

@@ -60,8 +60,7 @@ func (r *Reconciler) seedClaims(all []resourcesv1alpha1.ManagedResource) {
 		mr := &all[i]
 		if resourcesv1alpha1.HasClass(mr, r.Options.Class) || slices.Contains(mr.Finalizers, resourcesv1alpha1.FinalizerOf(r.Options.Class)) {
 			p := r.newPass(mr)
-			p.resolveScopes(p.Objects.Mapping)
-			p.claim()
+			p.claim(p.stored(p.resolveScopes(p.Objects.Mapping, nil)))
 		}
 	}
 	r.start.done, r.start.awaited = true, nil

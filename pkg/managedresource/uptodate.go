@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,32 +28,32 @@ import (
 const inputsFormat = "1"
 
 // upToDate reports whether the last reconcile was complete and nothing has changed since: neither what it worked from nor any
-// object. It takes this from caches and watches, so that rest costs no request.
-func (p *pass) upToDate(ctx context.Context) (bool, error) {
+// object. It takes this from caches and watches, so that rest costs no request. It also returns the stored inventory.
+func (p *pass) upToDate(ctx context.Context) (bool, input, error) {
 	status := p.mr.Status
 	if p.Options.AlwaysUpdate || status.AppliedInputs == "" || status.ObservedGeneration != p.mr.Generation ||
 		resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied).Reason != resourcesv1alpha1.ReasonApplySucceeded {
-		return false, nil // one that was ignored until now is True for another reason
+		return false, input{}, nil // one that was ignored until now is True for another reason
 	}
-	p.resolveScopes(p.Objects.Mapping)
+	in := p.stored(p.resolveScopes(p.Objects.Mapping, nil))
 	versions, err := p.secretVersions(ctx)
 	if err != nil {
-		return false, err
+		return false, input{}, err
 	}
-	inputs, err := p.inputs(ctx, versions, slices.Collect(maps.Keys(p.recorded)))
+	inputs, err := p.inputs(ctx, versions, nil, slices.Collect(maps.Keys(in.recorded)))
 	if err != nil || inputs != status.AppliedInputs {
-		return false, err
+		return false, in, err
 	}
 	// The last pass recorded all that it did. None with other inputs can have been between: Secrets do not get an old version again.
 	p.unrecorded.Confirm(p.self.Owner)
-	return p.noDrift(ctx), nil
+	return p.noDrift(ctx, in), in, nil
 }
 
 // noDrift reports whether every recorded object is as it was applied.
-func (p *pass) noDrift(ctx context.Context) bool {
-	manifests := make([]object.Manifest, 0, len(p.recorded))
+func (p *pass) noDrift(ctx context.Context, in input) bool {
+	manifests := make([]object.Manifest, 0, len(in.recorded))
 	var bare []object.Ref
-	for _, entry := range p.recorded {
+	for _, entry := range in.recorded {
 		manifest := recordedManifest(entry)
 		if manifest.Directive.Bare {
 			bare = append(bare, manifest.Ref) // no watch shows it
@@ -61,7 +63,7 @@ func (p *pass) noDrift(ctx context.Context) bool {
 	}
 	states := p.Live.Read(ctx, refsOf(manifests))
 	p.acceptedFields.Exclude(p.self.Owner, states)
-	for _, change := range p.planWave(ctx, manifests, states, nil) {
+	for _, change := range p.planWave(ctx, plan{input: in}, manifests, states, nil) {
 		if change.action != actionSkip {
 			return false
 		}
@@ -75,8 +77,8 @@ func (p *pass) noDrift(ctx context.Context) bool {
 }
 
 // watched reports whether every change of a recorded object is an event.
-func (p *pass) watched() bool {
-	for _, entry := range p.recorded {
+func (p *pass) watched(recorded inventory) bool {
+	for _, entry := range recorded {
 		if applyoptions.Of(entry.Annotations).Bare || !p.Live.Watches(refOfEntry(entry)) {
 			return false
 		}
@@ -125,12 +127,13 @@ func secretVersion(secret metav1.Object) string {
 	return secret.GetName() + "/" + string(secret.GetUID()) + "/" + secret.GetResourceVersion()
 }
 
-// inputs returns the digest of all that decides about what is applied.
-func (p *pass) inputs(ctx context.Context, secretVersions []string, objects []object.Key) (string, error) {
+// inputs returns the digest of all that decides about what is applied. Scalers are those that the manifests were rendered with, as a later
+// one is a change; they are read if they are nil.
+func (p *pass) inputs(ctx context.Context, secretVersions []string, scalers autoscalers, objects []object.Key) (string, error) {
 	spec, specErr := json.Marshal(p.mr.Spec)
-	scaled, scaledErr := p.scaledAmong(ctx, objects)
+	scaled, scaledErr := p.scaledAmong(ctx, scalers, objects)
 	if err := errors.Join(specErr, scaledErr); err != nil {
-		return "", fmt.Errorf("digest what ManagedResource %s is made of: %w", p.self.Owner, err)
+		return "", fmt.Errorf("digest the inputs of ManagedResource %s: %w", p.self.Owner, err)
 	}
 	parts := [][]byte{[]byte(inputsFormat), []byte(p.self.String()), []byte(p.Options.ManagedBy), spec}
 	for _, text := range slices.Concat(secretVersions, []string{""}, scaled) {
@@ -139,21 +142,122 @@ func (p *pass) inputs(ctx context.Context, secretVersions []string, objects []ob
 	return object.Digest(parts...), nil
 }
 
-// scaledAmong returns which of the objects HorizontalPodAutoscalers scale, sorted. It looks at those that the manifests were rendered with:
-// one that came later is news.
-func (p *pass) scaledAmong(ctx context.Context, objects []object.Key) ([]string, error) {
-	if p.scalers == nil {
-		if err := p.readAutoscalers(ctx); err != nil {
+// scaledAmong returns the objects that autoscalers scale, sorted.
+func (p *pass) scaledAmong(ctx context.Context, scalers autoscalers, objects []object.Key) ([]string, error) {
+	if scalers == nil {
+		var err error
+		if scalers, err = p.readAutoscalers(ctx); err != nil {
 			return nil, err
 		}
 	}
 	equivalences := manifest.NewEquivalences(p.mr.Spec.Equivalences)
 	var scaled []string
 	for _, key := range objects {
-		if identity := equivalences.Identity(key); p.scalers[identity] {
+		if identity := equivalences.Identity(key); scalers[identity] {
 			scaled = append(scaled, identity.String())
 		}
 	}
 	slices.Sort(scaled)
 	return slices.Compact(scaled), nil
+}
+
+// unfinishedFor is for how long manifests are kept between two looks: objects that are deleted mostly go in seconds.
+const unfinishedFor = time.Minute
+
+// suspendedManifests remembers the manifests of ManagedResources that are applied, except for objects of kinds that the API server is about to
+// serve, while what left them is being deleted. That takes several looks, which need not read and decode the Secrets each time. It is safe for
+// concurrent use.
+type suspendedManifests struct {
+	mu      sync.Mutex
+	byOwner map[types.NamespacedName]suspended
+}
+
+// suspended is the input of a pass that goes on later.
+type suspended struct {
+	// inputs is the digest of what it was made from.
+	inputs string
+	input  input
+}
+
+func newSuspendedManifests() *suspendedManifests {
+	return &suspendedManifests{byOwner: map[types.NamespacedName]suspended{}}
+}
+
+func (u *suspendedManifests) keep(owner types.NamespacedName, kept suspended) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.byOwner[owner] = kept
+}
+
+// take returns what was kept, and forgets it.
+func (u *suspendedManifests) take(owner types.NamespacedName) (suspended, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	kept, known := u.byOwner[owner]
+	delete(u.byOwner, owner)
+	return kept, known
+}
+
+// resume returns the input of the last pass, if nothing that it was made from has changed. It reports whether it does.
+func (p *pass) resume(ctx context.Context) (input, bool, error) {
+	last, known := p.suspended.take(p.self.Owner)
+	if !known || p.Clock.Since(last.input.rendered) > unfinishedFor {
+		return input{}, false, nil
+	}
+	stored := p.stored(p.resolveScopes(p.Objects.Mapping, nil))
+	versions, err := p.secretVersions(ctx)
+	if err != nil {
+		return input{}, false, err
+	}
+	scalers, err := p.readAutoscalers(ctx)
+	if err != nil {
+		return input{}, false, err
+	}
+	inputs, err := p.inputs(ctx, versions, scalers, keysOfManifests(last.input.manifests))
+	if err != nil || inputs != last.inputs {
+		return input{}, false, err
+	}
+	var secrets []object.Ref
+	for _, ref := range refsOf(last.input.manifests) {
+		if manifest.IsSecret(ref.Key()) {
+			secrets = append(secrets, ref)
+		}
+	}
+	if p.takesOver(ctx, secrets) {
+		return input{}, false, nil // it matters who else writes them
+	}
+	in := last.input
+	in.recorded, in.owners, in.scalers = stored.recorded, stored.owners, scalers
+	return in, true, nil
+}
+
+// suspend keeps the manifests for the next pass, if all that is left to do is to wait for deletions or late kinds.
+func (p *pass) suspend(ctx context.Context, plan plan, kinds freshKinds, tally tally) error {
+	if !p.onlyWaits(tally, kinds) || plan.sharesSecrets || len(plan.coerced) > 0 || !plan.gate.open() {
+		p.suspended.take(p.self.Owner)
+		return nil
+	}
+	inputs, err := p.inputs(ctx, plan.secrets, plan.scalers, keysOfManifests(plan.manifests))
+	if err != nil {
+		return err
+	}
+	p.suspended.keep(p.self.Owner, suspended{inputs: inputs, input: input{
+		manifests: plan.manifests, released: plan.released, checksum: plan.checksum, secrets: plan.secrets, rendered: plan.rendered,
+		lateKinds: kinds.late,
+	}})
+	return nil
+}
+
+// onlyWaits reports whether all that is left to do is to wait for deletions or late kinds.
+func (p *pass) onlyWaits(tally tally, kinds freshKinds) bool {
+	otherwise := slices.ContainsFunc(tally.waiting, func(c change) bool { return !kinds.late[c.GroupKind()] })
+	return p.operation == opApply && len(tally.pending)+len(tally.waiting) > 0 && !otherwise && len(tally.problems)+len(tally.failed) == 0
+}
+
+func keysOfManifests(manifests []object.Manifest) []object.Key {
+	keys := make([]object.Key, 0, len(manifests))
+	for _, manifest := range manifests {
+		keys = append(keys, manifest.Key())
+	}
+	return keys
 }

@@ -22,10 +22,10 @@ const (
 
 // explainPending says of Services whose deletion is pending what was reported about them: it mostly is a load balancer that
 // cannot be removed, of which only Events tell.
-func (p *pass) explainPending(ctx context.Context) {
+func (p *pass) explainPending(ctx context.Context, changes []change) {
 	var stuck []*change
-	for i := range p.changes {
-		change := &p.changes[i]
+	for i := range changes {
+		change := &changes[i]
 		if isStuckService(*change) {
 			stuck = append(stuck, change)
 		}
