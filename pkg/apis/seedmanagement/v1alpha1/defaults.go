@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/defaulting"
 )
 
@@ -72,7 +73,7 @@ func setDefaultsGardenletConfiguration(config *runtime.RawExtension) {
 		return
 	}
 	if len(content) == 0 {
-		content["apiVersion"], content["kind"] = "gardenlet.config.gardener.cloud/v1alpha1", "GardenletConfiguration"
+		content["apiVersion"], content["kind"] = gardenletv1alpha1.APIVersion, gardenletv1alpha1.Kind
 	}
 	path := []string{"resources", "capacity", gardencorev1beta1.SeedResourceShoots}
 	if _, found, err := unstructured.NestedFieldNoCopy(content, path...); found || err != nil {

@@ -112,12 +112,12 @@ func validateTemplate(template *v1alpha1.ManagedSeedTemplate, selector labels.Se
 		errs = append(errs, field.Forbidden(spec.Child("shoot"), "the Shoots are those of the set"))
 	}
 	errs = append(errs, validateGardenletConfig(&template.Spec.Gardenlet, gardenlet)...)
-	read, err := readConfiguration(template.Spec.Gardenlet.Config.Raw)
+	_, given, err := splitSeedConfig(template.Spec.Gardenlet.Config.Raw)
 	if err != nil {
 		return errs // reported above
 	}
 	at := gardenlet.Child("config", "seedConfig")
-	seed, err := seedTemplate(read.SeedConfig)
+	seed, err := seedTemplate(given)
 	switch {
 	case err != nil: // reported above
 	case seed == nil:
