@@ -1,52 +1,113 @@
 package fight
 
 import (
+	"slices"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestDetector: a few corrections are made at once, further ones ever more slowly, until nothing was corrected for a while.
+// TestDetector goes through the delays of an object that is changed again as soon as it is corrected.
 func TestDetector(t *testing.T) {
-	b := New()
-	object, other := types.NamespacedName{Namespace: "a", Name: "one"}, types.NamespacedName{Namespace: "a", Name: "two"}
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	for i := range tolerance {
-		if wait := b.Wait(object, "x", now); wait != 0 {
-			t.Errorf("correction %d waits for %s", i, wait)
+	const tolerated = 0
+	fights, object := New[string](), "x"
+	now := time.Unix(1_000_000, 0)
+	for i, want := range []time.Duration{
+		tolerated, tolerated, tolerated, tolerated, tolerated,
+		time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, 64 * time.Second,
+		128 * time.Second, 256 * time.Second, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute,
+	} {
+		begins := fights.Observe(object, "d", "other", now)
+		known := fights.Of(object, now)
+		if delay := known.Resumes().Sub(now); delay != want || fights.Wait(object, "d", now) != want {
+			t.Errorf("correction %d: the next one is %s later, or waits for %s, want %s", i+1, delay, fights.Wait(object, "d", now), want)
 		}
-		b.Observe(object, "x", now)
+		if wait := fights.Wait(object, "another", now); wait != 0 {
+			t.Errorf("correction %d: another content waits for %s", i+1, wait)
+		}
+		if first := i == Tolerance; begins != first {
+			t.Errorf("correction %d begins a fight: %v", i+1, begins)
+		}
+		if active := i >= Tolerance; known.Active() != active || fights.Count(now) == 1 != active {
+			t.Errorf("correction %d: active %v, counted %d", i+1, known.Active(), fights.Count(now))
+		}
+		now = known.Resumes()
 	}
-	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-		if wait := b.Wait(object, "x", now); wait != want {
-			t.Errorf("waits for %s, not %s", wait, want)
-		}
-		if wait := b.Wait(object, "y", now); wait != 0 {
-			t.Errorf("something else waits for %s", wait)
-		}
-		now = now.Add(want)
-		if wait := b.Wait(object, "x", now); wait != 0 {
-			t.Errorf("still waits for %s", wait)
-		}
-		b.Observe(object, "x", now)
-	}
+	// However long it continues: the number of doublings must not overflow.
 	for range 100 {
-		b.Observe(object, "x", now)
+		fights.Observe(object, "d", "other", now)
 	}
-	if wait := b.Wait(object, "x", now); wait != maxDelay {
-		t.Errorf("waits for %s", wait)
+	if wait := fights.Wait(object, "d", now); wait != maxDelay {
+		t.Errorf("after 117 corrections the next one waits for %s", wait)
 	}
-	b.Observe(other, "", now)
-	if b.Forget(other); b.byObject[other].count != 0 {
-		t.Error("an object that is created counts as contested")
+	if fights.Observe(object, "another", "other", now); fights.Of(object, now).Active() {
+		t.Error("corrections to another content count")
 	}
-	now = now.Add(memory + 1)
-	if wait := b.Wait(object, "x", now); wait != 0 {
-		t.Errorf("after a long time it waits for %s", wait)
+	if fights.Forget(object); fights.Of(object, now).corrections != 0 {
+		t.Error("corrections of an object count after it was created again")
 	}
-	b.Observe(types.NamespacedName{Name: "other"}, "x", now)
-	if len(b.byObject) != 1 {
-		t.Errorf("memory is held for nothing: %v", b.byObject)
+}
+
+// TestRareCorrectionsAreNoContest: five within ten minutes are tolerated, however long that continues; a sixth one is not.
+func TestRareCorrectionsAreNoContest(t *testing.T) {
+	fights, object := New[string](), "x"
+	now := time.Unix(1e9, 0)
+	for i := range 100 {
+		if now = now.Add(Memory/Tolerance + time.Second); fights.Observe(object, "", "other", now) || fights.Of(object, now).Active() {
+			t.Fatalf("correction %d begins a fight", i+1)
+		}
+	}
+	if got := len(fights.Of(object, now).recent); got > Tolerance {
+		t.Errorf("%d corrections are remembered", got)
+	}
+	if !fights.Observe(object, "", "other", now.Add(time.Second)) || fights.Of(object, now.Add(time.Second)).recent != nil {
+		t.Error("a sixth correction within ten minutes does not begin a fight")
+	}
+}
+
+// TestFightsEnd: neither earlier nor later than Memory after the last correction.
+func TestFightsEnd(t *testing.T) {
+	fights, object := New[string](), "x"
+	start := time.Unix(1_000_000, 0)
+	for range Tolerance + 1 {
+		fights.Observe(object, "", "other", start)
+	}
+	last := start.Add(Memory)
+	if !fights.Of(object, last).Active() || fights.Count(last) != 1 {
+		t.Error("the fight ends too early")
+	}
+	if end := fights.Of(object, last).Ends(); fights.Count(end) != 0 {
+		t.Error("Count has a fight that has ended")
+	}
+	fights.Observe(object, "", "other", start)
+	if fights.Observe(object, "", "another", last.Add(time.Second)); fights.Of(object, last.Add(time.Second)).corrections != 1 {
+		t.Error("corrections of long ago count")
+	}
+}
+
+// TestPurge: what is remembered of objects that are not corrected any more is deleted when others are looked up.
+func TestPurge(t *testing.T) {
+	fights, now := New[int](), time.Unix(1_000_000, 0)
+	for object := range 100 {
+		fights.Observe(object, "", "other", now)
+	}
+	if fights.Of(-1, now.Add(Memory)); len(fights.byObject) != 100 {
+		t.Errorf("%d objects are remembered at the end of their time", len(fights.byObject))
+	}
+	if fights.Of(-1, now.Add(2*Memory+time.Nanosecond)); len(fights.byObject) != 0 {
+		t.Errorf("%d objects are remembered after their time", len(fights.byObject))
+	}
+}
+
+// TestManagers: each once, sorted, and those of one object.
+func TestManagers(t *testing.T) {
+	fights, now := New[string](), time.Unix(1_000_000, 0)
+	for _, manager := range []string{"zeta", "", "alpha", "zeta"} {
+		fights.Observe("x", "", manager, now)
+	}
+	if got := fights.Of("x", now).Managers; !slices.Equal(got, []string{"alpha", "zeta"}) {
+		t.Errorf("the managers are %v", got)
+	}
+	if other := fights.Of("y", now); other.corrections != 0 || len(other.Managers) > 0 {
+		t.Errorf("another object has %+v", other)
 	}
 }

@@ -29,6 +29,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -103,7 +104,7 @@ type Reconciler struct {
 	unrecorded     *ownership.Unrecorded
 	acceptedFields *ownership.AcceptedFields
 	warnings       *recentWarnings
-	fights         *fights
+	fights         *fight.Detector[object.Key]
 	resting        *resting.Set
 	// wake has a ManagedResource reconciled at once; it holds nil if nobody listens.
 	wake *atomic.Pointer[func(types.NamespacedName)]
@@ -116,7 +117,7 @@ type Reconciler struct {
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
 	r.claims, r.pruneDelays, r.deleted, r.staleReads = ownership.NewClaims(), ownership.NewPruneDelays(), ownership.NewDeleted(), ownership.NewStaleReads(r.Clock)
-	r.acceptedFields, r.warnings, r.fights = ownership.NewAcceptedFields(), newRecentWarnings(), newFights()
+	r.acceptedFields, r.warnings, r.fights = ownership.NewAcceptedFields(), newRecentWarnings(), fight.New[object.Key]()
 	r.unrecorded = ownership.NewUnrecorded()
 	r.resting, r.suspended = resting.NewSet(), newSuspendedManifests()
 	r.busy = make(chan struct{}, max(r.Options.ConcurrentSyncs, 1))

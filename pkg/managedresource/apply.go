@@ -15,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -180,7 +181,7 @@ func (p *pass) planWave(ctx context.Context, plan plan, manifests []object.Manif
 		ownership: plan.owners.Owners(ctx),
 		heldBack:  held,
 		always:    p.Options.AlwaysUpdate,
-		fights:    func(key object.Key) fight { return p.fights.of(key, p.Clock.Now()) },
+		fights:    func(key object.Key) fight.Fight { return p.fights.Of(key, p.Clock.Now()) },
 		now:       p.Clock.Now(),
 		gate:      plan.gate,
 
@@ -220,8 +221,8 @@ func (p *pass) recordCorrection(change *change) {
 		return
 	}
 	now := p.Clock.Now()
-	change.startsFight = p.fights.corrected(change.Key(), change.observation.Writer, now)
-	change.fight = p.fights.of(change.Key(), now)
+	change.startsFight = p.fights.Observe(change.Key(), "", change.observation.Writer, now)
+	change.fight = p.fights.Of(change.Key(), now)
 	p.Metrics.corrected(p.self.Owner, change, now)
 }
 

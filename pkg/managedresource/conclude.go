@@ -198,8 +198,8 @@ func (p *pass) untilDue(changes []change) time.Duration {
 	soonest := p.Options.SyncPeriod
 	for _, change := range changes {
 		due := change.due
-		if due.IsZero() && change.fight.active() {
-			due = change.fight.ends()
+		if due.IsZero() && change.fight.Active() {
+			due = change.fight.Ends()
 		}
 		if !due.IsZero() {
 			soonest = min(soonest, max(due.Sub(p.Clock.Now()), 0)+dueMargin)
@@ -246,7 +246,7 @@ func (p *pass) emitEvents(ctx context.Context, done changeSet) {
 		}
 		if change.startsFight {
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventContested, actionEvent, "%s",
-				conditiontext.ForEvent(change.fight.describe(change.Ref)+"; it is put back ever more slowly"))
+				conditiontext.ForEvent(describeFight(change)+"; it is put back ever more slowly"))
 		}
 	}
 	for manager, objects := range takenOver {
@@ -280,7 +280,7 @@ func effectOf(change change) string {
 	switch {
 	case change.err != nil:
 		return ""
-	case applied && change.drift && !change.fight.active():
+	case applied && change.drift && !change.fight.Active():
 		return eventCorrected
 	case change.action == actionCreate:
 		return "Created"

@@ -12,7 +12,9 @@ import (
 	"k8s.io/utils/clock"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 const metricsNamespace = "resource_manager"
@@ -74,9 +76,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 // observe says what the gauges are to tell of. Before, they tell nothing.
-func (m *Metrics) observe(view *live.View, contests *fights, clk clock.PassiveClock) {
+func (m *Metrics) observe(view *live.View, fights *fight.Detector[object.Key], clk clock.PassiveClock) {
 	if m != nil {
-		m.gauges.sources.Store(&sources{view: view, fights: contests, clock: clk})
+		m.gauges.sources.Store(&sources{view: view, fights: fights, clock: clk})
 	}
 }
 
@@ -138,7 +140,7 @@ func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally 
 		case change.action == actionHold: // counted above
 		case change.action != actionWait:
 			states.applied++
-		case change.fight.active(): // which the tally does not have among those that wait
+		case change.fight.Active(): // which the tally does not have among those that wait
 			states.waiting++
 		}
 	}
@@ -215,7 +217,7 @@ type gauges struct {
 // sources is what gauges tell of, beside what the metrics keep.
 type sources struct {
 	view   *live.View
-	fights *fights
+	fights *fight.Detector[object.Key]
 	clock  clock.PassiveClock
 }
 
@@ -272,7 +274,7 @@ func (g *gauges) Collect(metrics chan<- prometheus.Metric) {
 		gauge(objectsGauge, count, state)
 	}
 	gauge(inventoryGauge, largest)
-	gauge(contestedGauge, from.fights.count(from.clock.Now()))
+	gauge(contestedGauge, from.fights.Count(from.clock.Now()))
 	counts := from.view.Counts()
 	for state, count := range counts.Watches {
 		gauge(watchesGauge, count, state)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -23,11 +24,11 @@ func TestMetricsOfManagedResources(t *testing.T) {
 	if got := gathered(t, registry); len(got) > 0 {
 		t.Errorf("before there is anything to tell of: %v", got)
 	}
-	metrics.observe(live.NewView(live.Options{Clock: clock}), newFights(), clock)
+	metrics.observe(live.NewView(live.Options{Clock: clock}), fight.New[object.Key](), clock)
 
 	shop, base := types.NamespacedName{Namespace: "garden", Name: "shop"}, types.NamespacedName{Namespace: "garden", Name: "base"}
 	manifest := &object.Manifest{}
-	fight := fight{corrections: fightTolerance + 1}
+	fight := activeFight()
 	changes := []change{
 		{action: actionApply, manifest: manifest},
 		{action: actionSkip, manifest: manifest},

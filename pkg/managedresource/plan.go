@@ -13,6 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/pkg/ownership"
@@ -71,7 +72,7 @@ type change struct {
 	// drift is set if the object is not as it was applied, though its manifest is what it was.
 	drift bool
 	// fight is what is remembered of former drift.
-	fight fight
+	fight fight.Fight
 	// startsFight is set if this correction was one too many.
 	startsFight bool
 	// releasing is set if the object could not be released.
@@ -103,8 +104,8 @@ type applyInput struct {
 	forceLabels, forceAnnotations bool
 	// always applies objects even if nothing changed.
 	always bool
-	// fights tells what is remembered of former drift; nil if that does not matter.
-	fights func(object.Key) fight
+	// fights returns what is remembered of former drift; nil if that does not matter.
+	fights func(object.Key) fight.Fight
 	// now is the present time.
 	now time.Time
 	// gate holds back changes.
@@ -212,7 +213,7 @@ func (in applyInput) delayIfFighting(manifest *object.Manifest, decided change) 
 		return decided
 	}
 	decided.fight = in.fights(manifest.Key())
-	if resumes := decided.fight.resumes(); decided.drift && in.now.Before(resumes) {
+	if resumes := decided.fight.Resumes(); decided.drift && in.now.Before(resumes) {
 		decided.action, decided.due, decided.strip = actionWait, resumes, apply.Strip{}
 	}
 	return decided

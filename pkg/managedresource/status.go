@@ -117,7 +117,7 @@ func tallyOf(problems []problem, changes []change) tally {
 	result := tally{problems: problems}
 	for _, change := range changes {
 		wanted := change.manifest != nil
-		if change.fight.active() {
+		if change.fight.Active() {
 			result.fighting = append(result.fighting, change)
 		}
 		if len(change.dropped) > 0 && change.err == nil {
@@ -132,7 +132,7 @@ func tallyOf(problems []problem, changes []change) tally {
 			result.unreleased = append(result.unreleased, change)
 		case change.err != nil:
 			result.undeletable = append(result.undeletable, change)
-		case change.action == actionWait && change.fight.active(): // others are told by the message alone
+		case change.action == actionWait && change.fight.Active(): // others are told by the message alone
 		case change.action == actionWait && wanted:
 			result.waiting = append(result.waiting, change)
 		case change.action == actionHandOver:
@@ -265,9 +265,21 @@ func droppedFrom(changes []change) []string {
 func fightsOf(changes []change) []string {
 	items := make([]string, 0, len(changes))
 	for _, change := range changes {
-		items = append(items, change.fight.describe(change.Ref))
+		items = append(items, describeFight(change))
 	}
 	return items
+}
+
+// describeFight names the field managers that keep changing an object. The text stays the same while the same managers change it.
+func describeFight(change change) string {
+	by := "somebody"
+	if managers := change.fight.Managers; len(managers) > 0 {
+		by = fmt.Sprintf("the field manager %q", managers[0])
+		for _, manager := range managers[1:] {
+			by += fmt.Sprintf(" and %q", manager)
+		}
+	}
+	return fmt.Sprintf("%s keeps being changed by %s: let one of the two leave the fields alone", change.Ref, by)
 }
 
 // retryable reports whether trying again, with nothing changed by the user, may help.

@@ -60,7 +60,7 @@ type Writer[T object] struct {
 	// Timeout limits the requests of one write.
 	Timeout time.Duration
 	// Fights observes each update and deletion.
-	Fights *fight.Detector
+	Fights *fight.Detector[types.NamespacedName]
 	Clock  clock.PassiveClock
 	// Count counts results.
 	Count func(result string)
@@ -79,7 +79,7 @@ func (w Writer[T]) Write(ctx context.Context, key types.NamespacedName, desired 
 		digest = w.Digest(desired)
 	}
 	if present != nil {
-		w.Fights.Observe(key, digest, w.Clock.Now())
+		w.Fights.Observe(key, digest, "", w.Clock.Now())
 	} else {
 		w.Fights.Forget(key)
 	}

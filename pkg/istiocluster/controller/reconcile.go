@@ -56,7 +56,7 @@ type Reconciler struct {
 	Options Options
 
 	rules, filters *crdwatch.Watch
-	fights         *fight.Detector
+	fights         *fight.Detector[types.NamespacedName]
 
 	mu sync.Mutex
 	// queue is the workqueue of namespaces; nil until the controller is started.
@@ -65,7 +65,7 @@ type Reconciler struct {
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r *Reconciler) *Reconciler {
-	r.fights = fight.New()
+	r.fights = fight.New[types.NamespacedName]()
 	r.watchIstio()
 	return r
 }

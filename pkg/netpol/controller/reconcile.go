@@ -67,14 +67,14 @@ type Reconciler struct {
 
 	istio    *istio
 	writes   *writes
-	fights   *fight.Detector
+	fights   *fight.Detector[types.NamespacedName]
 	reported *reportedProblems
 	ports    *knownPorts
 }
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.writes, r.fights, r.reported, r.ports = newWrites(len(r.Options.Namespaces) > 0), fight.New(), newReportedProblems(), newKnownPorts()
+	r.writes, r.fights, r.reported, r.ports = newWrites(len(r.Options.Namespaces) > 0), fight.New[types.NamespacedName](), newReportedProblems(), newKnownPorts()
 	r.istio = newIstio(r.Dynamic, r.Metadata, r.Kinds, r.Options.Namespaces)
 	return &r
 }
