@@ -39,9 +39,6 @@ func run(paths []string, count bool, out io.Writer) (int, error) {
 	}
 	total, byRule := 0, map[string]int{}
 	err = walk(paths, func(file string) error {
-		if rules.excludes(file) {
-			return nil
-		}
 		content, err := os.ReadFile(file)
 		if err != nil {
 			return err

@@ -13,9 +13,7 @@ import (
 
 // rules is the content of rules.yaml.
 type rules struct {
-	// Exclude lists prefixes of paths that are not checked.
-	Exclude []string `json:"exclude"`
-	Rules   []*rule  `json:"rules"`
+	Rules []*rule `json:"rules"`
 }
 
 // rule describes a phrase to avoid.
@@ -75,10 +73,6 @@ func (r *rule) compile() error {
 // acrossLines lets each space of a pattern match a line break, too, but not an empty line.
 func acrossLines(pattern string) string {
 	return strings.ReplaceAll(pattern, " ", `(?: +| *\n *)`)
-}
-
-func (r *rules) excludes(file string) bool {
-	return slices.ContainsFunc(r.Exclude, func(prefix string) bool { return strings.HasPrefix(file, prefix) })
 }
 
 // check returns the findings in texts of one file, in the order of their lines.

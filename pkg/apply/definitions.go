@@ -50,11 +50,10 @@ func (e *Engine) Unserved(gvks []schema.GroupVersionKind) map[schema.GroupKind]e
 	return unserved
 }
 
-// awaken has the API server open its storage of a CustomResourceDefinition's objects before the definition is deleted.
-// If nobody has asked for them before, the API server opens it only to delete them, finds it not ready yet, and may then
-// forget about the deletion for five minutes (a race of its crd_finalizer with its own status update). That the objects
-// cannot be listed is no reason not to delete the definition.
-func (e *Engine) awaken(ctx context.Context, deletion Deletion) {
+// openStorage makes the API server open its storage of a CustomResourceDefinition's objects before the definition is deleted. If no client
+// has read them before, the API server opens it only to delete them, finds it not ready yet, and may then forget about the deletion for five
+// minutes (a race of its crd_finalizer with its own status update). The definition is deleted even if its objects cannot be listed.
+func (e *Engine) openStorage(ctx context.Context, deletion Deletion) {
 	resource, err := e.objects.Defined(deletion.Name)
 	if err != nil {
 		return

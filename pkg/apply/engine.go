@@ -79,7 +79,7 @@ type Task struct {
 	Live *live.Observation
 	// Strip are the labels and annotations that others added and that are to be removed.
 	Strip Strip
-	// Replace has the object deleted and created anew if its update is rejected as invalid.
+	// Replace says whether the object is deleted and created again if its update is rejected as invalid.
 	Replace Replace
 }
 
@@ -251,7 +251,7 @@ func (e *Engine) delete(ctx context.Context, deletion Deletion) (left *metav1.Pa
 	defer cancel()
 
 	if deletion.GroupKind() == object.Definition {
-		e.awaken(ctx, deletion)
+		e.openStorage(ctx, deletion)
 	}
 	if deletion.Claims {
 		if err := e.objects.DeleteClaims(ctx, deletion.Namespace, deletion.Name, deletion.UID); err != nil {

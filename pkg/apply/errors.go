@@ -19,14 +19,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// Permanent marks an error that trying again cannot mend until somebody changes something.
+// Permanent marks an error that a retry cannot resolve until the object or the configuration of the cluster changes.
 func Permanent(err error) error { return &permanentError{err} }
 
 type permanentError struct{ error }
 
 func (e *permanentError) Unwrap() error { return e.error }
 
-// decidedError is an error of which one part decides whether trying again is pointless. The others tell how it came to that.
+// decidedError is an error with one part that decides whether a retry is pointless. The other parts are its history.
 type decidedError struct {
 	error
 	decisive error
@@ -84,7 +84,7 @@ func explain(manifest object.Manifest, exists bool, err error) error {
 // unauthorized matches what Kubernetes' authorization says, which is about names alone.
 var unauthorized = regexp.MustCompile(`cannot \S+ resource "`)
 
-// aboutContent reports whether an error may repeat what an object holds: an API server said it, and not because of somebody's rights. What
+// aboutContent reports whether an error may repeat what an object holds: an API server returned it, and not because of missing rights. What
 // fails on the way names the API server, which a kubeconfig or environment variable may well do, too.
 func aboutContent(err error) bool {
 	text := err.Error()
@@ -93,7 +93,7 @@ func aboutContent(err error) bool {
 
 func isSecret(ref object.Ref) bool { return ref.Group == "" && ref.Kind == "Secret" }
 
-// withholdFormer withholds what a webhook says about a Secret that exists: it sees the present data as well, which nobody here knows.
+// withholdFormer withholds what a webhook says about a Secret that exists: it sees the present data as well, which is not known here.
 func withholdFormer(ref object.Ref, exists bool, err error) error {
 	if err == nil || !exists || !isSecret(ref) || !saidByWebhook.MatchString(err.Error()) {
 		return err
@@ -154,7 +154,7 @@ var wholeObject = regexp.MustCompile(`(?s)[{\[].*(apiVersion|metadata|ObjectMeta
 // encoded matches what is longer than any name, and may be an object in base64, in hexadecimal digits or as a list of bytes.
 var encoded = regexp.MustCompile(`[A-Za-z0-9+/_=-]{100,}|(\d{1,3}[ ,]+){32,}\d{1,3}`)
 
-// brief takes out of a message what people cannot read and nobody should see, and puts the parts that the API server gives
+// brief removes from a message what people cannot read or must not see, and puts the parts that the API server gives
 // in random order in order, so that the same failure always reads the same.
 func brief(text string) string {
 	text = wholeValue.ReplaceAllString(text, "Invalid value: …: ")
@@ -234,7 +234,7 @@ func unnamed(text string, ref object.Ref) string {
 	return text[:min(len(text), longest)]
 }
 
-// repeatsValue looks for all values in a JSON value. The keys of a Secret's data are no secrets, but those below them
+// repeatsValue looks for all values in a JSON value. The keys of a Secret's data are not secret, but those below them
 // may be.
 func repeatsValue(text string, value any, top bool) bool {
 	switch value := value.(type) {

@@ -19,8 +19,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// preserve returns what is to be sent for an object that exists. Fields that are to stay as they are are left out, and
-// if they are ours alone, another manager gets them first: server-side apply resets what nobody owns any more.
+// preserve returns the body to send for an object that exists. Fields that have to stay as they are are left out, and if they are ours
+// alone, another manager gets them first: server-side apply resets fields that have no owner any more.
 func (e *Engine) preserve(ctx context.Context, resource metadata.ResourceInterface, task Task) ([]byte, error) {
 	if !task.preserves() {
 		return task.Body, nil
@@ -57,7 +57,7 @@ func (e *Engine) preserve(ctx context.Context, resource metadata.ResourceInterfa
 	return object.EncodeBody(obj)
 }
 
-// fixed are fields that are preserved because they cannot be changed, so that nobody ever takes them from us.
+// fixed are fields that are preserved because they cannot be changed, so that other managers never take them from us.
 var fixed = []fieldowner.Pattern{
 	{"spec", "selector"},
 	{"spec", "template", "metadata", "labels"}, // of Jobs
@@ -223,7 +223,7 @@ type Strip struct {
 	Labels, Annotations []string
 }
 
-// strip removes labels and annotations, whoever owns them.
+// strip removes labels and annotations of any owner.
 func strip(ctx context.Context, resource metadata.ResourceInterface, meta *metav1.PartialObjectMetadata, keys Strip,
 ) (*metav1.PartialObjectMetadata, error) {
 	if len(keys.Labels) == 0 && len(keys.Annotations) == 0 {
@@ -248,8 +248,8 @@ func nulls(keys []string) map[string]any {
 	return values
 }
 
-// Release takes our marks and our ownership off an object of a ManagedResource and leaves it as it is otherwise. An object that does not
-// exist, or of which the origin is not that ManagedResource any more, is left alone.
+// Release removes our labels, annotations and ownership from an object of a ManagedResource and leaves it as it is otherwise. An object that
+// does not exist, or whose origin is not that ManagedResource any more, is not changed.
 func (e *Engine) Release(ctx context.Context, ref object.Ref, owner types.NamespacedName) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

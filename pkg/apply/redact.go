@@ -28,8 +28,8 @@ const (
 )
 
 // redact returns what an API server said about a manifest without what it repeats of confidential values: those of ConfigMaps,
-// environment variables, commands and fields that have the name of something confidential. Whoever may read the status of a
-// ManagedResource need not be allowed to read its Secrets.
+// environment variables, commands and fields that have the name of something confidential. Users who may read the status of
+// a ManagedResource need not be allowed to read its Secrets.
 func redact(text string, manifest object.Manifest) string {
 	values, err := confidentialIn(manifest)
 	if err != nil {
@@ -49,7 +49,7 @@ func redact(text string, manifest object.Manifest) string {
 	return strings.ToValidUTF8(result.String(), elided)
 }
 
-// confidentialIn returns the values of a manifest of which nothing may be told.
+// confidentialIn returns the confidential values of a manifest.
 func confidentialIn(manifest object.Manifest) ([]string, error) {
 	var obj map[string]any
 	body := manifest.Body

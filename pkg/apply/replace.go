@@ -13,11 +13,11 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// Replace says whether an object is deleted and created anew when its update is rejected as invalid.
+// Replace says whether an object is deleted and created again when its update is rejected as invalid.
 type Replace struct {
-	// Allowed has it replaced whatever is invalid.
+	// Allowed replaces the object whatever is invalid.
 	Allowed bool
-	// Immutable has it replaced if it is an immutable ConfigMap or Secret.
+	// Immutable replaces the object if it is an immutable ConfigMap or Secret.
 	Immutable bool
 	// Propagation is the policy of the deletion; nil for the API server's default.
 	Propagation *metav1.DeletionPropagation
@@ -30,7 +30,7 @@ func (r Replace) due(err error) bool {
 }
 
 // invalid reports whether the API server itself found a field of the object invalid. Webhooks and admission policies may deny
-// requests with the same code, but name no field; deleting the object would not mend that.
+// requests with the same code, but name no field; deleting the object would not help.
 func invalid(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code != http.StatusUnprocessableEntity || status.Status().Details == nil {
@@ -73,14 +73,14 @@ func hopeless(err error) bool {
 	})
 }
 
-// replace deletes the object that was found and creates it anew. It is not deleted if it could never be created.
+// replace deletes the object that was found and creates it again. It is not deleted if it could never be created.
 func (e *Engine) replace(ctx context.Context, resource metadata.ResourceInterface, task Task, cause error,
 ) (*metav1.PartialObjectMetadata, error) {
 	if task.Replace.Err != nil {
 		return nil, Permanent(fmt.Errorf("it is not replaced: %w; its update is invalid: %w", task.Replace.Err, cause))
 	}
 	if err := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationIgnore); hopeless(err) {
-		return nil, fmt.Errorf("it is not replaced, since it could not be created anew: %w; its update is invalid: %w", err, cause)
+		return nil, fmt.Errorf("it is not replaced, since it could not be created again: %w; its update is invalid: %w", err, cause)
 	}
 	err := resource.Delete(ctx, task.Name, metav1.DeleteOptions{
 		PropagationPolicy: task.Replace.Propagation,

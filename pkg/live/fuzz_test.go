@@ -55,7 +55,7 @@ func newShownCluster(t *testing.T, r *rand.Rand) *shownCluster {
 	}
 	c.store = &store{
 		clock:   clocktesting.NewFakePassiveClock(time.Unix(1, 0)),
-		objects: held{}, shown: map[string]string{}, felt: func(string) {},
+		objects: held{}, shown: map[string]string{}, healthChanged: func(string) {},
 		apart:   r.IntN(2) == 0,
 		changed: func(key types.NamespacedName) { c.learn(key) },
 	}
@@ -183,7 +183,7 @@ func (c *shownCluster) answer() {
 	c.answers = append(c.answers[:i:i], c.answers[i+1:]...)
 	key := types.NamespacedName{Namespace: answer.Namespace, Name: answer.Name}
 	observation := Observe(answer, c.store.observer.policy)
-	difference := c.store.note(key, &observation)
+	difference := c.store.recordWrite(key, &observation)
 	if difference.decision {
 		c.learn(key) // whoever wrote it knows
 	}

@@ -1,5 +1,5 @@
-// Package live tells what became of objects in the target cluster: it watches them, kind by kind, by their metadata or, if
-// their health is to be told, as a whole, and reduces what it sees to what decisions need.
+// Package live shows the objects in the target cluster: it watches them, kind by kind, by their metadata or, for health checks, as a whole,
+// and reduces what it sees to what decisions need.
 package live
 
 import (
@@ -58,7 +58,7 @@ type Observation struct {
 	Labels, Annotations Keys
 	// OwnedDigest reports whether the fields that the resource-manager owns changed hands; empty if it owns none.
 	OwnedDigest string
-	// Owned tells which fields the resource-manager certainly does not own.
+	// Owned filters out fields that the resource-manager certainly does not own.
 	Owned fieldowner.Footprint
 	// Unlabelled is set if the object has a pod template without the managed-by label.
 	Unlabelled bool
@@ -122,7 +122,7 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 	}
 	observation.Unlabelled = fieldowner.HasTemplateWithout(meta.ManagedFields, resourcesv1alpha1.LabelManagedBy)
 	observation.FormerApplier = policy.FormerApplier(meta.ManagedFields)
-	// Fields that cannot be read are nobody's to take.
+	// Fields that cannot be read are not taken over.
 	displaceable, err := fieldowner.Displaceable(meta.ManagedFields, policy, Preserved(meta))
 	if err == nil && !observation.Directive.Merge {
 		observation.Displaceable = displaceable
@@ -162,8 +162,8 @@ func (o *Observation) Agrees(other *Observation) bool {
 	return a == b
 }
 
-// feels reports whether an object is as well, or as unwell, after another observation.
-func (o *Observation) feels(other *Observation) bool {
+// sameHealth reports whether an object has the same health in another observation.
+func (o *Observation) sameHealth(other *Observation) bool {
 	return o.Examined == other.Examined && o.Exempt == other.Exempt && o.Origin == other.Origin && o.verdict() == other.verdict()
 }
 

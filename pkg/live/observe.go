@@ -14,13 +14,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health"
 )
 
-// Examiner tells how objects are. It is safe for concurrent use.
+// Examiner checks the health of objects. It is safe for concurrent use.
 type Examiner interface {
 	// NeedsBody reports whether more than the metadata of a kind's objects has to be known.
 	NeedsBody(gk schema.GroupKind) bool
-	// Examine returns how a whole object is.
+	// Examine returns the health of a whole object.
 	Examine(gk schema.GroupKind, obj runtime.Object) health.Verdict
-	// SetOwn sets the checks for the objects of an origin, and returns the kinds of which objects are to be examined again because of
+	// SetOwn sets the checks for the objects of an origin, and returns the kinds whose objects have to be examined again because of
 	// that. The error says why the checks cannot be used.
 	SetOwn(origin string, checks []resourcesv1alpha1.HealthCheck) ([]schema.GroupKind, error)
 }

@@ -26,7 +26,7 @@ import (
 // firstCounts bounds how many counts begin at once: after a start there may be one for each Deployment.
 const firstCounts = 16
 
-// oldPods finds out whether Pods of former ReplicaSets of Deployments are still there, which Deployments tell themselves
+// oldPods finds out whether Pods of former ReplicaSets of Deployments still exist, which Deployments report themselves
 // since Kubernetes 1.35. It watches the Pods of a Deployment from the end of a rollout until they are as many as wanted, and
 // once only. It is safe for concurrent use.
 type oldPods struct {
@@ -55,9 +55,9 @@ func (o *Observation) awaitsCount() bool {
 	return o != nil && o.verdict().OldPods != (health.PodCount{})
 }
 
-// follow counts the Pods of a Deployment if that is needed, and stops when it is not any more. Each result is passed to tell.
-// What is held of the Deployment is asked for here, so that of calls at the same time the last one knows the last state.
-func (p *oldPods) follow(ctx context.Context, key types.NamespacedName, held func() *Observation, tell func(uid types.UID, wanted health.PodCount, found int)) {
+// follow counts the Pods of a Deployment if that is needed, and stops when it is not any more. Each result is passed to report.
+// The Deployment is read here, so that the last of concurrent calls knows the last state.
+func (p *oldPods) follow(ctx context.Context, key types.NamespacedName, held func() *Observation, report func(uid types.UID, wanted health.PodCount, found int)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	observation := held()
@@ -76,13 +76,13 @@ func (p *oldPods) follow(ctx context.Context, key types.NamespacedName, held fun
 	count = &podCount{uid: observation.UID, wanted: observation.Health.OldPods}
 	ctx, count.cancel = context.WithCancel(ctx)
 	p.running[key] = count
-	go p.count(ctx, key.Namespace, count, tell)
+	go p.count(ctx, key.Namespace, count, report)
 }
 
-// deployments are the kind of which Pods are counted.
+// deployments are the kind whose Pods are counted.
 var deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
-// followPods returns what is to be told about each Deployment.
+// followPods returns a function that counts the Pods of a Deployment if that is needed.
 func (w *kindWatch) followPods(ctx context.Context, pods *oldPods) func(types.NamespacedName) {
 	return func(key types.NamespacedName) {
 		held := func() *Observation {
@@ -90,13 +90,13 @@ func (w *kindWatch) followPods(ctx context.Context, pods *oldPods) func(types.Na
 			return &observation
 		}
 		pods.follow(ctx, key, held, func(uid types.UID, wanted health.PodCount, found int) {
-			w.store.noteCount(key, uid, wanted, found)
+			w.store.recordCount(key, uid, wanted, found)
 		})
 	}
 }
 
 // count watches Pods until they are as many as wanted.
-func (p *oldPods) count(ctx context.Context, namespace string, count *podCount, tell func(types.UID, health.PodCount, int)) {
+func (p *oldPods) count(ctx context.Context, namespace string, count *podCount, report func(types.UID, health.PodCount, int)) {
 	defer count.cancel()
 	select {
 	case p.slots <- struct{}{}:
@@ -107,20 +107,20 @@ func (p *oldPods) count(ctx context.Context, namespace string, count *podCount, 
 	defer release()
 	store := &podStore{relevant: map[types.NamespacedName]bool{}, counted: func(found int) {
 		release()
-		tell(count.uid, count.wanted, found)
+		report(count.uid, count.wanted, found)
 		if found == int(count.wanted.Replicas) {
 			count.cancel()
 		}
 	}}
-	note := func(err error) {
+	done := func(err error) {
 		if err != nil {
-			release() // others may have more luck
+			release() // other counts may succeed
 		}
 		if apierrors.IsForbidden(err) || errors.Is(err, target.ErrKindNotServed) {
-			tell(count.uid, count.wanted, int(count.wanted.Replicas)) // the Deployment alone has to tell
+			report(count.uid, count.wanted, int(count.wanted.Replicas)) // the Deployment alone decides
 		}
 	}
-	reading := podReader{open: p.open, namespace: namespace, selector: count.wanted.Selector, note: note}
+	reading := podReader{open: p.open, namespace: namespace, selector: count.wanted.Selector, done: done}
 	lister := &cache.ListWatch{ListWithContextFunc: reading.list, WatchFuncWithContext: reading.watch}
 	reflector := cache.NewReflectorWithOptions(lister, &corev1.Pod{}, store,
 		cache.ReflectorOptions{Name: "old pods", Clock: p.clock, Backoff: rewatch.Backoff()})
@@ -131,12 +131,12 @@ func (p *oldPods) count(ctx context.Context, namespace string, count *podCount, 
 type podReader struct {
 	open                func(schema.GroupVersionKind) (target.Collection, error)
 	namespace, selector string
-	// note is called with the outcome of each request.
-	note func(error)
+	// done is called with the result of each request.
+	done func(error)
 }
 
 func (r podReader) list(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
-	defer func() { r.note(err) }()
+	defer func() { r.done(err) }()
 	pods, err := r.open(corev1.SchemeGroupVersion.WithKind("Pod"))
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (r podReader) list(ctx context.Context, options metav1.ListOptions) (list r
 }
 
 func (r podReader) watch(ctx context.Context, options metav1.ListOptions) (events watch.Interface, err error) {
-	defer func() { r.note(err) }()
+	defer func() { r.done(err) }()
 	pods, err := r.open(corev1.SchemeGroupVersion.WithKind("Pod"))
 	if err != nil {
 		return nil, err
@@ -165,15 +165,15 @@ type podStore struct {
 var _ cache.ReflectorStore = &podStore{}
 
 // Add takes in a Pod that was seen.
-func (s *podStore) Add(obj any) error { return s.note(obj, true) }
+func (s *podStore) Add(obj any) error { return s.put(obj, true) }
 
 // Update takes in a Pod that was seen.
-func (s *podStore) Update(obj any) error { return s.note(obj, true) }
+func (s *podStore) Update(obj any) error { return s.put(obj, true) }
 
 // Delete takes out a Pod that is gone.
-func (s *podStore) Delete(obj any) error { return s.note(obj, false) }
+func (s *podStore) Delete(obj any) error { return s.put(obj, false) }
 
-func (s *podStore) note(obj any, exists bool) error {
+func (s *podStore) put(obj any, exists bool) error {
 	pod, is := obj.(*corev1.Pod)
 	if !is {
 		return fmt.Errorf("a %T was watched instead of a Pod", obj)
@@ -203,5 +203,5 @@ func (s *podStore) Replace(list []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: there is nothing that could be seen anew.
+// Resync does nothing: the store has no other source.
 func (s *podStore) Resync() error { return nil }

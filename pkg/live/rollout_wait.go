@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// shortestRolloutWait is how long is waited for rollouts in any case. Where no Pod has to be replaced they take milliseconds.
+	// shortestRolloutWait is the shortest wait for rollouts. If no Pod has to be replaced, they take milliseconds.
 	shortestRolloutWait = 100 * time.Millisecond
-	// longestRolloutWait is how long is waited at most: nobody notices that a status comes later by that much.
+	// longestRolloutWait is the longest wait: a status that is written later by that much makes no difference to people.
 	longestRolloutWait = 500 * time.Millisecond
 	// expectedFactor is how many times as long as one rollout another one may take.
 	expectedFactor = 4
 )
 
-// rolloutWait is for how long it is worth while to wait for rollouts before their beginning is told, so that one status tells both: where
-// those before took milliseconds, the next one mostly ends soon. It is safe for concurrent use.
+// rolloutWait learns how long to wait for rollouts before a status reports that they began, so that one status reports both begin and end:
+// where former ones took milliseconds, the next one mostly ends soon. It is safe for concurrent use.
 type rolloutWait struct {
 	mu      sync.Mutex
 	current time.Duration

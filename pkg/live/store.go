@@ -16,11 +16,11 @@ import (
 type store struct {
 	observer observer
 	clock    clock.PassiveClock
-	// changed is told the names of objects about which a decision may have to be taken anew.
+	// changed is called with the names of objects that may need another decision.
 	changed func(types.NamespacedName)
-	// felt is told the origins of objects of which another thing is to be said than before.
-	felt func(origin string)
-	// follow is told that another thing may be held of an object of which Pods may have to be counted; nil for none.
+	// healthChanged is called with the origins of objects whose health changed.
+	healthChanged func(origin string)
+	// follow is called when a stored Deployment may have changed, and its Pods may need counting; nil for other kinds.
 	follow func(types.NamespacedName)
 
 	mu      sync.RWMutex
@@ -45,11 +45,11 @@ func (s *store) Add(obj any) error {
 		return err
 	}
 	seen.observation.Seen = s.clock.Now().UnixNano()
-	s.tell(seen.key(), s.show(seen.key(), seen.observation))
+	s.notify(seen.key(), s.show(seen.key(), seen.observation))
 	return nil
 }
 
-// show takes in an observation of a watch, unless a younger one was noted, and returns in what the object differs from what it was.
+// show stores an observation of a watch, unless a write recorded a newer one, and returns how the object changed.
 func (s *store) show(key types.NamespacedName, observation *Observation) difference {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,9 +61,9 @@ func (s *store) show(key types.NamespacedName, observation *Observation) differe
 	return s.put(key, observation)
 }
 
-// note takes in an observation that no watch has shown, if it tells more than they do, and returns in what the object differs from
-// what it was. An answer to a write may be late: if there is no object, and its watch has come as far, then the object is gone again.
-func (s *store) note(key types.NamespacedName, observation *Observation) difference {
+// recordWrite stores the answer to a write, if it is newer than what the watches have shown, and returns how the object changed. The answer
+// may be late: if there is no object, and its watch has come as far, then the object is gone again.
+func (s *store) recordWrite(key types.NamespacedName, observation *Observation) difference {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.objects.get(key)
@@ -85,12 +85,12 @@ func (s *store) scope(namespace string) string {
 	return metav1.NamespaceAll
 }
 
-// difference is in what an object differs from what it was.
+// difference describes what changed between two observations of an object.
 type difference struct {
-	// decision is set if a decision may have to be taken anew.
+	// decision is set if the object may need another decision.
 	decision bool
-	// felt are the origins of those for whom another thing is to be said about the object.
-	felt []string
+	// origins are those for which the health of the object changed.
+	origins []string
 }
 
 // differenceOf compares what was held of an object with what is to be held; nil is for no object.
@@ -99,15 +99,15 @@ func differenceOf(before, after *Observation) difference {
 	case before == nil && after == nil:
 		return difference{}
 	case before == nil:
-		return difference{decision: true, felt: []string{after.Origin}}
+		return difference{decision: true, origins: []string{after.Origin}}
 	case after == nil:
-		return difference{decision: true, felt: []string{before.Origin}}
+		return difference{decision: true, origins: []string{before.Origin}}
 	}
 	result := difference{decision: !before.Agrees(after)}
-	if !before.feels(after) {
-		result.felt = []string{after.Origin}
+	if !before.sameHealth(after) {
+		result.origins = []string{after.Origin}
 		if before.Origin != after.Origin {
-			result.felt = append(result.felt, before.Origin)
+			result.origins = append(result.origins, before.Origin)
 		}
 	}
 	return result
@@ -116,29 +116,29 @@ func differenceOf(before, after *Observation) difference {
 // differenceOf is like the function. Whether a CustomResourceDefinition is established decides about the objects of its kind, too.
 func (s *store) differenceOf(before, after *Observation) difference {
 	result := differenceOf(before, after)
-	if s.observer.gk == definitions && before != nil && after != nil && !before.feels(after) {
+	if s.observer.gk == definitions && before != nil && after != nil && !before.sameHealth(after) {
 		result.decision = true
 	}
 	return result
 }
 
-func (s *store) tell(key types.NamespacedName, difference difference) {
+func (s *store) notify(key types.NamespacedName, difference difference) {
 	if s.follow != nil {
 		s.follow(key)
 	}
 	if difference.decision {
 		s.changed(key)
 	}
-	for _, origin := range difference.felt {
-		s.felt(origin)
+	for _, origin := range difference.origins {
+		s.healthChanged(origin)
 	}
 }
 
 // Update takes in an object that was seen.
 func (s *store) Update(obj any) error { return s.Add(obj) }
 
-// Delete drops an object that was deleted, or that lost its label, unless a write of ours that certainly came later was noted.
-// If versions cannot be compared, the object is dropped: a needless look costs less than a deletion that nobody sees.
+// Delete drops an object that was deleted, or that lost its label, unless a write of ours that certainly came later was recorded.
+// If versions cannot be compared, the object is dropped: a needless read costs less than a deletion that is missed.
 func (s *store) Delete(obj any) error {
 	seen, err := s.observer.reduce(obj)
 	if err != nil {
@@ -153,12 +153,12 @@ func (s *store) Delete(obj any) error {
 	}
 	s.mu.Unlock()
 	if known {
-		s.tell(seen.key(), differenceOf(held, nil))
+		s.notify(seen.key(), differenceOf(held, nil))
 	}
 	return nil
 }
 
-// replace takes in a list of all objects of a namespace, or of all namespaces. It overrules whatever was noted before: the watch that
+// replace takes in a list of all objects of a namespace, or of all namespaces. It overrules what was recorded before: the watch that
 // follows shows it again, and after a restore of etcd older versions may be the right ones.
 func (s *store) replace(list []any, resourceVersion, namespace string) error {
 	listed := make(map[types.NamespacedName]*Observation, len(list))
@@ -170,7 +170,7 @@ func (s *store) replace(list []any, resourceVersion, namespace string) error {
 		listed[seen.key()] = seen.observation
 	}
 	for key, difference := range s.exchange(listed, resourceVersion, namespace) {
-		s.tell(key, difference)
+		s.notify(key, difference)
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (s *store) exchange(listed map[types.NamespacedName]*Observation, resourceV
 	return differing
 }
 
-// Resync does nothing: there is nothing that could be seen anew.
+// Resync does nothing: the store has no other source.
 func (s *store) Resync() error { return nil }
 
 // put holds an observation from now on, and returns in what the object differs from what it was.
@@ -211,7 +211,7 @@ func (s *store) put(key types.NamespacedName, observation *Observation) differen
 	return difference
 }
 
-// completes reports whether an observation is of the same state of the object as another one, and tells more of it.
+// completes reports whether an observation is of the same state of the object as another one, and has more of it.
 func completes(before, observation *Observation) bool {
 	return before.ResourceVersion == observation.ResourceVersion && (before.borrowed || !before.Examined) &&
 		observation.Examined && !observation.borrowed
@@ -238,8 +238,8 @@ func inherit(before, observation *Observation) {
 	}
 }
 
-// noteCount takes in how many Pods a Deployment has.
-func (s *store) noteCount(key types.NamespacedName, uid types.UID, wanted health.PodCount, found int) {
+// recordCount stores how many Pods a Deployment has.
+func (s *store) recordCount(key types.NamespacedName, uid types.UID, wanted health.PodCount, found int) {
 	s.mu.Lock()
 	before := s.objects.get(key)
 	if !before.awaitsCount() || before.UID != uid || before.Health.OldPods != wanted {
@@ -258,7 +258,7 @@ func (s *store) noteCount(key types.NamespacedName, uid types.UID, wanted health
 	}
 	s.objects.put(key, &after)
 	s.mu.Unlock()
-	s.tell(key, differenceOf(before, &after))
+	s.notify(key, differenceOf(before, &after))
 }
 
 // drop takes out an object that is known to be gone.
@@ -271,7 +271,7 @@ func (s *store) drop(key types.NamespacedName, uid types.UID) {
 	}
 	s.mu.Unlock()
 	if known {
-		s.tell(key, difference{}) // whoever deleted it knows
+		s.notify(key, difference{}) // the pass that deleted it knows
 	}
 }
 

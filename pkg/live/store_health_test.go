@@ -17,10 +17,10 @@ var (
 
 // newFeelingStore returns a store, and what it tells of the health of objects.
 func newFeelingStore() (*store, *told) {
-	felt := &told{}
+	notified := &told{}
 	s, _ := newTestStore()
-	s.felt = func(origin string) { felt.add(types.NamespacedName{Name: origin}) }
-	return s, felt
+	s.healthChanged = func(origin string) { notified.add(types.NamespacedName{Name: origin}) }
+	return s, notified
 }
 
 // see has the watch show an object.
@@ -66,11 +66,11 @@ func (v *told) want(t *testing.T, what string, origins ...string) {
 // TestNotedWriteKeepsTheVerdict: the answer to a write of ours is metadata. It says nothing of the health, which is the same as
 // long as the spec is, until the watch shows the object.
 func TestNotedWriteKeepsTheVerdict(t *testing.T) {
-	s, felt := newFeelingStore()
+	s, notified := newFeelingStore()
 	note := func(version string, generation int64) {
 		observation := saw(version, generation, nil)
 		observation.Examined = false
-		s.note(thing, &observation)
+		s.recordWrite(thing, &observation)
 	}
 	sick := &health.Verdict{Unhealthy: "sick"}
 
@@ -78,19 +78,19 @@ func TestNotedWriteKeepsTheVerdict(t *testing.T) {
 	wantHealth(t, s, "a new object", "?")
 	s.see(saw("1", 1, nil))
 	wantHealth(t, s, "seen in the same version", "")
-	felt.want(t, "seen", "shop")
+	notified.want(t, "seen", "shop")
 	s.see(saw("2", 1, sick))
 	wantHealth(t, s, "worse", "sick")
-	felt.want(t, "worse", "shop")
+	notified.want(t, "worse", "shop")
 
 	note("3", 1)
 	wantHealth(t, s, "written, same generation", "sick")
 	s.see(saw("3", 1, sick))
-	felt.want(t, "as before")
+	notified.want(t, "as before")
 	note("4", 1)
 	s.see(saw("4", 1, nil))
 	wantHealth(t, s, "the watch knows better", "")
-	felt.want(t, "better", "shop")
+	notified.want(t, "better", "shop")
 	s.see(saw("4", 1, sick))
 	wantHealth(t, s, "the same version again", "")
 
@@ -100,57 +100,57 @@ func TestNotedWriteKeepsTheVerdict(t *testing.T) {
 	wantHealth(t, s, "written again", "?")
 	s.see(saw("5", 2, sick))
 	wantHealth(t, s, "an older version", "?")
-	felt.want(t, "an older version")
+	notified.want(t, "an older version")
 	s.see(saw("6", 2, nil))
 	wantHealth(t, s, "seen", "")
-	felt.want(t, "seen", "shop")
+	notified.want(t, "seen", "shop")
 
 	other := saw("7", 2, nil)
 	other.UID, other.Examined = "another", false
-	s.note(thing, &other)
+	s.recordWrite(thing, &other)
 	wantHealth(t, s, "another object of the same name", "?")
 }
 
 // TestWhoIsTold: whoever another thing is to be said for is told, and nobody else.
 func TestWhoIsTold(t *testing.T) {
-	s, felt := newFeelingStore()
+	s, notified := newFeelingStore()
 	s.see(saw("1", 1, nil))
-	felt.want(t, "a new object", "shop")
+	notified.want(t, "a new object", "shop")
 	s.see(saw("2", 2, nil))
-	felt.want(t, "a change without effect")
+	notified.want(t, "a change without effect")
 	exempt := saw("3", 2, nil)
 	exempt.Exempt = true
 	s.see(exempt)
-	felt.want(t, "exempt from checks", "shop")
+	notified.want(t, "exempt from checks", "shop")
 	s.see(saw("4", 2, nil))
-	felt.want(t, "checked again", "shop")
+	notified.want(t, "checked again", "shop")
 	moved := saw("5", 2, nil)
 	moved.Origin = "bank"
 	s.see(moved)
-	felt.want(t, "another origin", "bank", "shop")
+	notified.want(t, "another origin", "bank", "shop")
 	moved.ResourceVersion = "6"
 	must(t, s.Delete(&reduced{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, observation: &moved}))
-	felt.want(t, "a deletion", "bank")
+	notified.want(t, "a deletion", "bank")
 
 	s.see(saw("7", 2, nil))
-	felt.take()
+	notified.take()
 	all := &part{store: s, synced: func() {}, failed: func(error) {}}
 	sick := saw("8", 2, &health.Verdict{Unhealthy: "sick"})
 	list := []any{&reduced{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, observation: &sick}}
 	must(t, all.Replace(list, "9"))
-	felt.want(t, "a list that shows it worse", "shop")
+	notified.want(t, "a list that shows it worse", "shop")
 	must(t, all.Replace(list, "9"))
-	felt.want(t, "the same list")
+	notified.want(t, "the same list")
 	must(t, all.Replace(nil, "10"))
-	felt.want(t, "a list without it", "shop")
+	notified.want(t, "a list without it", "shop")
 	s.drop(thing, "u")
-	felt.want(t, "no object")
+	notified.want(t, "no object")
 }
 
 // TestCountedPods: a Deployment that is rolled out is examined once its Pods were counted, once for each generation.
 func TestCountedPods(t *testing.T) {
 	const remain = "there are still non-terminated old pods"
-	s, felt := newFeelingStore()
+	s, notified := newFeelingStore()
 	followed := 0
 	s.follow = func(types.NamespacedName) { followed++ }
 	done := func(version string, generation int64) Observation {
@@ -158,38 +158,38 @@ func TestCountedPods(t *testing.T) {
 	}
 	s.see(done("1", 1))
 	wantHealth(t, s, "rolled out", "?!")
-	s.noteCount(thing, "another", twoOf, 2)
-	s.noteCount(thing, "u", health.PodCount{Selector: "app=web", Replicas: 3}, 2)
-	s.noteCount(types.NamespacedName{Name: "none"}, "u", twoOf, 2)
+	s.recordCount(thing, "another", twoOf, 2)
+	s.recordCount(thing, "u", health.PodCount{Selector: "app=web", Replicas: 3}, 2)
+	s.recordCount(types.NamespacedName{Name: "none"}, "u", twoOf, 2)
 	wantHealth(t, s, "others were counted", "?!")
-	felt.take()
+	notified.take()
 
-	s.noteCount(thing, "u", twoOf, 3)
+	s.recordCount(thing, "u", twoOf, 3)
 	wantHealth(t, s, "old Pods", remain+"!")
-	felt.want(t, "old Pods", "shop")
+	notified.want(t, "old Pods", "shop")
 	s.see(done("2", 1))
 	wantHealth(t, s, "a change of status while they are counted", remain+"!")
-	s.noteCount(thing, "u", twoOf, 4)
-	felt.want(t, "another number of old Pods")
-	s.noteCount(thing, "u", twoOf, 2)
+	s.recordCount(thing, "u", twoOf, 4)
+	notified.want(t, "another number of old Pods")
+	s.recordCount(thing, "u", twoOf, 2)
 	wantHealth(t, s, "as many as wanted", "")
-	felt.want(t, "as many as wanted", "shop")
-	s.noteCount(thing, "u", twoOf, 5)
+	notified.want(t, "as many as wanted", "shop")
+	s.recordCount(thing, "u", twoOf, 5)
 	wantHealth(t, s, "a count that comes late", "")
 
 	s.see(done("3", 1))
 	wantHealth(t, s, "the same generation", "")
-	s.note(thing, &Observation{UID: "u", ResourceVersion: "4", Origin: "shop", Generation: 1})
+	s.recordWrite(thing, &Observation{UID: "u", ResourceVersion: "4", Origin: "shop", Generation: 1})
 	s.see(done("4", 1))
 	wantHealth(t, s, "after a write of the same generation", "")
 	sick := saw("5", 1, &health.Verdict{Unhealthy: "sick", OldPods: twoOf})
 	s.see(sick)
 	wantHealth(t, s, "sick, but counted", "sick")
-	felt.take()
+	notified.take()
 	s.see(done("6", 2))
 	wantHealth(t, s, "the next generation", "?!")
 	s.see(saw("7", 2, &health.Verdict{Unhealthy: "sick", OldPods: twoOf}))
-	s.noteCount(thing, "u", twoOf, 2)
+	s.recordCount(thing, "u", twoOf, 2)
 	wantHealth(t, s, "sick and counted", "sick")
 	if followed == 0 {
 		t.Fatal("nobody is told whether to count")
@@ -214,9 +214,9 @@ func TestStoreTellsOfDefinitions(t *testing.T) {
 		s, told := newTestStore()
 		s.observer.gk = test.gk
 		key := types.NamespacedName{Namespace: "ns", Name: "a"}
-		s.tell(key, s.show(key, &Observation{ResourceVersion: "1", Examined: true, Health: &health.Verdict{Unhealthy: "not established"}}))
+		s.notify(key, s.show(key, &Observation{ResourceVersion: "1", Examined: true, Health: &health.Verdict{Unhealthy: "not established"}}))
 		told.take()
-		s.tell(key, s.show(key, &Observation{ResourceVersion: "2", Examined: true}))
+		s.notify(key, s.show(key, &Observation{ResourceVersion: "2", Examined: true}))
 		wantTold(t, told, name, test.want...)
 	}
 }

@@ -38,7 +38,7 @@ func newTestStore() (*store, *told) {
 	told := &told{}
 	return &store{
 		clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)), changed: told.add,
-		objects: held{}, shown: map[string]string{}, felt: func(string) {},
+		objects: held{}, shown: map[string]string{}, healthChanged: func(string) {},
 	}, told
 }
 
@@ -86,7 +86,7 @@ func TestStoreKeepsTheYoungest(t *testing.T) {
 	must(t, s.Update(metaOf("ns", "a", "11", "y")))
 	wantTold(t, told, "a change", "ns/a")
 
-	s.note(key, &Observation{ResourceVersion: "20", UID: "nsa", Origin: "y", Examined: true})
+	s.recordWrite(key, &Observation{ResourceVersion: "20", UID: "nsa", Origin: "y", Examined: true})
 	must(t, s.Update(metaOf("ns", "a", "15", "stranger")))
 	must(t, s.Update(metaOf("ns", "a", "20", "y")))
 	must(t, s.Delete(metaOf("ns", "a", "15", "y"))) // it lost its label, and we gave it back
@@ -113,7 +113,7 @@ func TestLateAnswers(t *testing.T) {
 	s, told := newTestStore()
 	answered := func(name, version string) {
 		observation := Observe(metaOf("ns", name, version, "x"), s.observer.policy)
-		s.tell(types.NamespacedName{Namespace: "ns", Name: name}, s.note(types.NamespacedName{Namespace: "ns", Name: name}, &observation))
+		s.notify(types.NamespacedName{Namespace: "ns", Name: name}, s.recordWrite(types.NamespacedName{Namespace: "ns", Name: name}, &observation))
 	}
 	answered("early", "5")
 	wantHeld(t, s, "early", "5") // nothing has been listed yet, and the list will tell
@@ -201,7 +201,7 @@ func TestStoreConcurrently(t *testing.T) {
 	each(func(name, version string) error { return s.Update(metaOf("ns", name, version, version)) })
 	each(func(name, version string) error {
 		observation := Observe(metaOf("ns", name, version, version), s.observer.policy)
-		s.note(types.NamespacedName{Namespace: "ns", Name: name}, &observation)
+		s.recordWrite(types.NamespacedName{Namespace: "ns", Name: name}, &observation)
 		return nil
 	})
 	each(func(name, _ string) error {
@@ -238,7 +238,7 @@ func TestStoreDeletesOpaqueVersions(t *testing.T) {
 
 	key := types.NamespacedName{Namespace: "ns", Name: "a"}
 	must(t, s.Add(metaOf("ns", "a", "opaque-c", "x")))
-	s.note(key, &Observation{ResourceVersion: "opaque-a", UID: "nsa", Origin: "x", Examined: true})
+	s.recordWrite(key, &Observation{ResourceVersion: "opaque-a", UID: "nsa", Origin: "x", Examined: true})
 	must(t, s.Delete(metaOf("ns", "a", "opaque-d", "x")))
 	wantHeld(t, s, "a", "")
 }

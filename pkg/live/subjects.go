@@ -17,9 +17,8 @@ const (
 	longestInterval  = 25 * time.Millisecond
 )
 
-// ReadExamined returns the state of objects like Read. It waits a moment for the watches to show how those are that were just
-// written, as the answer to a write tells their metadata alone, and for their controllers to roll them out, for as long as that is
-// worth while.
+// ReadExamined returns the state of objects like Read. It waits a moment for the watches to show the health of objects that were just written,
+// as the answer to a write has their metadata alone, and for their controllers to roll them out, if that is likely to end soon.
 func (v *View) ReadExamined(ctx context.Context, refs []object.Ref) map[object.Key]State {
 	states := v.Read(ctx, refs)
 	started := v.Clock.Now()
@@ -46,8 +45,7 @@ func (v *View) ReadExamined(ctx context.Context, refs []object.Ref) map[object.K
 	return states
 }
 
-// unexamined returns the objects that are there, but of which it is not known how they are, and those that are being rolled out,
-// if these are to be waited for.
+// unexamined returns the objects that exist and whose health is not known, and those that are being rolled out if progressing is set.
 func unexamined(refs []object.Ref, states map[object.Key]State, progressing bool) []object.Ref {
 	var pending []object.Ref
 	for _, ref := range refs {

@@ -34,9 +34,9 @@ type View struct {
 	// uses are the kinds that each user needs, users the number of users of each kind.
 	uses  map[types.NamespacedName][]unique.Handle[schema.GroupVersionKind]
 	users map[schema.GroupKind]int
-	// listener is told which objects changed.
+	// listener is called with the objects that changed.
 	listener    atomic.Pointer[func(object.Key)]
-	health      *healthNews
+	health      *healthListener
 	checks      adoption
 	rolloutWait *rolloutWait
 }
@@ -47,7 +47,7 @@ type Options struct {
 	Objects *target.Objects
 	// Policy says whose fields are taken over.
 	Policy fieldowner.Policy
-	// Examiner tells how objects are.
+	// Examiner checks the health of objects.
 	Examiner Examiner
 	// ManagedBy is the value of the managed-by label.
 	ManagedBy string
@@ -64,7 +64,7 @@ func NewView(options Options) *View {
 		watches: map[schema.GroupKind]*kindWatch{},
 		uses:    map[types.NamespacedName][]unique.Handle[schema.GroupVersionKind]{},
 		users:   map[schema.GroupKind]int{},
-		health:  &healthNews{suspended: map[string]bool{}},
+		health:  &healthListener{suspended: map[string]bool{}},
 
 		rolloutWait: newRolloutWait(),
 	}
@@ -96,11 +96,11 @@ func (v *View) Start(ctx context.Context) error {
 	return nil
 }
 
-// Listen sets who is told, without delay and in no order, which objects changed in a way that may ask for a decision. The
-// listener must not block.
+// Listen sets the listener that is called, without delay and in no order, with the objects that changed in a way that may need a decision.
+// The listener must not block.
 func (v *View) Listen(listener func(object.Key)) { v.listener.Store(&listener) }
 
-// Use replaces the kinds that a user needs, each named once. A watch ends when nobody needs its kind any more.
+// Use replaces the kinds that a user needs, each named once. A watch ends when its kind has no user any more.
 func (v *View) Use(user types.NamespacedName, gvks []schema.GroupVersionKind) {
 	for _, unused := range v.replaceUse(user, gvks) {
 		unused.cancel()
@@ -117,7 +117,7 @@ func (v *View) InUse(user types.NamespacedName) bool {
 	return v.begin != nil && len(v.uses[user]) > 0
 }
 
-// replaceUse returns the watches that nobody needs any more.
+// replaceUse returns the watches that have no user any more.
 func (v *View) replaceUse(user types.NamespacedName, gvks []schema.GroupVersionKind) []*kindWatch {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -161,7 +161,7 @@ func (v *View) tryWatch(gvk schema.GroupVersionKind) bool {
 	}
 	collection, err := open(gvk)
 	if err != nil {
-		return true // whoever reads the objects is told
+		return true // a read of the objects returns the error
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -176,13 +176,13 @@ func (v *View) tryWatch(gvk schema.GroupVersionKind) bool {
 		w.namespaces = v.Namespaces
 	}
 	w.store = &store{
-		observer: observer{gk: w.gk, policy: v.Policy, examiner: examiner},
-		clock:    v.Clock,
-		objects:  held{},
-		shown:    map[string]string{},
-		apart:    w.namespaces != nil,
-		changed:  func(name types.NamespacedName) { v.tell(w.gk, name) },
-		felt:     v.health.tell,
+		observer:      observer{gk: w.gk, policy: v.Policy, examiner: examiner},
+		clock:         v.Clock,
+		objects:       held{},
+		shown:         map[string]string{},
+		apart:         w.namespaces != nil,
+		changed:       func(name types.NamespacedName) { v.notify(w.gk, name) },
+		healthChanged: v.health.notify,
 	}
 	v.watches[w.gk] = w
 	v.begin(w, collection)
@@ -201,8 +201,8 @@ func (v *View) lacksLocked(gk schema.GroupKind) bool {
 	return v.begin != nil && v.users[gk] > 0 && (!watched || running.ended())
 }
 
-// tell passes on that an object changed.
-func (v *View) tell(gk schema.GroupKind, name types.NamespacedName) {
+// notify calls the listener with an object that changed.
+func (v *View) notify(gk schema.GroupKind, name types.NamespacedName) {
 	if listener := v.listener.Load(); listener != nil {
 		(*listener)(object.Key{Group: gk.Group, Kind: gk.Kind, Namespace: name.Namespace, Name: name.Name})
 	}
@@ -228,7 +228,7 @@ func (v *View) Confirm(ctx context.Context, refs []object.Ref) map[object.Key]St
 	return v.read(ctx, refs, true)
 }
 
-// Fetch returns the state of every object named in refs as the API server tells it now.
+// Fetch returns the state of every object named in refs as the API server has it now.
 func (v *View) Fetch(ctx context.Context, refs []object.Ref) map[object.Key]State {
 	return v.reader.Read(ctx, refs)
 }
@@ -298,22 +298,22 @@ func (v *View) Watching() bool {
 	return true
 }
 
-// Note takes in what an object became by a write of ours, before the watch shows it. Then the watch may show nothing new of
-// its health, so that is told here.
-func (v *View) Note(ref object.Ref, observation Observation) {
+// RecordWrite stores an object as a write of ours left it, before the watch shows it. Then the watch may show the same health, so the
+// listeners of health are called here.
+func (v *View) RecordWrite(ref object.Ref, observation Observation) {
 	w := v.watchOf(ref.GroupVersionKind)
 	if w == nil || !w.covers(ref.Namespace) || observation.ManagedBy != v.ManagedBy {
 		return
 	}
 	observation.Examined = observation.Examined || w.store.observer.examiner == nil
 	key := types.NamespacedName{Namespace: shared(ref.Namespace), Name: ref.Name}
-	difference := w.store.note(key, &observation)
-	difference.decision = false // whoever wrote it knows
-	w.store.tell(key, difference)
+	difference := w.store.recordWrite(key, &observation)
+	difference.decision = false // the pass that wrote it knows
+	w.store.notify(key, difference)
 }
 
-// NoteGone takes in that the object of a UID was deleted, before the watch shows it.
-func (v *View) NoteGone(ref object.Ref, uid types.UID) {
+// RecordDeletion drops the object of a UID that a write of ours deleted, before the watch shows it.
+func (v *View) RecordDeletion(ref object.Ref, uid types.UID) {
 	if w := v.watchOf(ref.GroupVersionKind); w != nil {
 		w.store.drop(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, uid)
 	}

@@ -61,7 +61,7 @@ type kindWatch struct {
 	namespaces []string
 
 	mu sync.Mutex
-	// unsynced counts the namespaces of which not all objects were seen yet.
+	// unsynced counts the namespaces whose objects have not all been seen yet.
 	unsynced int
 	// failing is since when the watch fails; zero if it does not.
 	failing time.Time
@@ -102,8 +102,8 @@ func (w *kindWatch) run(ctx context.Context, collection target.Collection, manag
 	}
 }
 
-// limit has nobody wait any longer for a watch that neither begins nor fails in time. The time is that of the watch, so all kinds are
-// waited for at the same time, and once.
+// limit ends the wait for a watch that neither begins nor fails in time. The time is that of the watch, so all kinds are waited for at the
+// same time, and once.
 func (w *kindWatch) limit(ctx context.Context) {
 	timer := w.clock.NewTimer(firstSync)
 	defer timer.Stop()
@@ -119,7 +119,7 @@ func (w *kindWatch) runIn(ctx context.Context, part *part, reading target.Readin
 	selector := labels.Set{resourcesv1alpha1.LabelManagedBy: managedBy}.String()
 	denied := retryDenied(w.clock)
 	answered := func(err error) {
-		w.note(ctx, err)
+		w.recordResult(ctx, err)
 		if isDenied(err) {
 			select {
 			case <-w.clock.After(denied()):
@@ -143,15 +143,15 @@ func (w *kindWatch) runIn(ctx context.Context, part *part, reading target.Readin
 			return events, err
 		},
 	}
-	part.failed = func(err error) { w.note(ctx, err) }
+	part.failed = func(err error) { w.recordResult(ctx, err) }
 	reflector := cache.NewReflectorWithOptions(lister, nil, part,
 		cache.ReflectorOptions{Name: "live " + w.gk.String(), Clock: w.clock, Backoff: rewatch.Backoff()})
-	// Failures are logged by note, once; the reflector would log each one.
+	// Failures are logged by recordResult, once; the reflector would log each one.
 	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
-// note takes in how a request of the watch ended. The context is that of the watch.
-func (w *kindWatch) note(ctx context.Context, err error) {
+// recordResult records how a request of the watch ended. The context is that of the watch.
+func (w *kindWatch) recordResult(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil || isOutdated(err): // a new list follows
 	case err == nil:
@@ -159,7 +159,7 @@ func (w *kindWatch) note(ctx context.Context, err error) {
 		defer w.mu.Unlock()
 		w.failing = time.Time{}
 	case isRefused(err):
-		// The API server may not know yet how to stream a list; then a plain one follows, and tells.
+		// The API server may not know yet how to stream a list; then a plain one follows, whose result counts.
 	default:
 		w.fail(ctx, err)
 	}

@@ -121,7 +121,7 @@ func startWatch(ctx context.Context, s *server) *kindWatch {
 	w := &kindWatch{gk: schema.GroupKind{Kind: "ConfigMap"}, clock: clock.RealClock{}, decided: make(chan struct{}), cancel: cancel}
 	w.store = &store{
 		observer: observer{gk: w.gk}, clock: clock.RealClock{}, objects: held{}, shown: map[string]string{},
-		changed: func(types.NamespacedName) {}, felt: func(string) {},
+		changed: func(types.NamespacedName) {}, healthChanged: func(string) {},
 	}
 	w.run(ctx, target.Collection{Namespaced: true, In: func(string) target.Reading { return s }}, "someone")
 	return w

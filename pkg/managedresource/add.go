@@ -46,7 +46,7 @@ const (
 	// dependencyIndex finds the ManagedResources that depend on another one.
 	dependencyIndex = "spec.dependsOn"
 	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry or the sync
-	// period: what a ManagedResource waits for may come from another one, which is no event.
+	// period: what a ManagedResource waits for may come from another one, which sends no event.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
 	// waitingPerSync is how many ManagedResources may wait, for each one that is worked on, for their objects to be rolled out.
@@ -106,7 +106,7 @@ type Reconciler struct {
 	warnings       *recentWarnings
 	fights         *fight.Detector[object.Key]
 	resting        *resting.Set
-	// wake has a ManagedResource reconciled at once; it holds nil if nobody listens.
+	// wake queues a ManagedResource; it holds nil before the controller is started.
 	wake *atomic.Pointer[func(types.NamespacedName)]
 	// busy holds one item for each pass that works, and does not only wait.
 	busy chan struct{}
@@ -198,7 +198,7 @@ func (r *Reconciler) referringToSecret(ctx context.Context, secret client.Object
 	return requests
 }
 
-// listen has the ManagedResources reconciled of which an object changes, and those that an object is handed over to.
+// listen queues the ManagedResources that claim an object that changes, and those that an object is handed over to.
 func (r *Reconciler) listen(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	wake := func(owner types.NamespacedName) { r.enqueue(queue, owner) }
 	r.wake.Store(&wake)

@@ -84,7 +84,7 @@ func (p *pass) releaseOne(ctx context.Context, ref object.Ref, state live.State)
 	case live.Present:
 		if owner, ok := resourcesv1alpha1.ParseOrigin(state.Observation.Origin); ok && owner.Owner == p.self.Owner {
 			if result.err = p.engine.Release(ctx, ref, p.self.Owner); result.err == nil {
-				p.Live.NoteGone(ref, state.Observation.UID) // it lost the label
+				p.Live.RecordDeletion(ref, state.Observation.UID) // it lost the label
 			}
 		}
 	default:
@@ -207,7 +207,7 @@ func (p *pass) sendWave(ctx context.Context, changes []change) {
 		change.err, change.dropped = outcome.Err, outcome.Dropped
 		change.unchanged = change.observation.ResourceVersion == outcome.Observation.ResourceVersion
 		if outcome.Err == nil {
-			p.Live.Note(change.Ref, outcome.Observation)
+			p.Live.RecordWrite(change.Ref, outcome.Observation)
 			p.recordCorrection(change)
 			change.takenFrom = change.observation.FormerApplier
 		}

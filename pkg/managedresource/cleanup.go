@@ -14,7 +14,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// cleanUp deletes the objects of a ManagedResource and then lets go of it.
+// cleanUp deletes the objects of a ManagedResource and then removes the finalizer.
 func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	p := r.newPass(mr)
 	plan := plan{input: p.stored(p.resolveScopes(p.Objects.Discover, nil))}
@@ -34,7 +34,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	}
 	p.emitEvents(ctx, done)
 	if mr.DeletionTimestamp == nil {
-		// Another class takes over, in another cluster perhaps: what was ours is no concern of its.
+		// Another class takes over, perhaps in another cluster, where the objects of this inventory do not exist.
 		if err := p.storeStatus(ctx, p.withoutInventory()); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -43,7 +43,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
 }
 
-// forget drops what is remembered of a ManagedResource.
+// forget deletes what is remembered of a ManagedResource.
 func (r *Reconciler) forget(owner types.NamespacedName) {
 	r.hold(owner, nil)
 	r.pruneDelays.Update(owner, nil, time.Time{})

@@ -22,7 +22,7 @@ import (
 // conclude writes the status, if it differs, and the Events, and returns when to reconcile again.
 func (p *pass) conclude(ctx context.Context, plan plan, done changeSet) (reconcile.Result, error) {
 	if err := ctx.Err(); err != nil {
-		return reconcile.Result{}, err // shutting down: what failed because of that is no failure to report
+		return reconcile.Result{}, err // shutting down: failures because of that are not reported
 	}
 	if done.outdated() {
 		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the ManagedResource or a Secret asks for something else by now
@@ -105,8 +105,8 @@ func (p *pass) finalConditions(ctx context.Context, base []resourcesv1alpha1.Con
 	return p.conditions(p.withInitialHealth(ctx, base, outcome.remaining, done), outcome.verdict)
 }
 
-// untilStatusDue says for how long the status need not tell what is left of a ManagedResource that is being deleted: it is not
-// written again for each object that goes, and the inventory may name more than there are. It is 0 if the status is due.
+// untilStatusDue returns how long the status of a ManagedResource that is being deleted need not be written: it is not written for each
+// object that is deleted, and the inventory may name more objects than exist. It is 0 if the status is due.
 func (p *pass) untilStatusDue(verdict verdict, before resourcesv1alpha1.Condition, recorded inventory) time.Duration {
 	if p.mr.DeletionTimestamp == nil || verdict.reason != resourcesv1alpha1.ReasonDeletionPending {
 		return 0
@@ -118,16 +118,15 @@ func (p *pass) untilStatusDue(verdict verdict, before resourcesv1alpha1.Conditio
 	return max(due.Sub(p.Clock.Now()), 0)
 }
 
-// conditions returns the conditions with what this controller has to say.
+// conditions returns conditions with ResourcesApplied as the verdict says, and Ready.
 func (p *pass) conditions(conditions []resourcesv1alpha1.Condition, verdict verdict) []resourcesv1alpha1.Condition {
 	now := p.Clock.Now()
 	conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesApplied, verdict.statement(), now)
 	return resourcesv1alpha1.SetReady(conditions, now)
 }
 
-// storeFinalStatus writes the status. Other controllers write conditions of their own meanwhile, which is no reason to
-// start again as long as the inventory is the one that this reconcile worked on: then what they said is the base of the
-// conditions.
+// storeFinalStatus writes the status. After a conflict it writes it again if the inventory is still the one that this reconcile worked on:
+// then another controller has written conditions of its own, which stay.
 func (p *pass) storeFinalStatus(ctx context.Context, status resourcesv1alpha1.ManagedResourceStatus,
 	conditions func(base []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition,
 ) error {
@@ -175,8 +174,8 @@ func (p *pass) completeInputs(ctx context.Context, plan plan, outcome outcome) (
 	return p.inputs(ctx, plan.secrets, plan.scalers, slices.Collect(maps.Keys(outcome.remaining)))
 }
 
-// result says when to come back: soon for what is pending, with growing delay for what failed but may work the next
-// time, and after the sync period otherwise.
+// result returns when to reconcile again: soon for pending objects, with growing delays after failures that a retry may resolve, and after
+// the sync period otherwise.
 func (p *pass) result(ctx context.Context, outcome outcome) (reconcile.Result, error) {
 	verdict := outcome.verdict
 	switch {
@@ -193,7 +192,7 @@ func (p *pass) result(ctx context.Context, outcome outcome) (reconcile.Result, e
 	return reconcile.Result{RequeueAfter: min(p.untilDue(outcome.fighting), p.Options.SyncPeriod)}, nil
 }
 
-// untilDue says how soon the first one of the changes that wait is due. That a contest is over is told then, too.
+// untilDue returns how soon the first of the changes that wait is due. The end of a fight, which the condition reports, is due too.
 func (p *pass) untilDue(changes []change) time.Duration {
 	soonest := p.Options.SyncPeriod
 	for _, change := range changes {
@@ -208,7 +207,7 @@ func (p *pass) untilDue(changes []change) time.Duration {
 	return soonest
 }
 
-// untilNextLook says how soon something that is waited for may have happened without an event that tells.
+// untilNextLook returns how soon to check objects that are waited for, as not every change of them is an event.
 func (p *pass) untilNextLook(tally tally) time.Duration {
 	soonest := min(watchedInterval, p.untilDue(slices.Concat(tally.waiting, tally.pending, tally.fighting)))
 	for _, change := range slices.Concat(tally.waiting, tally.pending) {
@@ -222,19 +221,19 @@ func (p *pass) untilNextLook(tally tally) time.Duration {
 // actionEvent is the action of the Events on ManagedResources.
 const actionEvent = "Reconcile"
 
-// Reasons of Events on ManagedResources, beside those of conditions. What a change of a manifest does has no Event: conditions
-// tell, and an Event costs as much as an object.
+// Reasons of Events on ManagedResources, beside those of conditions. Effects of changed manifests have no Event: conditions report them,
+// and an Event costs as much as an object.
 //
 // +events:on=ManagedResource
 const (
-	eventCorrected = "Corrected"     // Normal: objects were put back that somebody else had changed or deleted
+	eventCorrected = "Corrected"     // Normal: objects that another client had changed or deleted were corrected
 	eventPruned    = "Pruned"        // Normal: objects were deleted because they left the manifests
-	eventTakenOver = "TakenOver"     // Normal: objects were taken over from a field manager that had applied them for a ManagedResource; it is named
-	eventDropped   = "UnknownFields" // Warning: objects were applied without fields that the API server does not know; they are named
-	eventContested = "Contested"     // Warning: an object was put back once too often; the field manager is named
+	eventTakenOver = "TakenOver"     // Normal: objects were taken over from the named field manager, which had applied them for a ManagedResource
+	eventDropped   = "UnknownFields" // Warning: objects were applied without the named fields, which the API server does not know
+	eventContested = "Contested"     // Warning: the named field manager keeps changing an object, so corrections are delayed
 )
 
-// emitEvents tells in Events what was done that nobody who looks at the manifests expects, and all in the log.
+// emitEvents logs all changes, and writes Events about those that the manifests do not explain.
 func (p *pass) emitEvents(ctx context.Context, done changeSet) {
 	effects, takenOver := map[string][]object.Ref{}, map[string][]object.Ref{}
 	for _, change := range done.changes {
@@ -246,7 +245,7 @@ func (p *pass) emitEvents(ctx context.Context, done changeSet) {
 		}
 		if change.startsFight {
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventContested, actionEvent, "%s",
-				conditiontext.ForEvent(describeFight(change)+"; it is put back ever more slowly"))
+				conditiontext.ForEvent(describeFight(change)+"; corrections are delayed increasingly"))
 		}
 	}
 	for manager, objects := range takenOver {
@@ -274,7 +273,7 @@ func (p *pass) emitWarnings(outcome outcome) {
 	}
 }
 
-// effectOf names what a change did to an object; empty if nothing.
+// effectOf returns the name of what a change did to an object; empty if it did nothing.
 func effectOf(change change) string {
 	applied := change.action == actionCreate || change.action == actionApply && !change.unchanged
 	switch {

@@ -78,7 +78,7 @@ func (w *waves) awaitKinds(ctx context.Context, manifests []object.Manifest) {
 	}
 }
 
-// freshKinds are kinds of which the watches show nothing, as they have just been defined.
+// freshKinds are kinds that have just been defined, so that watches show no objects of them yet.
 type freshKinds struct {
 	// fresh are those whose definition was created in this pass, or in the last one without being served by its end.
 	fresh map[schema.GroupKind]bool
@@ -86,8 +86,8 @@ type freshKinds struct {
 	late map[schema.GroupKind]bool
 }
 
-// add adds the kinds whose definition was just created: there is no object of them, which need not be asked for. The watches of such a kind
-// take a second, as the API server opens its storage when it is first asked for, and has clients wait for that long.
+// add adds the kinds whose definition was just created: they have no objects, so these need not be read. The watches of such a kind take a
+// second, as the API server opens its storage at the first request, and makes clients wait for it.
 func (k freshKinds) add(changes []change) {
 	for _, change := range changes {
 		if change.action == actionCreate && change.err == nil {

@@ -62,8 +62,8 @@ func gateOf(mr *resourcesv1alpha1.ManagedResource, get lookup) (gate, error) {
 	return gate{waits: waits}, nil
 }
 
-// notReady says why a dependency is not applied and healthy; empty if it is. It names reasons and no messages, which change often:
-// whoever waits would be written with each of them.
+// notReady says why a dependency is not applied and healthy; empty if it is. It names reasons and not messages, which change
+// often: the status of each dependent would be written with each of them.
 func notReady(mr *resourcesv1alpha1.ManagedResource) string {
 	if mr == nil {
 		return "does not exist"
@@ -118,7 +118,7 @@ func joinNames(names []types.NamespacedName) string {
 	return strings.Join(texts, " → ")
 }
 
-// findGate finds out what the changes of this pass have to wait for. Inputs that are the applied ones are no change.
+// findGate finds out what the changes of this pass have to wait for. If the inputs are the applied ones, there is nothing to hold.
 func (p *pass) findGate(ctx context.Context, in input) (gate, error) {
 	found, err := gateOf(p.mr, func(name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 		return in.owners.Other(ctx, name)

@@ -22,11 +22,11 @@ func activeFight(managers ...string) fight.Fight {
 
 func TestDescribeFight(t *testing.T) {
 	ref := manifestOf(configMapKind, "ns", "x").Ref
-	const want = `v1/ConfigMap/ns/x keeps being changed by the field manager "alpha" and "zeta": let one of the two leave the fields alone`
+	const want = `v1/ConfigMap/ns/x keeps being changed by the field manager "alpha" and "zeta": stop one of the two writers from setting these fields`
 	if got := describeFight(change{Ref: ref, fight: activeFight("zeta", "alpha")}); got != want {
 		t.Errorf("%s", got)
 	}
-	const unknown = "v1/ConfigMap/ns/x keeps being changed by somebody: let one of the two leave the fields alone"
+	const unknown = "v1/ConfigMap/ns/x keeps being changed by another client: stop one of the two writers from setting these fields"
 	if got := describeFight(change{Ref: ref}); got != unknown {
 		t.Errorf("%s", got)
 	}

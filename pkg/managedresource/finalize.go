@@ -20,7 +20,7 @@ func waitForDeletion(observation live.Observation, now time.Time) change {
 	grace, err := time.ParseDuration(observation.FinalizeAfter)
 	switch {
 	case err != nil || grace < 0:
-		wait.reason = fmt.Sprintf("it is being deleted; its annotation %s is no positive duration such as 1h and is not heeded",
+		wait.reason = fmt.Sprintf("it is being deleted; its annotation %s is ignored, as it is not a positive duration such as 1h",
 			resourcesv1alpha1.AnnotationFinalizeDeletionAfter)
 	case grace > 0 && now.Before(observation.Deleting.Add(grace)):
 		wait.due = observation.Deleting.Add(grace)

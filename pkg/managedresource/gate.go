@@ -74,7 +74,7 @@ func (g gate) verdict(held []change, text string) *verdict {
 	return nil
 }
 
-// shortChecksum is how much of a checksum is shown, which is enough to tell two of them apart.
+// shortChecksum is how many characters of a checksum are shown, which is enough to distinguish two of them.
 const shortChecksum = 12
 
 // section says which changes wait for what. Revision names the inputs that they come from.

@@ -12,8 +12,8 @@ import (
 // confirmationLength is how much of the manifests' checksum confirms a prune.
 const confirmationLength = 12
 
-// guardPrune returns an error if the prune guard of a ManagedResource refuses to delete so many objects. Before is how many objects the
-// inventory held before they left the manifests: objects that come new with the same manifests are not kept ones.
+// guardPrune returns an error if the prune guard of a ManagedResource refuses to delete that many objects. Before is how many objects the
+// inventory held before they left the manifests: objects that the same manifests add do not count.
 func guardPrune(mr *resourcesv1alpha1.ManagedResource, before, deleted int, checksum string) error {
 	if mr.Spec.Prune == nil || deleted == 0 {
 		return nil

@@ -41,7 +41,7 @@ func (p *pass) withInitialHealth(ctx context.Context, conditions []resourcesv1al
 	return initialHealth(conditions, judge(subjects), judge(changed), p.Clock.Now())
 }
 
-// notBegun returns the conditions of health for a ManagedResource of which nothing may be applied yet.
+// notBegun returns the conditions of health for a ManagedResource whose objects may not be applied yet.
 func (p *pass) notBegun(conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
 	if speaks(conditions, resourcesv1alpha1.ResourcesHealthy) {
 		return conditions

@@ -19,7 +19,7 @@ import (
 
 const metricsNamespace = "resource_manager"
 
-// greatestManagers is how many different field managers metrics name: anybody may invent more.
+// greatestManagers is how many different field managers metrics name, as clients choose these names.
 const greatestManagers = 100
 
 // Metrics count what the controller does. A nil *Metrics counts nothing.
@@ -43,27 +43,27 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: metricsNamespace, Name: "reconcile_duration_seconds",
-			Help: "Duration of reconciles by what ResourcesApplied says then, or that it could not be said. outcome: applied, " +
+			Help: "Duration of reconciles by outcome, which is that of ResourcesApplied or an error. outcome: applied, " +
 				"progressing, failed, error.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 11),
 		}, []string{"outcome"}),
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "object_changes_total",
-			Help: "Decisions about objects and what came of them; reconciles of which nothing had changed are not counted. change: " +
+			Help: "Decisions about objects by result. Reconciles without any change are not counted. change: " +
 				"created, updated, unchanged, skipped, pruned, released, waiting, conflict, failed.",
 		}, []string{"change"}),
 		drift: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "drift_detected_total",
-			Help: "Objects that somebody else had changed or deleted; manager is the field manager that wrote last, empty after a " +
+			Help: "Objects that another client had changed or deleted; manager is the field manager that wrote last, empty after a " +
 				"deletion, other beyond a hundred managers.",
 		}, []string{"group", "kind", "manager"}),
 		correction: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "drift_corrected_total",
-			Help: "Objects that somebody else had changed or deleted, and that were put back; manager as in resource_manager_drift_detected_total.",
+			Help: "Objects that another client had changed or deleted, and that were corrected; manager as in resource_manager_drift_detected_total.",
 		}, []string{"group", "kind", "manager"}),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: metricsNamespace, Name: "drift_correction_duration_seconds",
-			Help:    "Time from the event that showed a change by somebody else until the object was put back.",
+			Help:    "Time from the event that showed a change by another client until the object was corrected.",
 			Buckets: prometheus.ExponentialBuckets(0.002, 3, 12),
 		}),
 		states:      map[types.NamespacedName]objectStates{},
@@ -75,7 +75,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return metrics
 }
 
-// observe says what the gauges are to tell of. Before, they tell nothing.
+// observe sets the sources of the gauges. Before, the gauges have no values.
 func (m *Metrics) observe(view *live.View, fights *fight.Detector[object.Key], clk clock.PassiveClock) {
 	if m != nil {
 		m.gauges.sources.Store(&sources{view: view, fights: fights, clock: clk})
@@ -111,7 +111,7 @@ func (m *Metrics) corrected(owner types.NamespacedName, change *change, now time
 	}
 }
 
-// name bounds how many managers are told apart.
+// name returns the name of a manager for metrics, which is "other" if there are too many.
 func (m *Metrics) name(manager string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,7 +214,7 @@ type gauges struct {
 	sources atomic.Pointer[sources]
 }
 
-// sources is what gauges tell of, beside what the metrics keep.
+// sources is what gauges show, beside what the metrics keep.
 type sources struct {
 	view   *live.View
 	fights *fight.Detector[object.Key]
@@ -228,7 +228,7 @@ var (
 	inventoryGauge = prometheus.NewDesc(metricsNamespace+"_inventory_largest_objects",
 		"Number of objects of the largest ManagedResource.", nil, nil)
 	contestedGauge = prometheus.NewDesc(metricsNamespace+"_contested_objects",
-		"Objects that somebody else changes again and again, so that they are put back ever more slowly.", nil, nil)
+		"Objects that another client keeps changing, so that corrections are delayed.", nil, nil)
 	watchesGauge = prometheus.NewDesc(metricsNamespace+"_live_watches",
 		"Kinds that are watched in the target cluster. state: watching, starting, failing, impossible.", []string{"state"}, nil)
 	watchedGauge = prometheus.NewDesc(metricsNamespace+"_live_objects",
@@ -238,10 +238,10 @@ var (
 		"Objects of one ManagedResource (namespace/name) by the state in which its last reconcile left them; states without "+
 			"objects are left out. state: applied, waiting, failed, deleting.", []string{"managed_resource", "state"}, nil)
 	ownCorrections = prometheus.NewDesc(metricsNamespace+"_managed_resource_corrections_total",
-		"Objects of one ManagedResource (namespace/name) that were put back; those of which none was are left out.", []string{"managed_resource"}, nil)
+		"Objects of one ManagedResource (namespace/name) that were corrected; ManagedResources without any are left out.", []string{"managed_resource"}, nil)
 )
 
-// objectStates are how many objects of one ManagedResource are in which state. There is one for each ManagedResource, so it is no map.
+// objectStates are how many objects of one ManagedResource are in which state. There is one for each ManagedResource, so it is not a map.
 type objectStates struct{ applied, failed, waiting, deleting int }
 
 // byName returns the states by the names that metrics have for them.
@@ -301,8 +301,8 @@ func (m *Metrics) sum() (states map[string]int, largest int) {
 	return states, largest
 }
 
-// eachOne tells of every ManagedResource by itself. What most have none of is left out: objects that are not applied, and
-// objects that were put back.
+// eachOne sends the metrics of every ManagedResource. Zeros that most would have are left out: objects that are not applied, and objects
+// that were corrected.
 func (m *Metrics) eachOne(metrics chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -43,7 +43,7 @@ const (
 	actionForget action = "Forget"
 	// actionRelease takes an object out of the inventory and leaves it alone.
 	actionRelease action = "Release"
-	// actionHandOver takes an object out of the inventory once it is in that of an successor.
+	// actionHandOver takes an object out of the inventory once it is in that of a successor.
 	actionHandOver action = "HandOver"
 	// actionWait leaves the object for a later reconcile.
 	actionWait action = "Wait"
@@ -55,7 +55,7 @@ const (
 	actionFail action = "Fail"
 )
 
-// change is the decision about one object and, once it was carried out, what came of it.
+// change is the decision about one object and, once it was carried out, its result.
 type change struct {
 	object.Ref
 	action action
@@ -77,15 +77,15 @@ type change struct {
 	startsFight bool
 	// releasing is set if the object could not be released.
 	releasing bool
-	// successors are the ManagedResources of which any may get the object.
+	// successors are the ManagedResources that may get the object.
 	successors []types.NamespacedName
 	// dropped are the paths of fields that the API server does not know, and without which the object was applied.
 	dropped []string
-	// takenFrom is the field manager that applied the object for a ManagedResource before, if only its origin tells.
+	// takenFrom is the field manager that applied the object for a ManagedResource before, if its origin is the only sign of that.
 	takenFrom string
 	// unchanged is set if the object was applied without effect.
 	unchanged bool
-	// due is when a change that waits is worth another look; zero if nothing but an event tells.
+	// due is when to check a change that waits; zero if its end is an event.
 	due time.Time
 	// err says why the change was not carried out.
 	err error
@@ -164,7 +164,7 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 		return conflict(key, owner)
 	}
 	if !observation.Deleting.IsZero() {
-		return change{action: actionWait, reason: "it is being deleted; it is created anew once it is gone"}
+		return change{action: actionWait, reason: "it is being deleted; it is created again once it is gone"}
 	}
 	if manifest.Directive.CreateOnly || observation.Directive.Suspend {
 		return change{action: actionSkip, reason: "its annotations ask for it"}
@@ -184,9 +184,9 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 	case in.appliedByOther(observation):
 		return change{action: actionApply, reason: "another ManagedResource applied it since", strip: strip}
 	case fieldowner.Beyond(observation.Displaceable, slices.Concat(manifest.Preserve, manifest.PreserveIfSet, manifest.Untaken)):
-		return change{action: actionApply, drift: drift, reason: "somebody added fields to it", strip: strip}
+		return change{action: actionApply, drift: drift, reason: "another client added fields to it", strip: strip}
 	case len(strip.Labels) > 0 || len(strip.Annotations) > 0:
-		return change{action: actionApply, drift: drift, reason: "somebody added labels or annotations to it", strip: strip}
+		return change{action: actionApply, drift: drift, reason: "another client added labels or annotations to it", strip: strip}
 	}
 	return change{action: actionSkip, reason: "nothing changed"}
 }
@@ -200,14 +200,14 @@ func (in applyInput) isUnrecorded(key object.Key) bool {
 	return in.unrecorded != nil && in.unrecorded(key)
 }
 
-// appliedByOther reports whether another ManagedResource was the last one to apply an object. It may have sent the same fields, so that no
-// digest tells.
+// appliedByOther reports whether another ManagedResource was the last one to apply an object. It may have sent the same fields, so that
+// digests do not show it.
 func (in applyInput) appliedByOther(observation live.Observation) bool {
 	origin, ok := resourcesv1alpha1.ParseOrigin(observation.Origin)
 	return ok && origin.Owner != in.ownership.Self.Owner
 }
 
-// delayIfFighting has an object wait that somebody keeps changing, for the longer the more often it was put back.
+// delayIfFighting delays the correction of an object that another client keeps changing, the longer the more often it was corrected.
 func (in applyInput) delayIfFighting(manifest *object.Manifest, decided change) change {
 	if in.fights == nil {
 		return decided
@@ -227,7 +227,7 @@ func conflict(key object.Key, owner string) change {
 }
 
 // referencePrefix begins the annotations that keep the garbage collector from deleting what an object refers to. They
-// are always exactly those of the manifest: a stale one would keep its ConfigMap or Secret for ever.
+// are always exactly those of the manifest: a stale one would keep its ConfigMap or Secret forever.
 const referencePrefix = "reference.resources.gardener.cloud/"
 
 // foreignKeys returns the labels and annotations that others added and that are to go.
@@ -254,7 +254,7 @@ func (in applyInput) foreignKeys(manifest *object.Manifest, observation live.Obs
 	return strip
 }
 
-// setByKubernetes tells which labels and annotations Kubernetes' own controllers would set again at once.
+// setByKubernetes reports whether Kubernetes' own controllers would set a label or annotation again at once.
 func setByKubernetes(key string) bool {
 	return key == "kubernetes.io/metadata.name" || slices.ContainsFunc(
 		[]string{"deployment.kubernetes.io/", "pv.kubernetes.io/", "volume.kubernetes.io/"},
@@ -320,7 +320,7 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 	case in.deleting && observation.Directive.KeepOnDelete || !in.deleting && observation.Directive.KeepOnPrune:
 		return change{action: actionRelease, reason: "its annotations ask for it"}
 	case !in.ownership.Ours(entry, observation, in.managedBy):
-		return change{action: actionRelease, reason: "somebody else created it anew"}
+		return change{action: actionRelease, reason: "another client created it again"}
 	case in.collectsGarbage && observation.GarbageCollectable && isConfiguration(key):
 		return change{action: actionRelease, reason: "the garbage collector deletes it when nothing refers to it"}
 	case !observation.Deleting.IsZero():

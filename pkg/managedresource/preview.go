@@ -16,11 +16,11 @@ import (
 
 // Prospect is what a reconcile would do.
 type Prospect struct {
-	// Forecasts tell about every object, sorted.
+	// Forecasts has every object, sorted.
 	Forecasts []Forecast
 	// Problems are the manifests that cannot be read, and what keeps all from being applied. While there are any, nothing is pruned.
 	Problems []error
-	// Blocked says what the changes would wait for; empty if they would not. Forecasts tell what they do then.
+	// Blocked says what the changes would wait for; empty if they would not. Forecasts show what they do then.
 	Blocked string
 	// Guarded says why objects that left the manifests would be kept; nil if they would not.
 	Guarded error
@@ -40,7 +40,7 @@ type Forecast struct {
 }
 
 // Preview does what a reconcile does, but for the status and Events of the ManagedResource. What becomes of objects is up to the
-// engine, so that it is a preview with one that writes nothing. The error says why it cannot be told.
+// engine, so that it is a preview with one that writes nothing. The error says why there is no preview.
 func (r *Reconciler) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*Prospect, error) {
 	if err := r.beginPreview(ctx); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (r *Reconciler) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	return prospect, ctx.Err()
 }
 
-// beginPreview is begin for a Source that is no cache.
+// beginPreview is begin for a Source that is not a cache.
 func (r *Reconciler) beginPreview(ctx context.Context) error {
 	r.start.mu.Lock()
 	defer r.start.mu.Unlock()
@@ -113,7 +113,7 @@ func prospectOf(in input, done changeSet) *Prospect {
 	return prospect
 }
 
-// forecastOf returns a change for others. Of an object whose kind comes with the same manifests it is told what happens once the
+// forecastOf returns a change for others. For an object whose kind comes with the same manifests, it is what happens once the
 // kind is served.
 func forecastOf(change change, defined map[schema.GroupKind]bool) Forecast {
 	forecast := Forecast{Ref: change.Ref, Action: string(change.action), Reason: change.reason, Err: change.err}
@@ -126,7 +126,7 @@ func forecastOf(change change, defined map[schema.GroupKind]bool) Forecast {
 	unserved := change.action == actionWait || errors.Is(change.err, target.ErrKindNotServed)
 	if change.manifest != nil && unserved && defined[change.GroupKind()] && change.observation.UID == "" {
 		forecast.Action, forecast.Err = string(actionCreate), nil
-		forecast.Reason = fmt.Sprintf("it does not exist, and the kind %s not yet either", change.Kind)
+		forecast.Reason = fmt.Sprintf("neither the object nor its kind %s exists yet", change.Kind)
 		forecast.Body = change.manifest.Body
 	}
 	return forecast

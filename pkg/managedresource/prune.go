@@ -207,10 +207,10 @@ func (p *pruning) delete(ctx context.Context, changes []change) (outdated []*cha
 		case outcome.Err != nil:
 			change.err = outcome.Err
 		case outcome.Gone:
-			p.Live.NoteGone(change.Ref, change.observation.UID)
+			p.Live.RecordDeletion(change.Ref, change.observation.UID)
 		default:
 			change.action, change.reason = actionWait, "it is being deleted"
-			p.Live.Note(change.Ref, outcome.Observation) // or the next look, before the watch shows it, would delete it again
+			p.Live.RecordWrite(change.Ref, outcome.Observation) // or the next look, before the watch shows it, would delete it again
 		}
 	}
 	p.finalize(ctx, changes)

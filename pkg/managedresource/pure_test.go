@@ -21,7 +21,7 @@ func TestWaitForDeletion(t *testing.T) {
 		says     string
 	}{
 		"": {}, "1h": {due: now.Add(59 * time.Minute)}, "30s": {finalize: true, says: "removed after 30s"}, "0s": {},
-		"-1h": {says: "no positive duration"}, "soon": {says: "no positive duration"},
+		"-1h": {says: "not a positive duration"}, "soon": {says: "not a positive duration"},
 	} {
 		got := waitForDeletion(live.Observation{Deleting: now.Add(-time.Minute), FinalizeAfter: grace}, now)
 		if got.action != actionWait || !got.due.Equal(want.due) || got.finalize != want.finalize || !strings.Contains(got.reason, want.says) {

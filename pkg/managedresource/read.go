@@ -153,8 +153,8 @@ func (p *pass) readTokenTargets(ctx context.Context, documents []manifest.Docume
 	return targets, nil
 }
 
-// takesOverSecrets reports whether one of the documents is a Secret that gardener-resource-manager applied, or of which others
-// own fields. Both have its label, so that watches show them.
+// takesOverSecrets reports whether one of the documents is a Secret that gardener-resource-manager applied, or whose fields
+// others own. Both have its label, so that watches show them.
 func (p *pass) takesOverSecrets(ctx context.Context, documents []manifest.Document) bool {
 	var secrets []object.Ref
 	for _, document := range documents {
@@ -234,7 +234,7 @@ func (p *pass) readSecrets(ctx context.Context) secretData {
 	return data
 }
 
-// errEmptied keeps objects from being deleted because of Secrets that somebody has emptied, or has only begun to fill.
+// errEmptied keeps objects from being deleted because their Secrets were emptied, or are not filled yet.
 var errEmptied = errors.New("the secrets hold no data at all, though there are objects: restore the manifests, or, if no object is " +
 	"wanted, put in a key with an empty value")
 

@@ -1,5 +1,5 @@
 // Package managedresource reconciles ManagedResources: it reads the manifests in their Secrets, applies them to the
-// target cluster, deletes what is no longer wanted and says so in the condition ResourcesApplied.
+// target cluster, deletes what is no longer wanted, and reports the result in the condition ResourcesApplied.
 package managedresource
 
 import (
@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// pendingInterval is how soon objects that are waited for are looked at again if no watch tells when.
+	// pendingInterval is how soon objects that are waited for are checked if they are not watched.
 	pendingInterval = time.Second
-	// deletionStatusInterval is how often the status of a ManagedResource that is being deleted tells what is left, and deletionStatusAfter how
-	// long its deletion may take before it does: most are over by then.
+	// deletionStatusInterval is how often the status of a ManagedResource that is being deleted reports what is left, and deletionStatusAfter
+	// how long its deletion may take before it does: most have ended by then.
 	deletionStatusInterval = 5 * time.Second
 	deletionStatusAfter    = time.Second
 	// dueMargin is how much later than due something is looked at again: clocks of API servers show whole seconds.
 	dueMargin = 50 * time.Millisecond
-	// watchedInterval is the same if a watch tells.
+	// watchedInterval is the same for objects that are watched.
 	watchedInterval = 30 * time.Second
 	// outdatedInterval is how soon a ManagedResource is looked at again that was read in an outdated state.
 	outdatedInterval = 200 * time.Millisecond
@@ -98,21 +98,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, err
 }
 
-// aside waits for something while another pass may work.
+// aside calls wait, and lets another pass work meanwhile.
 func (r *Reconciler) aside(wait func()) {
 	<-r.busy
 	defer func() { r.busy <- struct{}{} }()
 	wait()
 }
 
-// readAfresh reads a ManagedResource past the cache, as nobody knows what became of the last write to it: nothing may be concluded from an
-// inventory that is not the stored one. It returns nil if the ManagedResource is gone; then its deletion is an event.
+// readAfresh reads a ManagedResource past the cache, as it is not known whether the last write to it succeeded: decisions must rest on
+// the stored inventory. It returns nil if the ManagedResource is gone; then its deletion is an event.
 func (r *Reconciler) readAfresh(ctx context.Context, name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := r.Direct.Get(ctx, name, mr); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("read ManagedResource %s, since it is not known what became of a write: %w", name, err)
+		return nil, fmt.Errorf("read ManagedResource %s, since it is not known whether a write succeeded: %w", name, err)
 	}
 	r.staleReads.Settle(name, mr.ResourceVersion)
 	// What the write recorded may be what others wait for.
@@ -185,7 +185,7 @@ func (p *pass) carryOut(ctx context.Context, plan plan) changeSet {
 	return changeSet{changes: slices.Concat(released, applied, pruned), guarded: guarded, kinds: kinds}
 }
 
-// ignore says in the condition that the ManagedResource asks to be left alone.
+// ignore sets the conditions of a ManagedResource that asks to be ignored.
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	p := r.newPass(mr)
 	status := *mr.Status.DeepCopy()
@@ -198,8 +198,8 @@ func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	return reconcile.Result{}, p.storeStatus(ctx, status)
 }
 
-// prepare puts the finalizer on the ManagedResource before anything is applied, and takes the request to reconcile off
-// it. It reports whether there was one.
+// prepare adds the finalizer to the ManagedResource before anything is applied, and removes the request to reconcile. It reports whether
+// there was one.
 func (r *Reconciler) prepare(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (asked bool, err error) {
 	finalizer := resourcesv1alpha1.FinalizerOf(r.Options.Class)
 	asked = mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationReconcile

@@ -23,7 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// claim tells the other ManagedResources which objects this one wants or holds.
+// claim records which objects this ManagedResource wants or holds, for the others.
 func (p *pass) claim(in input) {
 	p.claims.Own(p.self.Owner)
 	p.holdOn(in)
@@ -56,8 +56,8 @@ func (p *pass) watchKinds(recorded inventory, documents []manifest.Document) {
 	p.Live.Use(p.self.Owner, kindsOf(refs))
 }
 
-// hold replaces what a ManagedResource claims by objects, of which the kinds are watched, and others. ManagedResources that wait for
-// what it does not claim any more are reconciled at once.
+// hold replaces the claims of a ManagedResource by objects, whose kinds are watched, and others. ManagedResources that wait for an object
+// that it does not claim any more are reconciled at once.
 func (r *Reconciler) hold(owner types.NamespacedName, refs []object.Ref, others ...object.Key) {
 	keys := slices.Grow(others, len(refs))
 	for _, ref := range refs {
@@ -68,7 +68,7 @@ func (r *Reconciler) hold(owner types.NamespacedName, refs []object.Ref, others 
 	r.wakeAll(successors)
 }
 
-// wakeAll has ManagedResources reconciled at once.
+// wakeAll queues ManagedResources.
 func (r *Reconciler) wakeAll(owners []types.NamespacedName) {
 	if wake := r.wake.Load(); wake != nil {
 		for _, owner := range owners {
@@ -77,8 +77,8 @@ func (r *Reconciler) wakeAll(owners []types.NamespacedName) {
 	}
 }
 
-// wakeSharing has the ManagedResources reconciled that claim any of the objects in the inventory of an owner, too: one of them may wait
-// until it can leave an object to this one.
+// wakeSharing queues the other ManagedResources that claim any of the objects in the inventory of an owner: one of them may wait until it
+// can leave an object to this one.
 func (r *Reconciler) wakeSharing(owner types.NamespacedName, recorded inventory) {
 	r.wakeAll(r.claims.Sharing(slices.Collect(maps.Keys(recorded)), owner))
 }
@@ -127,7 +127,7 @@ func (p *pass) baselineAfter(plan plan, remaining inventory, changes []change) i
 			baseline-- // so that a deletion that takes long leaves no room for more of them
 		}
 	}
-	return int32(max(baseline, 0)) //nolint:gosec // no inventory has so many entries
+	return int32(max(baseline, 0)) //nolint:gosec // no inventory has that many entries
 }
 
 // storeStatus writes the status. It fails with a conflict if the ManagedResource is not the one that was read.
@@ -215,7 +215,7 @@ func statusPatch(mr *resourcesv1alpha1.ManagedResource, status resourcesv1alpha1
 	return body, nil
 }
 
-// withoutInventory returns the status of a ManagedResource of which nothing is left.
+// withoutInventory returns the status of a ManagedResource without objects.
 func (p *pass) withoutInventory() resourcesv1alpha1.ManagedResourceStatus {
 	status := *p.mr.Status.DeepCopy()
 	status.Resources, status.SecretsDataChecksum, status.AppliedInputs, status.PruneBaseline = nil, nil, "", 0
@@ -245,7 +245,7 @@ func (p *pass) hasNews(in input) bool {
 		(last == nil || *last != in.checksum || p.mr.Status.ObservedGeneration != p.mr.Generation)
 }
 
-// showProgress does the work and, if that applies a change and takes long, says in the status meanwhile that it is going on.
+// showProgress does the work and, if that applies a change and takes long, reports in the status meanwhile that it continues.
 func (p *pass) showProgress(ctx context.Context, in input, work func() changeSet) changeSet {
 	if !p.hasNews(in) {
 		return work()
@@ -271,8 +271,8 @@ func (p *pass) showProgress(ctx context.Context, in input, work func() changeSet
 	return work()
 }
 
-// storeProgress says in the status that objects are being applied, unless it does already. This is for information only:
-// if it cannot be written, the outcome tells all the same.
+// storeProgress reports in the status that objects are being applied, unless it does already. This is for information only: if it cannot be
+// written, the final status follows all the same.
 func (p *pass) storeProgress(ctx context.Context) {
 	status := p.mr.Status
 	status.Conditions = p.conditions(p.checksPending(status.Conditions), progressOf(resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied)))

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// unconfirmed is how long a ManagedResource that is being deleted is taken to be there still without a look. Nobody recreates
-// one under its name before somebody has removed its finalizer by hand, which takes longer.
+// unconfirmed is how long a ManagedResource that is being deleted is assumed to exist without reading it. Another one of its name can only be
+// created after its finalizer was removed by hand, which takes longer.
 const unconfirmed = 5 * time.Second
 
-// errOutdated says that what a deletion rests on has changed since it was read.
-var errOutdated = errors.New("what asks for it has changed meanwhile")
+// errOutdated is the error of a deletion whose ManagedResource or Secret has changed since it was read.
+var errOutdated = errors.New("the ManagedResource or one of its Secrets changed since this deletion was planned")
 
 // deletionBegan returns when this process began to delete the objects of a ManagedResource that is being deleted: it may have waited for
 // others that are deleted, too.
@@ -74,7 +74,7 @@ func (p *pass) readFresh(ctx context.Context, meta *metav1.PartialObjectMetadata
 		return errOutdated
 	}
 	if err != nil {
-		return fmt.Errorf("look whether %s %s is as it was before something is deleted: %w", meta.Kind, name, err)
+		return fmt.Errorf("check that %s %s has not changed before something is deleted: %w", meta.Kind, name, err)
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ type tally struct {
 	undeletable []change // could not be deleted
 	pending     []change // deleted, but not gone
 	unreleased  []change // could not be released
-	fighting    []change // put back, and changed again and again
+	fighting    []change // corrected, and changed repeatedly
 	dropped     []change // applied without fields that the API server does not know
 	handedOver  []change // kept until another ManagedResource has them
 	coerced     []string // have labels or annotations that were not strings
@@ -132,7 +132,7 @@ func tallyOf(problems []problem, changes []change) tally {
 			result.unreleased = append(result.unreleased, change)
 		case change.err != nil:
 			result.undeletable = append(result.undeletable, change)
-		case change.action == actionWait && change.fight.Active(): // others are told by the message alone
+		case change.action == actionWait && change.fight.Active(): // only the message reports it
 		case change.action == actionWait && wanted:
 			result.waiting = append(result.waiting, change)
 		case change.action == actionHandOver:
@@ -144,7 +144,7 @@ func tallyOf(problems []problem, changes []change) tally {
 	return result
 }
 
-// verdict returns what ResourcesApplied says. The gravest matter decides about status and reason; the message tells all.
+// verdict returns what ResourcesApplied says. Status and reason are those of the most severe problem; the message lists all problems.
 func (t tally) verdict() verdict {
 	message := t.message()
 	blocked := t.gate.verdict(t.held, message)
@@ -205,7 +205,7 @@ func (t tally) message() string {
 		section("Deletion is still pending", reasonsOf(t.pending)),
 		section("Handing over", reasonsOf(t.handedOver)),
 		t.droppedFields(),
-		section("Put back again and again", fightsOf(t.fighting)),
+		section("Fighting over fields", fightsOf(t.fighting)),
 		section("Converted to strings; quote them in the manifests", slices.Clone(t.coerced)),
 	}
 	if t.guarded != nil {
@@ -272,14 +272,14 @@ func fightsOf(changes []change) []string {
 
 // describeFight names the field managers that keep changing an object. The text stays the same while the same managers change it.
 func describeFight(change change) string {
-	by := "somebody"
+	by := "another client"
 	if managers := change.fight.Managers; len(managers) > 0 {
 		by = fmt.Sprintf("the field manager %q", managers[0])
 		for _, manager := range managers[1:] {
 			by += fmt.Sprintf(" and %q", manager)
 		}
 	}
-	return fmt.Sprintf("%s keeps being changed by %s: let one of the two leave the fields alone", change.Ref, by)
+	return fmt.Sprintf("%s keeps being changed by %s: stop one of the two writers from setting these fields", change.Ref, by)
 }
 
 // retryable reports whether trying again, with nothing changed by the user, may help.

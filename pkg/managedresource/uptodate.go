@@ -86,17 +86,17 @@ func (p *pass) watched(recorded inventory) bool {
 	return true
 }
 
-// wakeResting has the resting ManagedResources reconciled that may have changed without an event.
+// wakeResting queues the resting ManagedResources that may have changed without an event.
 func (r *Reconciler) wakeResting(ctx context.Context) {
 	disturbed, err := r.resting.Disturbed(ctx, r.Source, !r.Live.Watching())
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not find out which ManagedResources may have changed without an event; they are looked at again at their next event")
+		log.FromContext(ctx).Error(err, "Could not find out which ManagedResources may have changed without an event; they are reconciled at their next event")
 		return
 	}
 	r.wakeAll(disturbed)
 }
 
-// recordedManifest returns what the inventory remembers of a manifest: enough to tell whether it has to be applied again.
+// recordedManifest returns what the inventory has of a manifest: enough to decide whether it has to be applied again.
 func recordedManifest(entry resourcesv1alpha1.ObjectReference) object.Manifest {
 	return object.Manifest{
 		Ref: refOfEntry(entry), Digest: sentDigest(entry), Labels: entry.Labels, Annotations: entry.Annotations,
@@ -104,7 +104,7 @@ func recordedManifest(entry resourcesv1alpha1.ObjectReference) object.Manifest {
 	}
 }
 
-// secretVersions returns what tells the states of the referenced Secrets apart, from their metadata alone.
+// secretVersions returns the versions of the referenced Secrets, from their metadata alone.
 func (p *pass) secretVersions(ctx context.Context) ([]string, error) {
 	versions := make([]string, 0, len(p.mr.Spec.SecretRefs))
 	for _, reference := range p.mr.Spec.SecretRefs {

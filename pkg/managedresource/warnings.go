@@ -20,8 +20,8 @@ const (
 	servicesExplained = 3
 )
 
-// explainPending says of Services whose deletion is pending what was reported about them: it mostly is a load balancer that
-// cannot be removed, of which only Events tell.
+// explainPending adds the Events of Services whose deletion is pending to the reasons of their changes: mostly a load balancer cannot be
+// removed, which only Events report.
 func (p *pass) explainPending(ctx context.Context, changes []change) {
 	var stuck []*change
 	for i := range changes {
@@ -41,7 +41,7 @@ func isStuckService(change change) bool {
 		change.Kind == "Service" && !change.observation.Deleting.IsZero()
 }
 
-// warningsOf returns the Events of a Service. That they cannot be read, which may be forbidden, is nobody's concern here.
+// warningsOf returns the Events of a Service. It returns nothing if they cannot be read, as that may be forbidden.
 func (p *pass) warningsOf(ctx context.Context, change change) []corev1.Event {
 	uid := change.observation.UID
 	if events, known := p.warnings.get(uid, p.Clock.Now()); known {

@@ -47,8 +47,8 @@ func (u *Unrecorded) Has(owner types.NamespacedName, key object.Key) bool {
 	return has || !known
 }
 
-// Record replaces the objects of a ManagedResource when its status was stored: only those are left of which the write failed, and may have
-// had an effect all the same.
+// Record replaces the objects of a ManagedResource when its status was stored: only those are left whose write failed, as it may
+// have had an effect all the same.
 func (u *Unrecorded) Record(owner types.NamespacedName, failed []object.Key) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

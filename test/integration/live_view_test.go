@@ -46,7 +46,7 @@ func (f *fixture) newView(namespaces ...string) (*live.View, *atomic.Int64) {
 	return view, told
 }
 
-// TestLiveViewConcurrently has many users use, read and note the same kinds while objects change. The race detector looks on.
+// TestLiveViewConcurrently has many users use, read and write the same kinds while objects change. The race detector looks on.
 // In the end exactly what is used is watched, and shown as it is.
 func TestLiveViewConcurrently(t *testing.T) {
 	const users, rounds = 8, 25
@@ -74,7 +74,7 @@ func TestLiveViewConcurrently(t *testing.T) {
 					return
 				}
 				fresh := view.Fetch(f.ctx, refs[i:i+1])[ref.Key()]
-				view.Note(ref, fresh.Observation)
+				view.RecordWrite(ref, fresh.Observation)
 				if shown := view.Read(f.ctx, refs)[ref.Key()]; shown.Presence != live.Present || shown.Observation.UID != fresh.Observation.UID {
 					t.Errorf("after its version %s was noted, %s is %v", fresh.Observation.ResourceVersion, ref, shown)
 				}

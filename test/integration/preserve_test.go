@@ -309,7 +309,7 @@ func TestFinalizeDeletionAfter(t *testing.T) {
 	f.clock.SetTime(time.Now().Add(time.Minute)) // the status does not tell at every look
 	mr, _, err = f.reconcile("set")
 	must(t, err)
-	wantContains(t, applied(mr).Message, "absurd", "no positive duration")
+	wantContains(t, applied(mr).Message, "absurd", "not a positive duration")
 	if f.liveConfigMap("hour") == nil {
 		t.Fatal("finalized too early")
 	}

@@ -9,31 +9,31 @@ import (
 )
 
 func TestHealthNews(t *testing.T) {
-	view, felt := NewView(Options{}), &told{}
-	view.health.tell("shop") // nobody listens
-	view.ListenHealth(func(origin string) { felt.add(types.NamespacedName{Name: origin}) })
-	view.health.tell("shop")
-	felt.want(t, "news", "shop")
+	view, notified := NewView(Options{}), &told{}
+	view.health.notify("shop") // nobody listens
+	view.ListenHealth(func(origin string) { notified.add(types.NamespacedName{Name: origin}) })
+	view.health.notify("shop")
+	notified.want(t, "news", "shop")
 
 	resume := view.SuspendHealth("shop")
 	if !view.HealthSuspended("shop") || view.HealthSuspended("bank") {
 		t.Error("the wrong origin is suspended")
 	}
-	view.health.tell("shop")
-	view.health.tell("bank")
-	view.health.tell("shop")
-	felt.want(t, "suspended", "bank")
+	view.health.notify("shop")
+	view.health.notify("bank")
+	view.health.notify("shop")
+	notified.want(t, "suspended", "bank")
 	resume()
-	felt.want(t, "resumed", "shop")
+	notified.want(t, "resumed", "shop")
 	if view.HealthSuspended("shop") {
 		t.Error("it is still suspended")
 	}
 	view.SuspendHealth("shop")()
-	felt.want(t, "suspended without news")
+	notified.want(t, "suspended without news")
 	resume = view.SuspendHealth("shop")
 	resume()
 	resume()
-	felt.want(t, "resumed twice")
+	notified.want(t, "resumed twice")
 	if len(view.health.suspended) != 0 {
 		t.Errorf("memory is held for nothing: %v", view.health.suspended)
 	}
@@ -41,10 +41,10 @@ func TestHealthNews(t *testing.T) {
 
 // TestHealthNewsConcurrently: no news of the time in which an origin is suspended is lost.
 func TestHealthNewsConcurrently(t *testing.T) {
-	view, felt := NewView(Options{}), &told{}
+	view, notified := NewView(Options{}), &told{}
 	view.ListenHealth(func(origin string) {
 		if !view.HealthSuspended("another") { // a listener may ask
-			felt.add(types.NamespacedName{Name: origin})
+			notified.add(types.NamespacedName{Name: origin})
 		}
 	})
 	var group sync.WaitGroup
@@ -53,18 +53,18 @@ func TestHealthNewsConcurrently(t *testing.T) {
 		group.Go(func() {
 			for range 200 {
 				resume := view.SuspendHealth(origin)
-				view.health.tell(origin)
+				view.health.notify(origin)
 				resume()
 			}
 		})
 		group.Go(func() {
 			for range 200 {
-				view.health.tell(origin)
+				view.health.notify(origin)
 			}
 		})
 	}
 	group.Wait()
-	if told := len(felt.take()); told < 8*200 {
+	if told := len(notified.take()); told < 8*200 {
 		t.Errorf("%d news, want at least one for each suspension", told)
 	}
 }
