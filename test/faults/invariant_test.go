@@ -9,14 +9,17 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	manifestpkg "github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
@@ -137,6 +140,9 @@ func (w *world) objections(s state) []string {
 		if inputs, replaced := w.outdated[list.Items[i].Name]; replaced && list.Items[i].Status.AppliedInputs == inputs {
 			objections = append(objections, list.Items[i].Name+" is not concluded since its Secret was changed")
 		}
+		if manifests, is := s[list.Items[i].Name]; is && ptr.Deref(list.Items[i].Status.SecretsDataChecksum, "") != w.checksum(manifests) {
+			objections = append(objections, list.Items[i].Name+" is concluded with other manifests")
+		}
 	}
 	if len(list.Items) != len(s) {
 		objections = append(objections, fmt.Sprintf("there are %d ManagedResources, want %d", len(list.Items), len(s)))
@@ -214,6 +220,12 @@ func within(part, whole any) bool {
 		return true
 	}
 	return fmt.Sprint(part) == fmt.Sprint(whole) // numbers have one of two types
+}
+
+// checksum returns that of the Secret that holds manifests.
+func (w *world) checksum(manifests []string) string {
+	w.Helper()
+	return manifestpkg.Checksum([]*corev1.Secret{{Data: w.data(manifests)}})
 }
 
 // objectionsTo tells what of a ManagedResource is not as it is when all is well.

@@ -30,6 +30,8 @@ var remembered = []string{
 	// The replacement was not tried again: the error said that the update was invalid, as well.
 	"replace/delete_configmaps_fixed_1/failed-500",
 	"replace/delete_configmaps_fixed_1/timeout-before",
+	// What was applied in between was not recorded, and stayed.
+	"revert/patch_managedresources.status_a_1/failed-500",
 	// The answer came after the news of the deletion, and the object was held to be there for ever.
 	"update/patch_configmaps_one_1/deleted-after",
 	"update/patch_secrets_secret_1/unlabelled-after",

@@ -51,6 +51,11 @@ func changes() []scenario {
 			then: state{"a": {configMap("one", "1"), secret("other", "2")}, "b": moved}, pruneDelay: late},
 		{name: "flap", given: state{"a": before, "b": other}, through: state{"a": left, "b": moved}, then: state{"a": before, "b": other}, pruneDelay: late},
 		{name: "give-up", given: state{"a": before, "b": other}, through: state{"a": left, "b": moved}, then: state{"a": left, "b": other}, pruneDelay: soon},
+		{
+			// Both states have the same fields, so that nothing but values shows which of them was applied.
+			name: "revert", given: state{"a": {role("role", "get"), service("service", 80)}},
+			through: state{"a": {role("role", "list"), service("service", 81)}}, then: state{"a": {role("role", "get"), service("service", 80)}}, pruneDelay: soon,
+		},
 		{name: "inherit", given: state{"a": before, "b": other}, then: state{"b": slices.Concat(left, moved)}, pruneDelay: late},
 		{
 			name:  "keep",

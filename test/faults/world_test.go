@@ -152,8 +152,7 @@ func (w *world) addOthers() {
 func (w *world) declare(before, after state) {
 	w.Helper()
 	for _, name := range slices.Sorted(maps.Keys(after)) {
-		data := map[string][]byte{"objects.yaml": []byte(w.fill(strings.Join(after[name], "---\n")))}
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Data: data}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Data: w.data(after[name])}
 		if _, exists := before[name]; exists {
 			if !slices.Equal(before[name], after[name]) {
 				w.replacedInputs(name)
@@ -179,6 +178,12 @@ func (w *world) declare(before, after state) {
 			kit.Must(w, w.client.Delete(w.Context(), w.managedResource(name)))
 		}
 	}
+}
+
+// data returns that of the Secret that holds manifests.
+func (w *world) data(manifests []string) map[string][]byte {
+	w.Helper()
+	return map[string][]byte{"objects.yaml": []byte(w.fill(strings.Join(manifests, "---\n")))}
 }
 
 // replacedInputs notes what a ManagedResource was made of until now.
