@@ -27,8 +27,7 @@ func (p *pass) conclude(ctx context.Context, plan plan, done changeSet) (reconci
 	if done.outdated() {
 		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the ManagedResource or a Secret asks for something else by now
 	}
-	p.explainPending(ctx, done.changes)
-	outcome := p.outcome(plan, done)
+	outcome := p.outcome(ctx, plan, done)
 	before := resourcesv1alpha1.ConditionOf(p.mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 	conditions := func(base []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
 		return p.finalConditions(ctx, base, done, outcome)
@@ -69,10 +68,13 @@ type outcome struct {
 	remaining inventory
 }
 
-func (p *pass) outcome(plan plan, done changeSet) outcome {
+func (p *pass) outcome(ctx context.Context, plan plan, done changeSet) outcome {
 	tally := tallyOf(plan.problems, done.changes)
 	tally.guarded, tally.deleting, tally.coerced = done.guarded, p.operation == opCleanUp, plan.coerced
 	tally.gate, tally.revision = plan.gate, p.revisionOf(plan.input)
+	if len(tally.pending) > 0 {
+		p.explainPending(ctx, tally.pending)
+	}
 	return outcome{tally: tally, verdict: tally.verdict(), remaining: done.remaining(plan.recorded)}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -94,25 +93,6 @@ func (k freshKinds) add(changes []change) {
 			for _, gvk := range change.manifest.Defines {
 				k.fresh[gvk.GroupKind()] = true
 			}
-		}
-	}
-}
-
-// notShownYet reports whether an object is of a kind that is so new that its watch shows nothing. It is not waited for: the health controller
-// reports how the object is.
-func (p *pass) notShownYet(ref object.Ref, kinds freshKinds) bool {
-	return kinds.fresh[ref.GroupKind()] && !p.Live.Shows(ref.GroupKind())
-}
-
-// addFresh adds the states of objects whose watch shows nothing yet, as they were applied.
-func (s changeSet) addFresh(states map[object.Key]live.State) {
-	for _, change := range s.changes {
-		if _, known := states[change.Key()]; known || change.manifest == nil || !s.kinds.fresh[change.GroupKind()] {
-			continue
-		}
-		states[change.Key()] = live.State{Presence: live.Absent}
-		if change.err == nil {
-			states[change.Key()] = live.State{Presence: live.Present, Observation: change.observation}
 		}
 	}
 }

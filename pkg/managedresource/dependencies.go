@@ -133,12 +133,8 @@ func (p *pass) findGate(ctx context.Context, in input) (gate, error) {
 	return found, nil
 }
 
-// recordable returns the manifests whose objects belong in the inventory before anything is applied. Of those that wait, these are the
-// ones whose objects exist: their present owner keeps them until they are in this inventory, and may be a dependency that goes.
-func (p *pass) recordable(ctx context.Context, in input, gate gate) []object.Manifest {
-	if gate.open() {
-		return in.manifests
-	}
+// recordable returns the manifests whose objects belong in the inventory while changes wait. These are the ones whose objects exist: their present owner keeps them until they are in this inventory, and may be a dependency that goes.
+func (p *pass) recordable(ctx context.Context, in input) []object.Manifest {
 	added := slices.DeleteFunc(slices.Clone(in.manifests), func(manifest object.Manifest) bool { return in.recorded.has(manifest.Key()) })
 	states := p.Live.Read(ctx, refsOf(added))
 	return slices.DeleteFunc(added, func(manifest object.Manifest) bool { return states[manifest.Key()].Presence != live.Present })

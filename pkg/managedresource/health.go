@@ -41,6 +41,25 @@ func (p *pass) withInitialHealth(ctx context.Context, conditions []resourcesv1al
 	return initialHealth(conditions, judge(subjects), judge(changed), p.Clock.Now())
 }
 
+// notShownYet reports whether an object is of a kind that is so new that its watch shows nothing. It is not waited for: the health controller
+// reports how the object is.
+func (p *pass) notShownYet(ref object.Ref, kinds freshKinds) bool {
+	return kinds.fresh[ref.GroupKind()] && !p.Live.Shows(ref.GroupKind())
+}
+
+// addFresh adds the states of objects whose watch shows nothing yet, as they were applied.
+func (s changeSet) addFresh(states map[object.Key]live.State) {
+	for _, change := range s.changes {
+		if _, known := states[change.Key()]; known || change.manifest == nil || !s.kinds.fresh[change.GroupKind()] {
+			continue
+		}
+		states[change.Key()] = live.State{Presence: live.Absent}
+		if change.err == nil {
+			states[change.Key()] = live.State{Presence: live.Present, Observation: change.observation}
+		}
+	}
+}
+
 // notBegun returns the conditions of health for a ManagedResource whose objects may not be applied yet.
 func (p *pass) notBegun(conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
 	if speaks(conditions, resourcesv1alpha1.ResourcesHealthy) {

@@ -153,9 +153,11 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	}
 	p.claim(in)
 	// Only after the claim, so that a dependency that deletes an object sees that this ManagedResource takes it over.
-	gate, err := p.findGate(ctx, in)
-	if err != nil {
-		return reconcile.Result{}, err
+	var gate gate
+	if len(mr.Spec.DependsOn) > 0 {
+		if gate, err = p.findGate(ctx, in); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	plan, err := p.record(ctx, in, gate)
 	if err != nil {

@@ -87,7 +87,11 @@ func (r *Reconciler) wakeSharing(owner types.NamespacedName, recorded inventory)
 // be stored.
 func (p *pass) record(ctx context.Context, in input, gate gate) (plan, error) {
 	plan := plan{input: in, baseline: p.baselineOf(in), gate: gate}
-	union, grown := in.recorded.union(p.recordable(ctx, in, gate))
+	wanted := in.manifests
+	if !gate.open() {
+		wanted = p.recordable(ctx, in)
+	}
+	union, grown := in.recorded.union(wanted)
 	if !grown {
 		return plan, nil
 	}
