@@ -10,7 +10,7 @@ import (
 
 	example "github.com/trellis-k8s/trellis/examples/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow"
-	"github.com/trellis-k8s/trellis/pkg/manifests"
+	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
@@ -197,7 +197,7 @@ func TestLargeBundle(t *testing.T) {
 		if !w.get(secret, reference.Name) {
 			t.Fatalf("Secret %s does not exist", reference.Name)
 		}
-		read, err := manifests.Read(secret, 1<<26)
+		read, err := manifestsecret.Read(secret, 1<<26)
 		kit.Must(t, err)
 		objects += len(read)
 	}

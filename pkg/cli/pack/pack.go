@@ -14,7 +14,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/manifest"
-	"github.com/trellis-k8s/trellis/pkg/manifests"
+	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
@@ -47,17 +47,17 @@ func Pack(documents []manifest.Document, options Options) (*Parcel, error) {
 	if len(documents) == 0 {
 		return nil, errors.New("the manifests contain no objects")
 	}
-	texts := make([]manifests.Document, 0, len(documents))
+	texts := make([]manifestsecret.Document, 0, len(documents))
 	parcel := &Parcel{Objects: len(documents)}
 	for _, document := range documents {
 		text, err := yaml.Marshal(document.Object)
 		if err != nil {
 			return nil, fmt.Errorf("write the object %s: %w", document.Source, err)
 		}
-		texts = append(texts, manifests.Document{Name: document.Source, Text: text})
+		texts = append(texts, manifestsecret.Document{Name: document.Source, Text: text})
 		parcel.Bytes += len(text)
 	}
-	secrets, err := manifests.Secrets(texts, manifests.Options{
+	secrets, err := manifestsecret.Secrets(texts, manifestsecret.Options{
 		Namespace: options.Namespace, Name: options.Name, CompressFrom: compressFrom(options.Plain),
 		MaxBytes: manifest.DefaultLimits().Bytes, MaxDocuments: manifest.DefaultLimits().Documents,
 	})

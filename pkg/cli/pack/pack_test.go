@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/manifest"
-	"github.com/trellis-k8s/trellis/pkg/manifests"
+	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
 )
 
 func configMap(name, value string) manifest.Document {
@@ -98,7 +98,7 @@ func TestPackDivides(t *testing.T) {
 	}
 	for _, secret := range parcel.Secrets {
 		for key, value := range secret.Data {
-			if len(value) > manifests.MaxData {
+			if len(value) > manifestsecret.MaxData {
 				t.Errorf("%s of Secret %s has %d bytes", key, secret.Name, len(value))
 			}
 		}

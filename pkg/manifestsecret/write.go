@@ -1,6 +1,6 @@
-// Package manifests writes objects into Secrets as the resource-manager reads them: as YAML, compressed if that is worth it, in as
+// Package manifestsecret writes objects into Secrets as the resource-manager reads them: as YAML, compressed if that is worth it, in as
 // many Secrets as they need, each named after its content.
-package manifests
+package manifestsecret
 
 import (
 	"bytes"
