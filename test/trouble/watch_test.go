@@ -78,7 +78,8 @@ func TestDeletionIsNotDecidedByAStaleView(t *testing.T) {
 		"the ManagedResource is to be ignored": {
 			said: resourcesv1alpha1.AnnotationIgnore,
 			say:  func(w *world) { kit.Must(w, w.change("set", ignore)) },
-			mend: func(w *world) { kit.Must(w, w.change("set", heed)); w.note("set", in); w.refer("set", "first") },
+			// In this order, as the deletion is asked for again otherwise.
+			mend: func(w *world) { w.note("set", in); w.refer("set", "first"); kit.Must(w, w.change("set", heed)) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
