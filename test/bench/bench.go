@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 const (
@@ -36,8 +37,8 @@ type bench struct {
 	cp       *controlplane.ControlPlane
 	user     *user
 	bare     *bareClient
-	audit    *audit
-	manager  *manager
+	audit    *measure.Audit
+	manager  *measure.Manager
 	managed  workload
 	revision int
 	results  results
@@ -78,10 +79,10 @@ func run(ctx context.Context, opts options, out, progress io.Writer) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, b.cp.Stop()) }()
-	if b.audit, err = openAudit(auditLog); err != nil {
+	if b.audit, err = measure.OpenAudit(auditLog); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.audit.file.Close()) }()
+	defer func() { err = errors.Join(err, b.audit.Close()) }()
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
@@ -121,12 +122,19 @@ func (b *bench) prepare(ctx context.Context) error {
 	if b.results, err = newResults(ctx, b.options, b.cp); err != nil {
 		return err
 	}
-	b.manager = &manager{cp: b.cp, options: b.options, name: "resource-manager"}
+	b.manager = b.newManager("resource-manager", b.options.Binary)
 	b.say("warming the API server up")
 	warm := b.workload("warm-up", limitClass)
 	warm.resources = min(warmUp, warm.resources)
 	_, err = b.limits(ctx, warm)
 	return err
+}
+
+// newManager returns the resource-manager that is measured. Name begins the names of its files.
+func (b *bench) newManager(name, binary string) *measure.Manager {
+	return &measure.Manager{
+		ControlPlane: b.cp, Name: name, Binary: binary, Workers: b.options.Workers, SyncPeriod: b.options.SyncPeriod, Profile: b.options.Profile,
+	}
 }
 
 func (b *bench) workload(set, class string) workload {
@@ -146,10 +154,10 @@ type step struct {
 func (b *bench) measureAll(ctx context.Context) error {
 	o := b.options
 	more := o.wants(phaseRestart, phaseRest, phaseDrift, phaseDelete)
-	stop := func(context.Context) error { return b.manager.stop() }
+	stop := func(context.Context) error { return b.manager.Stop() }
 	turn := []step{
 		{true, b.newTurn},
-		{true, b.manager.start},
+		{true, b.manager.Start},
 		{true, b.create},
 		{o.wants(phaseUpdate), b.update},
 		{o.wants(phaseLimit) || more, stop},
@@ -167,7 +175,7 @@ func (b *bench) measureAll(ctx context.Context) error {
 		{o.wants(phaseDelete), b.delete},
 		{true, stop},
 	}...))
-	b.results.PeakBytes = b.manager.peak
+	b.results.PeakBytes = b.manager.Peak
 	return err
 }
 
@@ -204,7 +212,7 @@ func (b *bench) measure(ctx context.Context, name string, w workload, reached go
 	group.Go(func() error {
 		return follower.await(groupCtx, reached, func(done int) error {
 			b.say("%s: %d of %d ManagedResources", name, done, w.resources)
-			return b.manager.err()
+			return b.manager.Err()
 		})
 	})
 	if err := group.Wait(); err != nil {
@@ -217,36 +225,36 @@ func (b *bench) measure(ctx context.Context, name string, w workload, reached go
 
 // settle waits until the other controllers are done with what happened before, and forgets it.
 func (b *bench) settle(ctx context.Context) error {
-	if err := b.audit.settle(ctx, request.byController, controllersQuiet, controllersMost); err != nil {
+	if err := b.audit.Settle(ctx, measure.Request.ByController, controllersQuiet, controllersMost); err != nil {
 		return err
 	}
-	return b.audit.skip()
+	return b.audit.Skip()
 }
 
 // begin returns a phase that starts now.
 func (b *bench) begin(name string) (phase, error) {
-	cpu, err := b.manager.cpu()
+	cpu, err := b.manager.CPU()
 	if err != nil {
 		return phase{}, err
 	}
-	usage, err := readUsage()
+	usage, err := measure.ReadUsage()
 	return phase{Name: name, startUsage: usage, startCPU: cpu, started: time.Now()}, err
 }
 
 // end completes a phase that ends now.
 func (b *bench) end(p *phase, objects int) error {
 	p.Seconds, p.Objects = time.Since(p.started).Seconds(), objects
-	usage, err := readUsage()
+	usage, err := measure.ReadUsage()
 	if err != nil {
 		return err
 	}
-	used := usage.since(p.startUsage)
+	used := usage.Since(p.startUsage)
 	p.CPUSeconds = map[string]float64{}
-	for program, cpu := range used.own {
+	for program, cpu := range used.Own {
 		p.CPUSeconds[program] = cpu.Seconds()
 	}
-	p.ForeignCPUs = max(0, (used.all-used.own.total()).Seconds()/p.Seconds)
-	cpu, err := b.manager.cpu()
+	p.ForeignCPUs = max(0, (used.All-used.Own.Total()).Seconds()/p.Seconds)
+	cpu, err := b.manager.CPU()
 	p.ManagerCPUSeconds = (cpu - p.startCPU).Seconds()
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 // limitClass is the class of the ManagedResources that the bare client works on, so that no resource-manager does.
@@ -30,7 +31,7 @@ type bareClient struct {
 }
 
 func newBareClient(config *rest.Config) (*bareClient, error) {
-	client, err := metadata.NewForConfig(withAgent(config, bareAgent))
+	client, err := metadata.NewForConfig(measure.WithAgent(config, bareAgent))
 	if err != nil {
 		return nil, fmt.Errorf("create a metadata client: %w", err)
 	}

@@ -1,16 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 var header = []string{"figure", "wanted", "measured", "", "gardener-resource-manager", "Flux"}
@@ -41,37 +39,13 @@ func (r *results) title() string {
 		r.Version, r.Kubernetes, r.CPUs, r.Options.ManagedResources, r.Options.Objects, r.Options.Workers)
 }
 
-// table aligns the rows, with lines between the columns for Markdown.
+// table aligns the rows.
 func table(rows []row, markdown bool) string {
 	lines := [][]string{header}
 	for _, row := range rows {
 		lines = append(lines, []string{row.Figure, row.Wanted, row.Value, row.mark(), row.Gardener, row.Flux})
 	}
-	widths := make([]int, len(header))
-	for _, line := range lines {
-		for i, cell := range line {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	var text strings.Builder
-	for i, line := range lines {
-		text.WriteString(joinCells(line, widths, markdown))
-		if i == 0 && markdown {
-			text.WriteString("|" + strings.Repeat("---|", len(header)) + "\n")
-		}
-	}
-	return text.String()
-}
-
-func joinCells(cells []string, widths []int, markdown bool) string {
-	padded := make([]string, len(cells))
-	for i, cell := range cells {
-		padded[i] = cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-	}
-	if markdown {
-		return "| " + strings.Join(padded, " | ") + " |\n"
-	}
-	return strings.TrimRight(strings.Join(padded, "  "), " ") + "\n"
+	return measure.Table(lines, markdown)
 }
 
 // details tell where the rows come from.
@@ -101,9 +75,9 @@ func (r *results) details(markdown bool) string {
 		say("drift: %d of %d ConfigMaps put back: %s", r.Drift.PutBack, r.Drift.Changed, r.Drift.Requests)
 	}
 	if r.RestBytes > 0 {
-		say("memory at rest: %s, of which Go's heap uses %s", mebibytes(r.RestBytes), mebibytes(r.HeapBytes))
+		say("memory at rest: %s, of which Go's heap uses %s", measure.Mebibytes(r.RestBytes), measure.Mebibytes(r.HeapBytes))
 	}
-	say("memory at most: %s", mebibytes(r.PeakBytes))
+	say("memory at most: %s", measure.Mebibytes(r.PeakBytes))
 	if warning := r.warning(); warning != "" {
 		say("%s", warning)
 	}
@@ -134,17 +108,7 @@ func sayPhase(say func(string, ...any), p phase) {
 	if p.Objects > 0 {
 		rates = fmt.Sprintf("%.0f objects/s, %.0f objects per second of CPU, ", p.rate(), p.rateOfCPU())
 	}
-	say("%s: %.1fs, %sCPU: %s; others kept %.2f CPUs busy", p.Name, p.Seconds, rates, cpuText(p.CPUSeconds), p.ForeignCPUs)
-}
-
-// cpuText lists CPU times by program, the greatest first.
-func cpuText(seconds map[string]float64) string {
-	programs := slices.SortedFunc(maps.Keys(seconds), func(a, b string) int { return cmp.Compare(seconds[b], seconds[a]) })
-	texts := make([]string, 0, len(programs))
-	for _, program := range programs {
-		texts = append(texts, fmt.Sprintf("%s %.2fs", program, seconds[program]))
-	}
-	return strings.Join(texts, ", ")
+	say("%s: %.1fs, %sCPU: %s; others kept %.2f CPUs busy", p.Name, p.Seconds, rates, measure.CPUText(p.CPUSeconds), p.ForeignCPUs)
 }
 
 // warning says what speaks against the figures.
@@ -154,15 +118,4 @@ func (r *results) warning() string {
 		return ""
 	}
 	return "WARNING: measure again what is marked with a question mark: " + strings.Join(doubts, "; ")
-}
-
-func mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
-
-// thousands writes a number as in 1,234.
-func thousands(number int) string {
-	digits := strconv.Itoa(number)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
 }

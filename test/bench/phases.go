@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 // profiledByDefault is how long a profile takes that no limit was measured for.
@@ -54,14 +56,14 @@ func (b *bench) limits(ctx context.Context, w workload) (limits, error) {
 // checkAudit checks that every request of the bare client is in the audit log, so that none of the resource-manager's is
 // missing there either.
 func (b *bench) checkAudit(patches [][]patch) error {
-	if _, err := b.audit.read(); err != nil {
+	if _, err := b.audit.Read(); err != nil {
 		return err
 	}
 	want := 0
 	for _, patches := range patches {
 		want += len(patches)
 	}
-	if got := b.audit.count(func(r request) bool { return r.client == agentPrefix+bareAgent }); got != want {
+	if got := b.audit.Count(func(r measure.Request) bool { return r.Client == measure.AgentPrefix+bareAgent }); got != want {
 		return fmt.Errorf("the audit log holds %d requests of the bare client, which has sent %d", got, want)
 	}
 	return nil
@@ -107,7 +109,7 @@ func (b *bench) apply(ctx context.Context, name string, limit phase) (phase, err
 	profile := fmt.Sprintf("%d-%s", b.revision, name)
 	var profiled func() error
 	measured, err := b.measure(ctx, name, b.managed, applied, func(writing context.Context) error {
-		profiled = b.manager.profileCPU(ctx, profile, expected)
+		profiled = b.manager.ProfileCPU(ctx, profile, expected)
 		return b.user.writeAll(writing, what)
 	})
 	if err != nil {
@@ -122,40 +124,40 @@ func (b *bench) apply(ctx context.Context, name string, limit phase) (phase, err
 	if err := profiled(); err != nil {
 		return phase{}, err
 	}
-	return measured, b.manager.profileMemory(ctx, profile)
+	return measured, b.manager.ProfileMemory(ctx, profile)
 }
 
 // countRequests waits until the resource-manager is done, and counts its requests since the last time.
-func (b *bench) countRequests(ctx context.Context) (tally, error) {
-	if err := b.audit.settle(ctx, owned, managerQuiet, managerMost); err != nil {
+func (b *bench) countRequests(ctx context.Context) (measure.Tally, error) {
+	if err := b.audit.Settle(ctx, owned, managerQuiet, managerMost); err != nil {
 		return nil, err
 	}
-	counted := b.audit.ofManager()
-	return counted, b.audit.skip()
+	counted := b.audit.Of(measure.Request.ByManager)
+	return counted, b.audit.Skip()
 }
 
 // owned are the requests of the resource-manager that count.
-func owned(r request) bool { return r.byManager() && r.counts() }
+func owned(r measure.Request) bool { return r.ByManager() && r.Counts() }
 
 // restart starts the resource-manager with everything there and nothing changed.
 func (b *bench) restart(ctx context.Context) error {
 	if err := b.settle(ctx); err != nil {
 		return err
 	}
-	if err := b.manager.start(ctx); err != nil {
+	if err := b.manager.Start(ctx); err != nil {
 		return err
 	}
-	if err := b.audit.settle(ctx, owned, startQuiet, startMost); err != nil {
+	if err := b.audit.Settle(ctx, owned, startQuiet, startMost); err != nil {
 		return err
 	}
-	requests := b.audit.ofManager()
-	result := &restart{ReadySeconds: b.manager.ready.Seconds(), Requests: requests}
-	if last := b.audit.lastOfManager(); !last.IsZero() {
-		result.IdleSeconds = last.Sub(b.manager.started).Seconds()
+	requests := b.audit.Of(measure.Request.ByManager)
+	result := &restart{ReadySeconds: b.manager.Ready.Seconds(), Requests: requests}
+	if last := b.audit.Last(measure.Request.ByManager); !last.IsZero() {
+		result.IdleSeconds = last.Sub(b.manager.Started).Seconds()
 	}
 	b.results.Restart = result
-	b.say("restart: ready after %.1fs, last request after %.1fs, %d requests", result.ReadySeconds, result.IdleSeconds, requests.total())
-	return b.audit.skip()
+	b.say("restart: ready after %.1fs, last request after %.1fs, %d requests", result.ReadySeconds, result.IdleSeconds, requests.Total())
+	return b.audit.Skip()
 }
 
 // rest watches the resource-manager while nothing happens.
@@ -163,7 +165,7 @@ func (b *bench) rest(ctx context.Context) error {
 	if err := b.settle(ctx); err != nil {
 		return err
 	}
-	profiled := b.manager.profileCPU(ctx, phaseRest, b.options.Rest)
+	profiled := b.manager.ProfileCPU(ctx, phaseRest, b.options.Rest)
 	measured, err := b.begin(phaseRest)
 	if err != nil {
 		return err
@@ -175,23 +177,23 @@ func (b *bench) rest(ctx context.Context) error {
 	if err := b.end(&measured, 0); err != nil {
 		return err
 	}
-	memory, err := b.manager.memory()
+	memory, err := b.manager.Memory()
 	if err != nil {
 		return err
 	}
-	if _, err := b.audit.read(); err != nil {
+	if _, err := b.audit.Read(); err != nil {
 		return err
 	}
-	measured.Requests = b.audit.ofManager()
+	measured.Requests = b.audit.Of(measure.Request.ByManager)
 	b.results.Rest, b.results.RestBytes = &measured, memory.RSS
-	b.say("rest: %d requests, %.2fs CPU, %s resident", measured.Requests.total(), measured.ManagerCPUSeconds, mebibytes(memory.RSS))
-	if b.results.HeapBytes, err = b.manager.heap(ctx); err != nil {
+	b.say("rest: %d requests, %.2fs CPU, %s resident", measured.Requests.Total(), measured.ManagerCPUSeconds, measure.Mebibytes(memory.RSS))
+	if b.results.HeapBytes, err = b.manager.Heap(ctx); err != nil {
 		return err
 	}
 	if err := profiled(); err != nil {
 		return err
 	}
-	return b.manager.profileMemory(ctx, phaseRest)
+	return b.manager.ProfileMemory(ctx, phaseRest)
 }
 
 // sleep waits for a time in which nothing has to happen.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 // What is wanted.
@@ -84,7 +86,7 @@ func (r *results) report(base *results) []row {
 		line("changed ConfigMap put back, p99, s", "≤ 0.5", r.putBack(func(d *driftResult) *float64 { return d.P99Seconds }, wantedP99), "59.9", "78.1"),
 		line("restart, nothing changed: requests", "no write, no get", r.restarted(), "1,513", "> 5,037"),
 		line("delete all: requests per object", "≤ 1.3", perObject(phasesOf(r.Delete), wantedDelete), "3.7", "2.4"),
-		line("resident memory at "+thousands(objects)+" objects, MiB", "≤ 64 at 3,000", r.resident(), "111", "184"),
+		line("resident memory at "+measure.Thousands(objects)+" objects, MiB", "≤ 64 at 3,000", r.resident(), "111", "184"),
 		line("growth of it per object, KiB", "≤ 2", r.growth(base), "", ""),
 	}
 }
@@ -132,8 +134,8 @@ func perObject(phases []phase, most float64) verdict {
 	}
 	sum := sumOf(phases)
 	objects := float64(sum.Objects)
-	result := atMost(math.Round(100*float64(sum.Requests.total())/objects)/100, most) // as it is shown
-	if health := sum.Requests.health(); health > 0 {
+	result := atMost(math.Round(100*float64(sum.Requests.Total())/objects)/100, most) // as it is shown
+	if health := sum.Requests.Health(); health > 0 {
 		result.value += fmt.Sprintf(", %.2f of it on health", float64(health)/objects)
 	}
 	return result
@@ -143,8 +145,8 @@ func (r *results) restRequests() verdict {
 	if r.Rest == nil {
 		return notMeasured
 	}
-	total := r.Rest.Requests.total()
-	return r.judgeRest(thousands(total), total == 0)
+	total := r.Rest.Requests.Total()
+	return r.judgeRest(measure.Thousands(total), total == 0)
 }
 
 func (r *results) restCPU() verdict {
@@ -180,10 +182,10 @@ func (r *results) restarted() verdict {
 	if r.Restart == nil {
 		return notMeasured
 	}
-	verbs := r.Restart.Requests.byVerb()
-	writes := r.Restart.Requests.writes()
-	texts := []string{thousands(r.Restart.Requests.total()) + ":"}
-	for _, verb := range []string{verbDiscover, "list", "get"} {
+	verbs := r.Restart.Requests.ByVerb()
+	writes := r.Restart.Requests.Writes()
+	texts := []string{measure.Thousands(r.Restart.Requests.Total()) + ":"}
+	for _, verb := range []string{measure.VerbDiscover, "list", "get"} {
 		texts = append(texts, fmt.Sprintf("%d %s,", verbs[verb], verb))
 	}
 	texts = append(texts, fmt.Sprintf("%d write", writes))

@@ -8,27 +8,29 @@ import (
 	"testing"
 
 	"k8s.io/utils/ptr"
+
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 // complete returns the results of a run in which all went well.
 func complete() *results {
-	measured := func(name string, seconds float64, requests tally) phase {
+	measured := func(name string, seconds float64, requests measure.Tally) phase {
 		return phase{Name: name, Objects: 3000, Seconds: seconds, Requests: requests, CPUSeconds: map[string]float64{"etcd": seconds, "bench": 1}}
 	}
 	limit := limits{Create: measured("limit create", 9, nil), Update: measured("limit update", 8, nil)}
-	rest := measured(phaseRest, 130, tally{"watch secrets": 3})
+	rest := measured(phaseRest, 130, measure.Tally{"watch secrets": 3})
 	rest.Objects = 0
 	rest.ManagerCPUSeconds = 0.5
 	return &results{
 		Version: "v1", Kubernetes: "v1.37.1", CPUs: 2,
 		Options: options{ManagedResources: 300, Objects: 10, Workers: 5, Rest: wantedRest},
 		Limits:  []limits{limit, limit},
-		Creates: []phase{measured(phaseCreate, 10, tally{"patch configmaps": 4200, failedRequests: 7, "watch secrets": 9})},
-		Updates: []phase{measured(phaseUpdate, 10, tally{"patch configmaps": 3600}), measured(phaseUpdate, 20, tally{"patch configmaps": 3000})},
-		Restart: &restart{ReadySeconds: 1, IdleSeconds: 2, Requests: tally{"list secrets": 4, "discover /apis": 2, "watch secrets": 3}},
+		Creates: []phase{measured(phaseCreate, 10, measure.Tally{"patch configmaps": 4200, measure.FailedRequests: 7, "watch secrets": 9})},
+		Updates: []phase{measured(phaseUpdate, 10, measure.Tally{"patch configmaps": 3600}), measured(phaseUpdate, 20, measure.Tally{"patch configmaps": 3000})},
+		Restart: &restart{ReadySeconds: 1, IdleSeconds: 2, Requests: measure.Tally{"list secrets": 4, "discover /apis": 2, "watch secrets": 3}},
 		Rest:    &rest, RestBytes: 64 << 20, HeapBytes: 30 << 20, PeakBytes: 70 << 20,
 		Drift:  &driftResult{phase: phase{Name: phaseDrift}, Changed: 200, PutBack: 200, P50Seconds: ptr.To(0.01), P99Seconds: ptr.To(0.6)},
-		Delete: ptr.To(measured(phaseDelete, 10, tally{"delete configmaps": 4200})),
+		Delete: ptr.To(measured(phaseDelete, 10, measure.Tally{"delete configmaps": 4200})),
 	}
 }
 
@@ -68,7 +70,7 @@ func TestReportOfDriftAndRestartThatFail(t *testing.T) {
 	if got := failed.putBack(func(d *driftResult) *float64 { return d.P50Seconds }, wantedP50); got.value != "not within 130" || *got.pass {
 		t.Errorf("got %+v", got)
 	}
-	for _, requests := range []tally{{"get secrets": 1}, {"patch secrets": 1}} {
+	for _, requests := range []measure.Tally{{"get secrets": 1}, {"patch secrets": 1}} {
 		failed.Restart.Requests = requests
 		if got := failed.restarted(); *got.pass {
 			t.Errorf("%v: got %+v", requests, got)
@@ -109,7 +111,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("the file and the output differ: %v", err)
 	}
 	decoded := &results{}
-	if err := json.Unmarshal(file, decoded); err != nil || len(decoded.Rows) != 12 || decoded.Creates[0].Requests.total() != 4200 {
+	if err := json.Unmarshal(file, decoded); err != nil || len(decoded.Rows) != 12 || decoded.Creates[0].Requests.Total() != 4200 {
 		t.Errorf("got %+v, %v", decoded, err)
 	}
 	if base, err := readBase(opts.JSON); err != nil || base.RestBytes != run.RestBytes {
@@ -180,7 +182,7 @@ func TestDoubts(t *testing.T) {
 
 func TestThousands(t *testing.T) {
 	for number, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 30000: "30,000", 1234567: "1,234,567"} {
-		if got := thousands(number); got != want {
+		if got := measure.Thousands(number); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

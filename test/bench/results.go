@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 // phase is what was measured of one phase.
@@ -22,7 +23,7 @@ type phase struct {
 	Objects int     `json:"objects"`
 	Seconds float64 `json:"seconds"`
 	// Requests of the resource-manager, by verb and resource.
-	Requests tally `json:"requests,omitempty"`
+	Requests measure.Tally `json:"requests,omitempty"`
 	// CPUSeconds is the CPU time of everything that takes part, by program.
 	CPUSeconds map[string]float64 `json:"cpuSeconds"`
 	// ManagerCPUSeconds is the CPU time of the resource-manager.
@@ -31,7 +32,7 @@ type phase struct {
 	ForeignCPUs float64 `json:"foreignCPUs"`
 
 	started    time.Time
-	startUsage machineUsage
+	startUsage measure.Usage
 	startCPU   time.Duration
 }
 
@@ -65,8 +66,8 @@ type limits struct {
 type restart struct {
 	ReadySeconds float64 `json:"readySeconds"`
 	// IdleSeconds is the time until the last request.
-	IdleSeconds float64 `json:"idleSeconds"`
-	Requests    tally   `json:"requests"`
+	IdleSeconds float64       `json:"idleSeconds"`
+	Requests    measure.Tally `json:"requests"`
 }
 
 // driftResult says how soon changed ConfigMaps were put back.
@@ -122,7 +123,7 @@ func newResults(ctx context.Context, opts options, cp *controlplane.ControlPlane
 	if err != nil {
 		return results{}, fmt.Errorf("ask %s for its version (make build builds it): %w", opts.Binary, err)
 	}
-	client, err := discovery.NewDiscoveryClientForConfig(withAgent(cp.Config(), "user"))
+	client, err := discovery.NewDiscoveryClientForConfig(measure.WithAgent(cp.Config(), "user"))
 	if err != nil {
 		return results{}, fmt.Errorf("create a discovery client: %w", err)
 	}
@@ -151,11 +152,11 @@ func updateOf(l limits) phase { return l.Update }
 
 // sumOf adds phases up.
 func sumOf(phases []phase) phase {
-	sum := phase{Requests: tally{}, CPUSeconds: map[string]float64{}}
+	sum := phase{Requests: measure.Tally{}, CPUSeconds: map[string]float64{}}
 	for _, phase := range phases {
 		sum.Objects += phase.Objects
 		sum.Seconds += phase.Seconds
-		sum.Requests = sum.Requests.add(phase.Requests)
+		sum.Requests = sum.Requests.Add(phase.Requests)
 		for program, cpu := range phase.CPUSeconds {
 			sum.CPUSeconds[program] += cpu
 		}

@@ -153,7 +153,7 @@ func (r setRun) String() string {
 	texts := []string{fmt.Sprintf("%s, %d objects, %s:", r.Set, r.Objects, r.Binary)}
 	for _, name := range setPhases {
 		measured := r.Phases[name]
-		texts = append(texts, fmt.Sprintf("%s %.1fs (CPU %.2fs, %d requests)", name, measured.Seconds, measured.ManagerCPUSeconds, measured.Requests.total()))
+		texts = append(texts, fmt.Sprintf("%s %.1fs (CPU %.2fs, %d requests)", name, measured.Seconds, measured.ManagerCPUSeconds, measured.Requests.Total()))
 	}
 	return strings.Join(texts, " ")
 }
@@ -175,11 +175,11 @@ func (b *bench) measureSet(ctx context.Context, s set, binary string, number int
 	}
 	options := b.options
 	options.Binary = binary
-	b.manager = &manager{cp: b.cp, options: options, name: fmt.Sprintf("resource-manager-%d", number)}
-	if err := b.manager.start(ctx); err != nil {
+	b.manager = b.newManager(fmt.Sprintf("resource-manager-%d", number), options.Binary)
+	if err := b.manager.Start(ctx); err != nil {
 		return run, err
 	}
-	defer func() { err = errors.Join(err, b.manager.stop()) }()
+	defer func() { err = errors.Join(err, b.manager.Stop()) }()
 	mr := w.managedResource(0)
 	for _, step := range []struct {
 		name string

@@ -16,14 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 const (
 	// inFlight is how many requests the bare client and the user have under way at once: the number at which a local API
 	// server is saturated.
 	inFlight = 16
-	// agentPrefix begins the user agents of this program.
-	agentPrefix = "bench-"
 )
 
 // user does what people and their tools do: it writes Secrets and ManagedResources and watches what becomes of them.
@@ -31,19 +30,12 @@ type user struct {
 	client client.WithWatch
 }
 
-// withAgent returns a copy of a client configuration under a name that the audit log shows.
-func withAgent(config *rest.Config, agent string) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.UserAgent = agentPrefix + agent
-	return config
-}
-
 func newUser(config *rest.Config) (*user, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	c, err := client.NewWithWatch(withAgent(config, "user"), client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(measure.WithAgent(config, "user"), client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("create a client: %w", err)
 	}

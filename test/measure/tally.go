@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"fmt"
@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// failedRequests counts, in a tally, those that were answered with an error. They are counted under their verb too.
-const failedRequests = "(failed)"
+// FailedRequests counts, in a Tally, those that were answered with an error. They are counted under their verb too.
+const FailedRequests = "(failed)"
 
-// tally counts requests by verb and resource, such as "patch configmaps".
-type tally map[string]int
+// Tally counts requests by verb and resource, such as "patch configmaps".
+type Tally map[string]int
 
-// byVerb counts requests by their verb.
-func (t tally) byVerb() map[string]int {
+// ByVerb counts requests by their verb.
+func (t Tally) ByVerb() map[string]int {
 	result := map[string]int{}
 	for key, count := range t {
 		if verb, _, found := strings.Cut(key, " "); found {
@@ -24,10 +24,10 @@ func (t tally) byVerb() map[string]int {
 	return result
 }
 
-// total counts all requests but watches.
-func (t tally) total() int {
+// Total counts all requests but watches.
+func (t Tally) Total() int {
 	total := 0
-	for verb, count := range t.byVerb() {
+	for verb, count := range t.ByVerb() {
 		if verb != "watch" {
 			total += count
 		}
@@ -35,19 +35,19 @@ func (t tally) total() int {
 	return total
 }
 
-// writes counts the requests that change something.
-func (t tally) writes() int {
+// Writes counts the requests that change something.
+func (t Tally) Writes() int {
 	writes := 0
-	for verb, count := range t.byVerb() {
-		if (request{verb: verb}).writes() {
+	for verb, count := range t.ByVerb() {
+		if (Request{Verb: verb}).Writes() {
 			writes += count
 		}
 	}
 	return writes
 }
 
-// health counts the requests of the health controller.
-func (t tally) health() int {
+// Health counts the requests of the health controller.
+func (t Tally) Health() int {
 	health := 0
 	for key, count := range t {
 		if strings.HasSuffix(key, ofHealth) {
@@ -57,7 +57,8 @@ func (t tally) health() int {
 	return health
 }
 
-func (t tally) add(other tally) tally {
+// Add returns the sum of two tallies.
+func (t Tally) Add(other Tally) Tally {
 	sum := maps.Clone(t)
 	for key, count := range other {
 		sum[key] += count
@@ -66,7 +67,7 @@ func (t tally) add(other tally) tally {
 }
 
 // String lists the counts, the greatest first.
-func (t tally) String() string {
+func (t Tally) String() string {
 	keys := slices.SortedFunc(maps.Keys(t), func(a, b string) int {
 		if t[a] != t[b] {
 			return t[b] - t[a]

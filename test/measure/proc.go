@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"fmt"
@@ -39,8 +39,8 @@ func parseStat(content string) (processStat, error) {
 	}, nil
 }
 
-// cpuOf returns the CPU time that a process has used.
-func cpuOf(pid int) (time.Duration, error) {
+// CPUOf returns the CPU time that a process has used.
+func CPUOf(pid int) (time.Duration, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, fmt.Errorf("read the CPU time of a process: %w", err)
@@ -49,21 +49,22 @@ func cpuOf(pid int) (time.Duration, error) {
 	return stat.cpu, err
 }
 
-// memory is what a process holds, in bytes.
-type memory struct {
+// Memory is what a process holds, in bytes.
+type Memory struct {
 	RSS, Peak int64
 }
 
-func memoryOf(pid int) (memory, error) {
+// MemoryOf returns what a process holds.
+func MemoryOf(pid int) (Memory, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return memory{}, fmt.Errorf("read the memory of a process: %w", err)
+		return Memory{}, fmt.Errorf("read the memory of a process: %w", err)
 	}
 	return parseStatus(string(content))
 }
 
-func parseStatus(content string) (memory, error) {
-	var result memory
+func parseStatus(content string) (Memory, error) {
+	var result Memory
 	for line := range strings.Lines(content) {
 		name, value, _ := strings.Cut(line, ":")
 		if name != "VmRSS" && name != "VmHWM" {
@@ -85,10 +86,11 @@ func parseStatus(content string) (memory, error) {
 	return result, nil
 }
 
-// cpuTimes are CPU times by program.
-type cpuTimes map[string]time.Duration
+// CPUTimes are CPU times by program.
+type CPUTimes map[string]time.Duration
 
-func (c cpuTimes) total() time.Duration {
+// Total returns the sum.
+func (c CPUTimes) Total() time.Duration {
 	var total time.Duration
 	for _, cpu := range c {
 		total += cpu
@@ -96,24 +98,25 @@ func (c cpuTimes) total() time.Duration {
 	return total
 }
 
-// machineUsage is the CPU time that the whole machine has used, and this program with all that it started.
-type machineUsage struct {
-	all time.Duration
-	own cpuTimes
+// Usage is the CPU time that the whole machine has used, and this program with all that it started.
+type Usage struct {
+	All time.Duration
+	Own CPUTimes
 }
 
-func readUsage() (machineUsage, error) {
+// ReadUsage reads what has been used so far.
+func ReadUsage() (Usage, error) {
 	content, err := os.ReadFile("/proc/stat")
 	if err != nil {
-		return machineUsage{}, fmt.Errorf("read the CPU time of the machine: %w", err)
+		return Usage{}, fmt.Errorf("read the CPU time of the machine: %w", err)
 	}
-	result := machineUsage{own: cpuTimes{}}
-	if result.all, err = parseBusy(string(content)); err != nil {
-		return machineUsage{}, err
+	result := Usage{Own: CPUTimes{}}
+	if result.All, err = parseBusy(string(content)); err != nil {
+		return Usage{}, err
 	}
 	paths, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
-		return machineUsage{}, fmt.Errorf("read the CPU times of all processes: %w", err)
+		return Usage{}, fmt.Errorf("read the CPU times of all processes: %w", err)
 	}
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
@@ -122,21 +125,21 @@ func readUsage() (machineUsage, error) {
 		}
 		stat, err := parseStat(string(content))
 		if err != nil {
-			return machineUsage{}, err
+			return Usage{}, err
 		}
 		if stat.parent == os.Getpid() || filepath.Dir(path) == fmt.Sprintf("/proc/%d", os.Getpid()) {
-			result.own[stat.program] += stat.cpu
+			result.Own[stat.program] += stat.cpu
 		}
 	}
 	return result, nil
 }
 
-// since returns what was used since an earlier reading.
-func (u machineUsage) since(before machineUsage) machineUsage {
-	result := machineUsage{all: u.all - before.all, own: cpuTimes{}}
-	for program, cpu := range u.own {
-		if used := cpu - before.own[program]; used > 0 {
-			result.own[program] = used
+// Since returns what was used since an earlier reading.
+func (u Usage) Since(before Usage) Usage {
+	result := Usage{All: u.All - before.All, Own: CPUTimes{}}
+	for program, cpu := range u.Own {
+		if used := cpu - before.Own[program]; used > 0 {
+			result.Own[program] = used
 		}
 	}
 	return result

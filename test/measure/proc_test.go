@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"os"
@@ -20,7 +20,7 @@ func TestParseStat(t *testing.T) {
 
 func TestParseStatus(t *testing.T) {
 	got, err := parseStatus("Name:\tx\nVmPeak:\t  9999 kB\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n")
-	if want := (memory{RSS: 1 << 20, Peak: 2 << 20}); err != nil || got != want {
+	if want := (Memory{RSS: 1 << 20, Peak: 2 << 20}); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	for _, content := range []string{"", "VmRSS:\tmuch\n"} {
@@ -43,9 +43,9 @@ func TestParseBusy(t *testing.T) {
 }
 
 func TestUsageSince(t *testing.T) {
-	before := machineUsage{all: 10, own: cpuTimes{"a": 1, "b": 2}}
-	used := machineUsage{all: 20, own: cpuTimes{"a": 4, "b": 2, "c": 5}}.since(before)
-	if used.all != 10 || len(used.own) != 2 || used.own["a"] != 3 || used.own["c"] != 5 || used.own.total() != 8 {
+	before := Usage{All: 10, Own: CPUTimes{"a": 1, "b": 2}}
+	used := Usage{All: 20, Own: CPUTimes{"a": 4, "b": 2, "c": 5}}.Since(before)
+	if used.All != 10 || len(used.Own) != 2 || used.Own["a"] != 3 || used.Own["c"] != 5 || used.Own.Total() != 8 {
 		t.Errorf("got %+v", used)
 	}
 }
@@ -54,26 +54,26 @@ func TestProcesses(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("there is no /proc")
 	}
-	if _, err := cpuOf(os.Getpid()); err != nil {
+	if _, err := CPUOf(os.Getpid()); err != nil {
 		t.Error(err)
 	}
-	if got, err := memoryOf(os.Getpid()); err != nil || got.Peak < got.RSS {
+	if got, err := MemoryOf(os.Getpid()); err != nil || got.Peak < got.RSS {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if got, err := readUsage(); err != nil || got.all < got.own.total() {
+	if got, err := ReadUsage(); err != nil || got.All < got.Own.Total() {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
 func TestParseMetric(t *testing.T) {
 	const metrics = "# HELP heap x\nheap_bytes_total 1\nheap_bytes 1.2345e+07\n"
-	if got, err := parseMetric(metrics, "heap_bytes"); err != nil || got != 12345000 {
+	if got, err := ParseMetric(metrics, "heap_bytes"); err != nil || got != 12345000 {
 		t.Errorf("got %d, %v", got, err)
 	}
-	if got, err := parseMetric(metrics, "missing"); err != nil || got != 0 {
+	if got, err := ParseMetric(metrics, "missing"); err != nil || got != 0 {
 		t.Errorf("got %d, %v", got, err)
 	}
-	if _, err := parseMetric("heap_bytes x\n", "heap_bytes"); err == nil {
+	if _, err := ParseMetric("heap_bytes x\n", "heap_bytes"); err == nil {
 		t.Error("no number is no error")
 	}
 }

@@ -1,0 +1,250 @@
+package measure
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+)
+
+const (
+	readyTimeout = 2 * time.Minute
+	stopTimeout  = 20 * time.Second
+)
+
+const managerConfig = `apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
+kind: ResourceManagerConfiguration
+sourceClientConnection:
+  kubeconfig: %q
+  qps: -1
+leaderElection:
+  leaderElect: false
+server:
+  healthProbes:
+    bindAddress: 127.0.0.1
+    port: %d
+  metrics:
+    bindAddress: 127.0.0.1
+    port: %d
+debugging:
+  enableProfiling: %t
+controllers:
+  managedResource:
+    concurrentSyncs: %d
+    syncPeriod: %s
+`
+
+// Manager is a resource-manager that is measured.
+type Manager struct {
+	ControlPlane *controlplane.ControlPlane
+	// Name begins the names of its files, and Binary is the program.
+	Name, Binary string
+	// Workers and SyncPeriod are concurrentSyncs and syncPeriod of its configuration.
+	Workers    int
+	SyncPeriod time.Duration
+	// Profile is a directory for profiles; none are taken if it is empty.
+	Profile string
+	// Started is when the last process was started, Ready how long it took to become ready, and Peak the greatest memory, in bytes, of all
+	// processes so far.
+	Started time.Time
+	Ready   time.Duration
+	Peak    int64
+
+	process *controlplane.Process
+	metrics int
+	starts  int
+}
+
+// Start starts the resource-manager and waits until it is ready.
+func (m *Manager) Start(ctx context.Context) error {
+	health, err := controlplane.FreePort()
+	if err != nil {
+		return err
+	}
+	if m.metrics, err = controlplane.FreePort(); err != nil {
+		return err
+	}
+	m.starts++
+	name := fmt.Sprintf("%s-%d", m.Name, m.starts)
+	config := filepath.Join(m.ControlPlane.Dir(), name+".yaml")
+	err = os.WriteFile(config, fmt.Appendf(nil, managerConfig, filepath.Join(m.ControlPlane.Dir(), "kubeconfig"), health, m.metrics,
+		m.Profile != "", m.Workers, m.SyncPeriod), 0o600)
+	if err != nil {
+		return fmt.Errorf("write the configuration of the resource-manager: %w", err)
+	}
+	m.Started = time.Now()
+	if m.process, err = m.ControlPlane.StartProcess(name, m.Binary, "--config", config); err != nil {
+		return err
+	}
+	if err := AwaitReady(ctx, m.process, fmt.Sprintf("http://127.0.0.1:%d/readyz", health)); err != nil {
+		return fmt.Errorf("wait for the resource-manager to become ready: %w", err)
+	}
+	m.Ready = time.Since(m.Started)
+	return nil
+}
+
+// AwaitReady waits until a URL of a process answers.
+func AwaitReady(ctx context.Context, process *controlplane.Process, url string) error {
+	last := errors.New("no answer")
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := process.Err(); err != nil {
+			return false, err
+		}
+		last = Fetch(ctx, url, io.Discard)
+		return last == nil, nil
+	})
+	if err != nil {
+		return errors.Join(err, last)
+	}
+	return nil
+}
+
+// Stop stops the resource-manager, if it runs, as a cluster would.
+func (m *Manager) Stop() error {
+	if m.process == nil {
+		return nil
+	}
+	if _, err := m.Memory(); err != nil {
+		return err
+	}
+	defer func() { m.process = nil }()
+	return m.process.Stop(stopTimeout)
+}
+
+// Err says whether the resource-manager has ended.
+func (m *Manager) Err() error {
+	if m.process == nil {
+		return nil
+	}
+	return m.process.Err()
+}
+
+// CPU returns the CPU time that the resource-manager has used; none if it does not run.
+func (m *Manager) CPU() (time.Duration, error) {
+	if m.process == nil {
+		return 0, nil
+	}
+	return CPUOf(m.process.PID())
+}
+
+// Memory returns what the resource-manager holds, and the most that any process of it has held.
+func (m *Manager) Memory() (Memory, error) {
+	result, err := MemoryOf(m.process.PID())
+	m.Peak = max(m.Peak, result.Peak)
+	result.Peak = m.Peak
+	return result, err
+}
+
+// Heap returns the bytes of Go's heap that are in use; 0 if the resource-manager does not tell.
+func (m *Manager) Heap(ctx context.Context) (int64, error) {
+	var metrics strings.Builder
+	if err := Fetch(ctx, m.metricsURL("/metrics"), &metrics); err != nil {
+		return 0, err
+	}
+	return ParseMetric(metrics.String(), "go_memstats_heap_inuse_bytes")
+}
+
+// ParseMetric returns the value of a metric without labels, 0 if it is not there.
+func ParseMetric(metrics, name string) (int64, error) {
+	for line := range strings.Lines(metrics) {
+		if text, found := strings.CutPrefix(line, name+" "); found {
+			value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil {
+				return 0, fmt.Errorf("read the metric %s: %w", name, err)
+			}
+			return int64(value), nil
+		}
+	}
+	return 0, nil
+}
+
+func (m *Manager) metricsURL(path string) string {
+	return fmt.Sprintf("http://127.0.0.1:%d%s", m.metrics, path)
+}
+
+// ProfileCPU records a CPU profile in the background if profiles are wanted. The function that it returns waits for it.
+func (m *Manager) ProfileCPU(ctx context.Context, name string, duration time.Duration) func() error {
+	if m.Profile == "" {
+		return func() error { return nil }
+	}
+	seconds := max(1, int(duration.Seconds()))
+	result := make(chan error, 1)
+	go func() {
+		result <- m.saveProfile(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds), name+"-cpu")
+	}()
+	return func() error { return <-result }
+}
+
+// ProfileMemory records what is held, and what was allocated since the start, if profiles are wanted.
+func (m *Manager) ProfileMemory(ctx context.Context, name string) error {
+	if m.Profile == "" {
+		return nil
+	}
+	return errors.Join(
+		m.saveProfile(ctx, "/debug/pprof/allocs", name+"-allocs"),
+		m.saveProfile(ctx, "/debug/pprof/heap?gc=1", name+"-heap"),
+	)
+}
+
+func (m *Manager) saveProfile(ctx context.Context, path, name string) (err error) {
+	if err := os.MkdirAll(m.Profile, 0o750); err != nil {
+		return fmt.Errorf("make the directory of profiles: %w", err)
+	}
+	file, err := os.Create(filepath.Join(m.Profile, name+".pprof"))
+	if err != nil {
+		return fmt.Errorf("save a profile: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	buffered := bufio.NewWriter(file)
+	if err := Fetch(ctx, m.metricsURL(path), buffered); err != nil {
+		return fmt.Errorf("take a profile: %w", err)
+	}
+	return buffered.Flush()
+}
+
+// Fetch copies what a URL answers.
+func Fetch(ctx context.Context, url string, to io.Writer) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, response.Status)
+	}
+	_, err = io.Copy(to, response.Body)
+	return err
+}
+
+// SumMetric returns the sum of a counter over all of its labels.
+func SumMetric(metrics, name string) (int64, error) {
+	var sum int64
+	for line := range strings.Lines(metrics) {
+		text, found := strings.CutPrefix(line, name+"{")
+		_, text, closed := strings.Cut(text, "} ")
+		if !found || !closed {
+			continue
+		}
+		value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil {
+			return 0, fmt.Errorf("read the metric %s: %w", name, err)
+		}
+		sum += int64(value)
+	}
+	return sum, nil
+}
