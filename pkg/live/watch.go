@@ -109,7 +109,10 @@ func (w *kindWatch) limit(ctx context.Context) {
 	defer timer.Stop()
 	select {
 	case <-w.decided:
-	case <-ctx.Done():
+	case <-ctx.Done(): // the watch was ended before it showed anything: those who wait for it read the objects one by one
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.decide()
 	case <-timer.C():
 		w.fail(ctx, errors.New("the watch has not shown all objects within "+firstSync.String()))
 	}

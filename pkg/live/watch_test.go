@@ -209,3 +209,19 @@ func TestWatch_HangsAtItsBegin(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// TestWatch_EndedBeforeItShowsAnything: a watch that is ended because its objects have to be examined in another way leaves no reader waiting.
+func TestWatch_EndedBeforeItShowsAnything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &server{hangs: true}
+		w := startWatch(ctx, s)
+		read := make(chan bool)
+		go func() { read <- w.usable(t.Context()) }()
+		synctest.Wait()
+		cancel()
+		if <-read {
+			t.Error("a watch that has shown nothing is used")
+		}
+	})
+}
