@@ -130,6 +130,18 @@ bench-api: controlplane bin/bench-api ## Measure the API server of the garden be
 bin/bench-api:
 	@$(GO) build -o $@ ./test/bench-api
 
+.PHONY: bench-fleet
+bench-fleet: controlplane build bin/sites bin/bench-fleet ## Measure the example flow with 1,000 owners (40 minutes; BENCHFLEETFLAGS, see docs/bench-fleet.md).
+	bin/bench-fleet --json bin/bench-fleet.json $(BENCHFLEETFLAGS)
+
+.PHONY: bin/bench-fleet
+bin/bench-fleet:
+	@$(GO) build -o $@ ./test/bench-fleet
+
+.PHONY: bin/sites
+bin/sites:
+	@CGO_ENABLED=0 $(GO) build -trimpath -o $@ ./examples/flow/sites
+
 .PHONY: bench-micro
 bench-micro: ## Run the benchmarks of single functions.
 	$(GO) test -short -run '^$$' -bench . -benchmem ./...

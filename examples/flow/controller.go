@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -50,28 +51,48 @@ func CacheOptions() map[client.Object]cache.ByObject {
 	}
 }
 
+// Options of the flow's process.
+type Options struct {
+	// Class is that of the resource-manager.
+	Class string
+	// Version of the program.
+	Version string
+	// Pacing is how fast changes of the program are rolled out.
+	Pacing flow.Pacing
+	// Workers is how many sites are looked at at a time; 0 stands for 1.
+	Workers int
+	Clock   clock.PassiveClock
+}
+
+// DefaultPacing returns what suits a flow whose bundles are small.
+func DefaultPacing() flow.Pacing {
+	return flow.Pacing{Budget: 20, MaxFailed: 3, Retry: 30 * time.Second}
+}
+
 // Reconciler runs the flow for one site at a time.
 type Reconciler struct {
 	Client   client.Client
 	Uncached client.Reader
 	Emitter  *flow.Emitter
 	Runner   *flow.Runner
-	Clock    clock.PassiveClock
-	// Class is that of the resource-manager.
-	Class string
+	Options  Options
 }
 
 // New returns the reconciler of a manager.
-func New(mgr ctrl.Manager, class, version string, by clock.PassiveClock) *Reconciler {
-	r := &Reconciler{Client: mgr.GetClient(), Uncached: mgr.GetAPIReader(), Clock: by, Class: class}
-	r.Emitter = &flow.Emitter{
-		Reader: r.Client, Uncached: r.Uncached, Writer: r.Client, FieldManager: fieldManager,
-		Rules:  flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: version},
-		Pacer:  &flow.Pacer{Pacing: flow.Pacing{Budget: 20, MaxFailed: 3, Retry: 30 * time.Second}, Clock: by},
-		Schema: func(ctx context.Context) (*flow.Schema, error) { return flow.ServedSchema(ctx, r.Client) },
+func New(ctx context.Context, mgr ctrl.Manager, options Options) (*Reconciler, error) {
+	reader, err := flow.IndexOwners(ctx, mgr.GetCache())
+	if err != nil {
+		return nil, err
 	}
-	r.Runner = &flow.Runner{Writer: r.Client, Clock: by, Acts: map[string]flow.Act{TaskDrain: {Run: r.drain}}}
-	return r
+	r := &Reconciler{Client: mgr.GetClient(), Uncached: mgr.GetAPIReader(), Options: options}
+	r.Emitter = &flow.Emitter{
+		Reader: reader, Uncached: r.Uncached, Writer: r.Client, FieldManager: fieldManager,
+		Rules: flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: options.Version},
+		Pacer: &flow.Pacer{Pacing: options.Pacing, Clock: options.Clock}, Clock: options.Clock,
+		Schema: func(ctx context.Context) (*flow.Schema, error) { return flow.ServedSchema(ctx, reader) },
+	}
+	r.Runner = &flow.Runner{Writer: r.Client, Clock: options.Clock, Acts: map[string]flow.Act{TaskDrain: {Run: r.drain}}}
+	return r, nil
 }
 
 // AddToManager adds the watches. All that the function reads is watched; what has to happen at a time is in Plan.Next.
@@ -89,6 +110,7 @@ func (r *Reconciler) AddToManager(mgr ctrl.Manager) error {
 		Watches(&resourcesv1alpha1.ManagedResource{}, toOwner).
 		Watches(&corev1.Secret{}, toOwner, builder.OnlyMetadata).
 		Watches(network, toOwner).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Options.Workers}).
 		Complete(r)
 }
 
@@ -137,23 +159,27 @@ func at(next, now time.Time) reconcile.Result {
 func (r *Reconciler) observe(ctx context.Context, site *corev1.ConfigMap) (Inputs, error) {
 	in := Inputs{
 		Owner: flow.Owner{Flow: FlowName, UID: site.UID, Namespace: site.Namespace, Name: site.Name},
-		Class: r.Class, Declared: site.Data, Deleting: site.DeletionTimestamp != nil, Now: r.Clock.Now(),
+		Class: r.Options.Class, Version: r.Options.Version, Declared: site.Data, Deleting: site.DeletionTimestamp != nil, Now: r.Options.Clock.Now(),
+	}
+	var err error
+	if in.Emitted, err = flow.Emitted(ctx, r.Emitter.Reader, in.Owner); err != nil {
+		return in, err
 	}
 	if in.Deleting {
-		var err error
 		in.Ledger, err = flow.ReadLedger(ctx, r.Uncached, in.ledger())
 		return in, err
 	}
 	network := &unstructured.Unstructured{}
 	network.SetGroupVersionKind(NetworkKind)
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(site), network); err == nil {
+	// Clients read untyped objects from the API server unless they are configured otherwise: this is read from the cache.
+	if err := r.Emitter.Reader.Get(ctx, client.ObjectKeyFromObject(site), network); err == nil {
 		in.Network = network
 	} else if client.IgnoreNotFound(err) != nil {
 		return in, fmt.Errorf("read the network of site %s: %w", in.Owner, err)
 	}
 	var mr resourcesv1alpha1.ManagedResource
 	key := in.bundle("network").Key
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &mr)
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &mr)
 	in.NetworkSince = mr.CreationTimestamp.Time
 	return in, client.IgnoreNotFound(err)
 }
@@ -194,6 +220,9 @@ func (r *Reconciler) finish(ctx context.Context, site *corev1.ConfigMap, in Inpu
 		}
 		return reconcile.Result{RequeueAfter: time.Millisecond}, nil // with the ledger as it is now
 	}
+	if len(in.Emitted) > 0 {
+		return reconcile.Result{}, nil // the watch shows when they are gone
+	}
 	left, err := flow.Remaining(ctx, r.Uncached, in.Owner)
 	if err != nil || len(left) > 0 {
 		return reconcile.Result{}, err
@@ -207,28 +236,19 @@ func (r *Reconciler) finish(ctx context.Context, site *corev1.ConfigMap, in Inpu
 }
 
 // drain deletes what users of the site have left in its namespace. It can be repeated.
-func (r *Reconciler) drain(ctx context.Context, task flow.Task) (flow.Outcome, error) {
-	var sites corev1.ConfigMapList
-	if err := r.Uncached.List(ctx, &sites, client.MatchingLabels{LabelSite: "true"}); err != nil {
+func (r *Reconciler) drain(ctx context.Context, owner flow.Owner, _ flow.Task) (flow.Outcome, error) {
+	of := []client.ListOption{client.InNamespace(owner.Namespace), client.MatchingLabels{LabelContent: owner.Name}}
+	var content corev1.ConfigMapList
+	if err := r.Uncached.List(ctx, &content, of...); err != nil {
 		return flow.Outcome{}, err
 	}
-	for _, site := range sites.Items {
-		if string(site.UID) != task.Value {
-			continue
-		}
-		of := []client.ListOption{client.InNamespace(site.Namespace), client.MatchingLabels{LabelContent: site.Name}}
-		var content corev1.ConfigMapList
-		if err := r.Uncached.List(ctx, &content, of...); err != nil {
+	for i := range content.Items {
+		if err := client.IgnoreNotFound(r.Client.Delete(ctx, &content.Items[i])); err != nil {
 			return flow.Outcome{}, err
 		}
-		for i := range content.Items {
-			if err := client.IgnoreNotFound(r.Client.Delete(ctx, &content.Items[i])); err != nil {
-				return flow.Outcome{}, err
-			}
-		}
-		if count := len(content.Items); count > 0 {
-			return flow.Outcome{Progress: fmt.Sprintf("%d ConfigMaps are left", count), Again: time.Second}, nil
-		}
+	}
+	if count := len(content.Items); count > 0 {
+		return flow.Outcome{Progress: fmt.Sprintf("%d ConfigMaps are left", count), Again: time.Second}, nil
 	}
 	return flow.Outcome{Done: true}, nil
 }

@@ -1,9 +1,12 @@
 // Package flow is an example of a flow, and the way to write one: docs/flows.md goes through it. It brings up sites. A site is declared in a
 // ConfigMap, and consists of a network that an extension makes, of settings that need to know the network's addresses, and of an app that
-// needs the settings.
+// needs the settings. A site may have several apps.
 package flow
 
 import (
+	"cmp"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +31,8 @@ const (
 	TaskDrain = "drain"
 	// networkPatience is how long the extension may take.
 	networkPatience = 10 * time.Minute
+	// mostApps is how many apps a site can have.
+	mostApps = 20
 )
 
 // Inputs are all that the flow reads.
@@ -35,13 +40,18 @@ type Inputs struct {
 	// Owner is the ConfigMap that declares the site, in Class of a resource-manager.
 	Owner flow.Owner
 	Class string
-	// Declared is its data: type and region of the network, and a message for the app.
+	// Declared is its data: type and region of the network, a message for the apps, and how many of them there are (default: 1). The name of
+	// an app is the key of a message for that one alone.
 	Declared map[string]string
+	// Version of the program, which brings the image of the apps.
+	Version string
 	// Deleting is set once the ConfigMap is being deleted.
 	Deleting bool
 	// Network is the extension object as it lives, nil if it does not, and NetworkSince when its bundle was created.
 	Network      *unstructured.Unstructured
 	NetworkSince time.Time
+	// Emitted are the bundles of the site that exist.
+	Emitted []flow.Key
 	// Ledger is what was done for good.
 	Ledger *flow.Ledger
 	// Now is the time.
@@ -53,7 +63,7 @@ func Plan(in Inputs) (flow.Plan, error) {
 	if in.Deleting {
 		return deletion(in), nil
 	}
-	network, settings, app := in.bundle("network"), in.bundle("settings"), in.bundle("app")
+	network, settings := in.bundle("network"), in.bundle("settings")
 	plan := flow.Plan{}
 
 	if in.Declared["type"] == "" || in.Declared["region"] == "" {
@@ -79,26 +89,76 @@ func Plan(in Inputs) (flow.Plan, error) {
 		}
 	}
 
-	// The app does not need the network's data, only that the settings are applied.
-	app.Objects = []client.Object{in.configMap("app", "message", in.Declared["message"])}
-	app.Spec.DependsOn = []resourcesv1alpha1.Dependency{flow.On(settings.Key)}
-	plan.Bundles = append(plan.Bundles, app)
-
+	in.addApps(&plan, settings.Key)
 	var err error
 	plan.Inputs, err = flow.InputsDigest(in.Declared, in.nodes())
 	return plan, err
 }
 
-// deletion is the plan for a site that is being deleted: its users' content goes first, then the app and the settings, and then the network,
+// addApps adds the apps to a plan. They do not need the network's data, only that the settings are applied.
+func (in Inputs) addApps(plan *flow.Plan, settings flow.Key) {
+	count, err := strconv.Atoi(cmp.Or(in.Declared["apps"], "1"))
+	if err != nil || count < 0 || count > mostApps {
+		plan.Waits = append(plan.Waits, flow.Wait{
+			Name: "apps-declared", Reason: fmt.Sprintf("the ConfigMap has to declare a number of apps from 0 to %d", mostApps),
+			Holds: in.emittedApps(), Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
+		})
+		return
+	}
+	wanted := map[flow.Key]bool{}
+	for i := range count {
+		app := in.bundle(appName(i))
+		object := in.configMap(appName(i), "message", cmp.Or(in.Declared[appName(i)], in.Declared["message"]))
+		object.Data["image"] = "registry.example.org/app:" + cmp.Or(in.Version, "dev")
+		app.Objects = []client.Object{object}
+		app.Spec.DependsOn = []resourcesv1alpha1.Dependency{flow.On(settings)}
+		plan.Bundles = append(plan.Bundles, app)
+		wanted[app.Key] = true
+	}
+	for _, key := range in.emittedApps() {
+		if !wanted[key] {
+			plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key})
+		}
+	}
+}
+
+// emittedApps returns the apps that exist.
+func (in Inputs) emittedApps() []flow.Key {
+	var apps []flow.Key
+	for _, key := range in.Emitted {
+		if key != in.bundle("network").Key && key != in.bundle("settings").Key {
+			apps = append(apps, key)
+		}
+	}
+	return apps
+}
+
+// appName returns the name of an app, by its number from 0.
+func appName(number int) string {
+	if number == 0 {
+		return "app"
+	}
+	return fmt.Sprintf("app-%d", number+1)
+}
+
+// deletion is the plan for a site that is being deleted: its users' content goes first, then the apps and the settings, and then the network,
 // whose object has to confirm that.
 func deletion(in Inputs) flow.Plan {
-	network, settings, app := in.bundle("network"), in.bundle("settings"), in.bundle("app")
-	if due := flow.Due(in.Ledger, flow.Task{Name: TaskDrain, Value: string(in.Owner.UID)}); len(due) > 0 {
-		return flow.Plan{Tasks: due, Deleting: true, Waits: []flow.Wait{{
-			Name: "drained", Reason: "the content of the site has to go first", Holds: []flow.Key{network.Key, settings.Key, app.Key},
-		}}}
+	network, settings := in.bundle("network"), in.bundle("settings")
+	plan := flow.Plan{Deleting: true}
+	for _, app := range in.emittedApps() {
+		plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: app})
 	}
-	return flow.Plan{Deleting: true, Tombstones: []flow.Tombstone{{Key: app.Key}, {Key: settings.Key}, {Key: network.Key, Confirm: true}}}
+	plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: settings.Key}, flow.Tombstone{Key: network.Key, Confirm: true})
+	due := flow.Due(in.Ledger, flow.Task{Name: TaskDrain, Value: string(in.Owner.UID)})
+	if len(due) == 0 {
+		return plan
+	}
+	wait := flow.Wait{Name: "drained", Reason: "the content of the site has to go first"}
+	for _, tombstone := range plan.Tombstones {
+		wait.Holds = append(wait.Holds, tombstone.Key)
+	}
+	return flow.Plan{Deleting: true, Tasks: due, Waits: []flow.Wait{wait}}
 }
 
 // bundle returns an empty bundle of the site.

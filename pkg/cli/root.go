@@ -13,6 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/get"
 	"github.com/trellis-k8s/trellis/pkg/cli/migrate"
 	"github.com/trellis-k8s/trellis/pkg/cli/owner"
+	"github.com/trellis-k8s/trellis/pkg/cli/render"
 	"github.com/trellis-k8s/trellis/pkg/cli/top"
 	"github.com/trellis-k8s/trellis/pkg/cli/tree"
 	"github.com/trellis-k8s/trellis/pkg/cli/ui"
@@ -66,7 +67,7 @@ or a cluster that cannot be reached.`,
 		owner.NewCommand(c), ui.NewCommand(c))
 	add(root, groupAct, act.NewReconcileCommand(c), act.NewSuspendCommand(c), act.NewResumeCommand(c), act.NewWaitCommand(c))
 	add(root, groupDeliver, diff.NewCommand(c), create.NewCreateCommand(c), create.NewEncodeCommand(c), decode.NewCommand(c),
-		migrate.NewCommand(c))
+		render.NewCommand(c), migrate.NewCommand(c))
 	add(root, groupOther, newOptionsCommand(c))
 	return root
 }

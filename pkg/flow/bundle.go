@@ -33,6 +33,14 @@ func ParseOwner(text string) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, found && name != ""
 }
 
+// marks returns the labels of what is emitted for the owner. One that no API server has stored has no UID yet.
+func (o Owner) marks() map[string]string {
+	if o.UID == "" {
+		return map[string]string{LabelFlow: o.Flow}
+	}
+	return o.labels()
+}
+
 func (o Owner) labels() client.MatchingLabels {
 	return client.MatchingLabels{LabelFlow: o.Flow, LabelOwner: string(o.UID)}
 }

@@ -135,7 +135,7 @@ func pack(owner Owner, key Key, documents []manifests.Document) ([]*corev1.Secre
 		return nil, err
 	}
 	for _, secret := range secrets {
-		maps.Copy(secret.Labels, owner.labels())
+		maps.Copy(secret.Labels, owner.marks())
 		secret.Annotations = map[string]string{AnnotationOwner: owner.String()}
 	}
 	return secrets, nil

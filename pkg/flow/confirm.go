@@ -53,7 +53,7 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 		}
 	}
 	next.Annotations[AnnotationConfirmed] = digestOfNames(next.Spec.SecretRefs)
-	return e.apply(ctx, next)
+	return e.apply(ctx, owner, next)
 }
 
 // confirmed returns the objects in a Secret with the confirmation of their deletion.

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -18,7 +19,7 @@ import (
 
 // Emitter writes what plans want.
 type Emitter struct {
-	// Reader may be a cache: of ManagedResources, and of the metadata of Secrets.
+	// Reader may be a cache of ManagedResources and of the metadata of Secrets: see [IndexOwners].
 	Reader client.Reader
 	// Uncached reads from the API server.
 	Uncached client.Reader
@@ -29,8 +30,12 @@ type Emitter struct {
 	Rules        Rules
 	// Pacer holds changes of the code back; nil for none.
 	Pacer *Pacer
+	// Clock bridges the time until a cache shows what was written; nil if Reader is not a cache.
+	Clock clock.PassiveClock
 	// Schema returns what the API server knows of ManagedResources: see [ServedSchema]; nil if that is not looked at.
 	Schema func(context.Context) (*Schema, error)
+
+	recent recent
 }
 
 // Result is what an emission did and found.
@@ -49,6 +54,9 @@ func (e *Emitter) Emit(ctx context.Context, owner Owner, plan Plan) (Result, err
 	live, err := Observe(ctx, e.Reader, owner, plan)
 	if err != nil {
 		return Result{}, err
+	}
+	if e.Clock != nil && !plan.Deleting {
+		plan.Next = earlier(plan.Next, e.recent.complete(owner, live, e.Clock.Now()))
 	}
 	if e.Schema != nil {
 		schema, err := e.Schema(ctx)
@@ -122,7 +130,7 @@ func (e *Emitter) take(ctx context.Context, owner Owner, step Step) error {
 		return err
 	}
 	mr.UID = step.uid
-	return e.apply(ctx, mr)
+	return e.apply(ctx, owner, mr)
 }
 
 // createSecrets creates the Secrets that do not exist. It asks for each: what a cache shows may be gone.
@@ -167,7 +175,7 @@ func mapContains(all, some map[string]string) bool {
 
 // apply sends a ManagedResource. One that was seen is written by force, if it is still the same; a new one is not, so that one that another
 // writer has created meanwhile is left alone.
-func (e *Emitter) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+func (e *Emitter) apply(ctx context.Context, owner Owner, mr *resourcesv1alpha1.ManagedResource) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(mr)
 	if err != nil {
 		return err
@@ -183,6 +191,14 @@ func (e *Emitter) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResour
 	if err := e.Writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), options...); err != nil {
 		return fmt.Errorf("apply ManagedResource %s: %w", keyOf(mr), err)
 	}
+	if e.Clock == nil {
+		return nil
+	}
+	answer := &resourcesv1alpha1.ManagedResource{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, answer); err != nil {
+		return fmt.Errorf("read ManagedResource %s: %w", keyOf(mr), err)
+	}
+	e.recent.note(owner, answer, e.Clock.Now())
 	return nil
 }
 

@@ -28,14 +28,15 @@ type Live struct {
 	Uncached bool
 }
 
-// Observe reads what exists of the bundles of an owner. The reader may be a cache, of ManagedResources and of the metadata of Secrets.
+// Observe reads what exists of the bundles of an owner. The reader may be a cache, of ManagedResources and of the
+// metadata of Secrets: see [IndexOwners].
 func Observe(ctx context.Context, reader client.Reader, owner Owner, plan Plan) (Live, error) {
 	live := Live{
 		ManagedResources: map[Key]*resourcesv1alpha1.ManagedResource{}, Secrets: map[Key]bool{},
 		Foreign: map[Key]*resourcesv1alpha1.ManagedResource{},
 	}
 	var list resourcesv1alpha1.ManagedResourceList
-	if err := reader.List(ctx, &list, owner.labels()); err != nil {
+	if err := reader.List(ctx, &list, ownedBy(reader, owner)...); err != nil {
 		return Live{}, fmt.Errorf("list the ManagedResources of %s %s: %w", owner.Flow, owner, err)
 	}
 	for i := range list.Items {
@@ -58,7 +59,7 @@ func Observe(ctx context.Context, reader client.Reader, owner Owner, plan Plan) 
 	}
 	secrets := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := reader.List(ctx, &secrets, owner.labels()); err != nil {
+	if err := reader.List(ctx, &secrets, ownedBy(reader, owner)...); err != nil {
 		return Live{}, fmt.Errorf("list the Secrets of %s %s: %w", owner.Flow, owner, err)
 	}
 	for i := range secrets.Items {

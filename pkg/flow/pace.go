@@ -71,7 +71,13 @@ type Pacer struct {
 	mu sync.Mutex
 	// admitted are the bundles of owners that may change and whose change has not been seen yet.
 	admitted map[types.UID]int
+	// fleet was counted at a time. Owners that ask soon after each other share it: each would look at all ManagedResources otherwise.
+	fleet   Fleet
+	counted time.Time
 }
+
+// countedFor is how long a count of the fleet is used.
+const countedFor = time.Second
 
 // hold returns a wait for an owner that has to wait for its slot, and when to ask again.
 func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, plan Plan, live Live, decision Decision, version string,
@@ -85,17 +91,19 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 		}
 	}
 	if changes == 0 || plan.Deleting || !inputsOf(live.owned(owner)).codeOnly(plan, version) {
-		delete(p.admitted, owner.UID)
+		if p.admitted[owner.UID] > 0 {
+			delete(p.admitted, owner.UID)
+			p.counted = time.Time{} // what was admitted is rolling out now
+		}
 		return nil, time.Time{}, nil
 	}
 	if p.admitted[owner.UID] > 0 {
 		return nil, time.Time{}, nil
 	}
-	var all resourcesv1alpha1.ManagedResourceList
-	if err := reader.List(ctx, &all, client.MatchingLabels{LabelFlow: owner.Flow}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, time.Time{}, fmt.Errorf("list the ManagedResources of %s: %w", owner.Flow, err)
+	if err := p.count(ctx, reader, owner.Flow, version); err != nil {
+		return nil, time.Time{}, err
 	}
-	fleet := FleetOf(all.Items, version)
+	fleet := p.fleet
 	for _, bundles := range p.admitted {
 		fleet.Rolling += bundles
 	}
@@ -108,6 +116,20 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 	}
 	p.admitted[owner.UID] = changes
 	return nil, time.Time{}, nil
+}
+
+// count counts over the ManagedResources of a flow, unless that was done a moment ago.
+func (p *Pacer) count(ctx context.Context, reader client.Reader, flow, version string) error {
+	now := p.Clock.Now()
+	if !p.counted.IsZero() && now.Sub(p.counted) < countedFor {
+		return nil
+	}
+	var all resourcesv1alpha1.ManagedResourceList
+	if err := reader.List(ctx, &all, client.MatchingLabels{LabelFlow: flow}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the ManagedResources of %s: %w", flow, err)
+	}
+	p.fleet, p.counted = FleetOf(all.Items, version), now
+	return nil
 }
 
 // earlier returns the earlier of two times; zero stands for never.

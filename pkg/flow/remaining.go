@@ -12,6 +12,21 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
+// Emitted returns the ManagedResources of an owner, in the order of their names. The reader may be a cache: see [IndexOwners]. A plan needs
+// them for tombstones of bundles whose number is declared.
+func Emitted(ctx context.Context, reader client.Reader, owner Owner) ([]Key, error) {
+	var list resourcesv1alpha1.ManagedResourceList
+	if err := reader.List(ctx, &list, append(ownedBy(reader, owner), client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("list the ManagedResources of %s %s: %w", owner.Flow, owner, err)
+	}
+	keys := make([]Key, 0, len(list.Items))
+	for i := range list.Items {
+		keys = append(keys, keyOf(&list.Items[i]))
+	}
+	slices.SortFunc(keys, Key.Compare)
+	return keys, nil
+}
+
 // Remaining returns the ManagedResources of an owner that still exist in any namespace, as the API server lists them. The finalizer of the
 // owner is removed only if there are none: a cache may not show yet what was emitted a moment ago.
 func Remaining(ctx context.Context, uncached client.Reader, owner Owner) ([]Key, error) {

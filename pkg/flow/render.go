@@ -6,9 +6,11 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/manifests"
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
@@ -19,6 +21,57 @@ func Render(owner Owner, bundle Bundle, scheme *runtime.Scheme) ([]*corev1.Secre
 		return nil, nil, err
 	}
 	return r.render(owner, "", "")
+}
+
+// Rendered is a bundle as it is emitted.
+type Rendered struct {
+	Bundle          Bundle
+	Secrets         []*corev1.Secret
+	ManagedResource *resourcesv1alpha1.ManagedResource
+}
+
+// Contents returns the objects of the bundle as the Secrets hold them.
+func (r Rendered) Contents() ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, secret := range r.Secrets {
+		objects, err := manifests.Read(secret, maxBytes)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
+
+// RenderPlan returns what is emitted for a plan where nothing exists yet, in the order in which it is written, and the bundles that the plan
+// holds, with the reasons. It needs no cluster. The owner may lack a UID: what is rendered then lacks the label of the owner, and the flow
+// does not take it for its own.
+func RenderPlan(owner Owner, plan Plan, rules Rules) ([]Rendered, map[Key]string, error) {
+	if err := plan.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("the plan of %s %s contradicts itself: %w", owner.Flow, owner, err)
+	}
+	ordered, err := writeOrder(plan.Bundles)
+	if err != nil {
+		return nil, nil, err
+	}
+	held := plan.held()
+	inputs := emission{}.next(plan.Inputs, rules.Version)
+	var all []Rendered
+	for _, bundle := range ordered {
+		if _, waits := held[bundle.Key]; waits {
+			continue
+		}
+		r, err := compile(bundle, rules.Scheme)
+		if err != nil {
+			return nil, nil, err
+		}
+		secrets, mr, err := r.render(owner, rules.Version, inputs)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, Rendered{bundle, secrets, mr})
+	}
+	return all, held, nil
 }
 
 // render returns what is emitted, with what the flow has to find on the ManagedResource later.
@@ -33,7 +86,7 @@ func (r *revision) render(owner Owner, version, inputs string) ([]*corev1.Secret
 	mr.Namespace, mr.Name = bundle.Namespace, bundle.Name
 	mr.Labels = map[string]string{}
 	maps.Copy(mr.Labels, bundle.Labels)
-	maps.Copy(mr.Labels, owner.labels())
+	maps.Copy(mr.Labels, owner.marks())
 	mr.Spec.SecretRefs = refs(secrets)
 	if err := references.InjectAnnotations(mr); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", bundle, err)

@@ -136,8 +136,8 @@ func TestReview04OneWayFactsAreInTheLedger(t *testing.T) {
 	runs, ready := map[string]int{}, "kube-apiserver has not been rolled out"
 	runner := &Runner{Writer: c, Clock: testingclock.NewFakePassiveClock(start), Acts: map[string]Act{
 		"rewrite": {
-			Ready: func(context.Context, Task) (string, error) { return ready, nil },
-			Run: func(context.Context, Task) (Outcome, error) {
+			Ready: func(context.Context, Owner, Task) (string, error) { return ready, nil },
+			Run: func(context.Context, Owner, Task) (Outcome, error) {
 				runs["rewrite"]++
 				if runs["rewrite"] == 1 {
 					return Outcome{}, errors.New("the connection broke")
@@ -145,7 +145,10 @@ func TestReview04OneWayFactsAreInTheLedger(t *testing.T) {
 				return Outcome{Done: runs["rewrite"] > 2, Progress: "half of it"}, nil
 			},
 		},
-		"snapshot": {Run: func(context.Context, Task) (Outcome, error) { runs["snapshot"]++; return Outcome{Done: true}, nil }},
+		"snapshot": {Run: func(context.Context, Owner, Task) (Outcome, error) {
+			runs["snapshot"]++
+			return Outcome{Done: true}, nil
+		}},
 	}}
 	tasks := []Task{{Name: "rewrite", Value: "key-2"}, {Name: "snapshot", Value: "key-2"}}
 	run := func() (Outcome, error) { return runner.Run(t.Context(), owner, read(), tasks) }

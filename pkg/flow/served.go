@@ -22,7 +22,7 @@ type Schema struct {
 func ServedSchema(ctx context.Context, reader client.Reader) (*Schema, error) {
 	var definition apiextensionsv1.CustomResourceDefinition
 	name := "managedresources." + resourcesv1alpha1.SchemeGroupVersion.Group
-	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &definition); err != nil {
+	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &definition, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("read the CustomResourceDefinition %s: %w", name, err)
 	}
 	for _, version := range definition.Spec.Versions {

@@ -32,9 +32,9 @@ func Due(ledger *Ledger, tasks ...Task) []Task {
 // Act carries out tasks of one name.
 type Act struct {
 	// Ready returns what has to be so before the act, as it is read from the API server; empty if it is. Nil for nothing.
-	Ready func(ctx context.Context, task Task) (why string, err error)
+	Ready func(ctx context.Context, owner Owner, task Task) (why string, err error)
 	// Run does it, or a part of it. It may be called again at any time, also after it was done.
-	Run func(ctx context.Context, task Task) (Outcome, error)
+	Run func(ctx context.Context, owner Owner, task Task) (Outcome, error)
 }
 
 // Outcome is how far a task is.
@@ -67,7 +67,7 @@ func (r *Runner) Run(ctx context.Context, owner Owner, ledger *Ledger, tasks []T
 		return Outcome{}, fmt.Errorf("task %s of %s: nothing carries it out", task.Name, owner)
 	}
 	if act.Ready != nil {
-		why, err := act.Ready(ctx, task)
+		why, err := act.Ready(ctx, owner, task)
 		if err != nil {
 			return Outcome{}, fmt.Errorf("task %s of %s: read its precondition: %w", task.Name, owner, err)
 		}
@@ -75,7 +75,7 @@ func (r *Runner) Run(ctx context.Context, owner Owner, ledger *Ledger, tasks []T
 			return Outcome{Progress: why}, nil
 		}
 	}
-	outcome, err := act.Run(ctx, task)
+	outcome, err := act.Run(ctx, owner, task)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("task %s of %s: %w", task.Name, owner, err)
 	}

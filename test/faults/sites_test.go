@@ -36,6 +36,9 @@ type sites struct {
 	scheme *runtime.Scheme
 }
 
+// sitesVersion is the version of the flow's program.
+const sitesVersion = "v1"
+
 var networksDefined sync.Once
 
 func newSites(ending bool) func(*ground) errand {
@@ -71,7 +74,11 @@ func (s *sites) run(ctx context.Context, l *life) error {
 	if err != nil {
 		return err
 	}
-	if err := example.New(mgr, "", "v1", clock.RealClock{}).AddToManager(mgr); err != nil {
+	sites, err := example.New(ctx, mgr, example.Options{Version: sitesVersion, Pacing: example.DefaultPacing(), Clock: clock.RealClock{}})
+	if err != nil {
+		return err
+	}
+	if err := sites.AddToManager(mgr); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -88,7 +95,7 @@ func (s *sites) site() *corev1.ConfigMap {
 func (s *sites) names() []string {
 	var pairs []string
 	for _, version := range []string{"1", "2"} {
-		in := example.Inputs{Owner: flow.Owner{Flow: example.FlowName, UID: "1", Namespace: s.namespace, Name: "site"}, Declared: s.site().Data, Network: s.answered(version, 1)}
+		in := example.Inputs{Version: sitesVersion, Owner: flow.Owner{Flow: example.FlowName, UID: "1", Namespace: s.namespace, Name: "site"}, Declared: s.site().Data, Network: s.answered(version, 1)}
 		in.Declared["zones"], in.Declared["message"] = version, version
 		in.Network.Object["spec"] = map[string]any{
 			"type": "local", "region": "here", "providerConfig": map[string]any{"zones": version},

@@ -89,7 +89,9 @@ func (w *world) startFlow(version string) (requests *kit.Requests, stop func()) 
 	}
 	mgr, err := manager.New(config, options)
 	kit.Must(w, err)
-	kit.Must(w, example.New(mgr, "", version, clock.RealClock{}).AddToManager(mgr))
+	sites, err := example.New(w.Context(), mgr, example.Options{Version: version, Pacing: example.DefaultPacing(), Clock: clock.RealClock{}})
+	kit.Must(w, err)
+	kit.Must(w, sites.AddToManager(mgr))
 	return requests, kit.Run(w, mgr)
 }
 

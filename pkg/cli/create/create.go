@@ -19,6 +19,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/act"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/decode"
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
 )
 
@@ -108,6 +109,31 @@ func write(c *console.Console, parcel *pack.Parcel) error {
 		}
 	}
 	return writeObject(c, parcel.ManagedResource)
+}
+
+// WriteObjects writes objects to standard output in a format: YAML, by default, JSON, or names.
+func WriteObjects(c *console.Console, format string, objects []runtime.Object) error {
+	items := make([]any, 0, len(objects))
+	for _, obj := range objects {
+		content, err := contentOf(obj)
+		if err != nil {
+			return err
+		}
+		switch format {
+		case console.FormatJSON:
+			items = append(items, content)
+		case console.FormatName:
+			fmt.Fprintln(c.Screen, decode.NameOf(content))
+		default:
+			if err := writeObject(c, obj); err != nil {
+				return err
+			}
+		}
+	}
+	if format != console.FormatJSON {
+		return nil
+	}
+	return c.PrintValue(format, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 }
 
 func writeObject(c *console.Console, obj runtime.Object) error {

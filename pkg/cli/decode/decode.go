@@ -180,7 +180,7 @@ func (o *options) print(c *console.Console, documents []manifest.Document) error
 		return c.PrintValue(console.FormatJSON, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 	case console.FormatName:
 		for _, document := range documents {
-			fmt.Fprintln(c.Screen, nameOf(document.Object))
+			fmt.Fprintln(c.Screen, NameOf(document.Object))
 		}
 		return nil
 	}
@@ -196,8 +196,8 @@ func (o *options) print(c *console.Console, documents []manifest.Document) error
 	return nil
 }
 
-// nameOf returns kind, group, namespace and name.
-func nameOf(obj map[string]any) string {
+// NameOf returns kind, group, namespace and name.
+func NameOf(obj map[string]any) string {
 	text := func(obj map[string]any, field string) string { value, _ := obj[field].(string); return value }
 	meta, _ := obj["metadata"].(map[string]any)
 	parts := []string{strings.ToLower(text(obj, "kind"))}

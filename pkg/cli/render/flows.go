@@ -1,0 +1,11 @@
+package render
+
+import (
+	sites "github.com/trellis-k8s/trellis/examples/flow"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+// flows are all that can be rendered. A new flow is added here.
+func flows() []flow.Renderer {
+	return []flow.Renderer{sites.Renderer()}
+}

@@ -1,0 +1,71 @@
+package flow
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// behindFor is how long a cache may take to show what was written. After that it is believed again: what was written may be gone.
+const behindFor = 5 * time.Second
+
+// recent is what was written and may not be in a cache yet. Without it the next pass would write the same again.
+type recent struct {
+	mu      sync.Mutex
+	byOwner map[types.UID]map[Key]written
+}
+
+// written is a ManagedResource as the API server has answered.
+type written struct {
+	mr    *resourcesv1alpha1.ManagedResource
+	until time.Time
+}
+
+// note remembers what was written for an owner.
+func (r *recent) note(owner Owner, mr *resourcesv1alpha1.ManagedResource, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byOwner == nil {
+		r.byOwner = map[types.UID]map[Key]written{}
+	}
+	if r.byOwner[owner.UID] == nil {
+		r.byOwner[owner.UID] = map[Key]written{}
+	}
+	r.byOwner[owner.UID][keyOf(mr)] = written{mr, now.Add(behindFor)}
+}
+
+// complete adds what the cache does not show yet to what lives, and returns until when it has to be looked at again; zero if the cache is up
+// to date.
+func (r *recent) complete(owner Owner, live Live, now time.Time) (again time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.byOwner[owner.UID]
+	for key, last := range all {
+		if !now.Before(last.until) || !behind(live.ManagedResources[key], last.mr) {
+			delete(all, key)
+			continue
+		}
+		live.ManagedResources[key] = last.mr
+		for _, reference := range last.mr.Spec.SecretRefs {
+			live.Secrets[Key{Namespace: key.Namespace, Name: reference.Name}] = true
+		}
+		again = earlier(again, last.until)
+	}
+	if len(all) == 0 {
+		delete(r.byOwner, owner.UID)
+	}
+	return again
+}
+
+// behind reports whether a cache shows an older state of a ManagedResource than the one that was written.
+func behind(cached, last *resourcesv1alpha1.ManagedResource) bool {
+	if cached == nil {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, last.ResourceVersion)
+	return err == nil && order < 0
+}

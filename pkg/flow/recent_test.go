@@ -1,0 +1,47 @@
+package flow
+
+import (
+	"testing"
+	"time"
+)
+
+// TestACacheThatIsBehind: what was written is not written again because a cache does not show it yet, and what is gone is not held to live
+// for long.
+func TestACacheThatIsBehind(t *testing.T) {
+	plan := Plan{Bundles: []Bundle{bundle("a", "1")}}
+	answer := emitted(t, plan).ManagedResources[named("a")]
+	answer.ResourceVersion = "10"
+	for name, test := range map[string]struct {
+		cached string
+		after  time.Duration
+		steps  string
+		again  bool
+	}{
+		"it shows nothing":                  {"", time.Second, "", true},
+		"it shows nothing after a while":    {"", behindFor, "Create a", false},
+		"it shows the version before":       {"9", time.Second, "", true},
+		"it shows what was written":         {"10", time.Second, "Restore a", false},
+		"it shows what others have written": {"11", time.Second, "Restore a", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r recent
+			r.note(owner, answer, start)
+			live := nothingLive() // the Secrets are not shown either
+			if test.cached != "" {
+				mr := answer.DeepCopy()
+				mr.ResourceVersion = test.cached
+				live.ManagedResources[named("a")] = mr
+			}
+			again := r.complete(owner, live, start.Add(test.after))
+			if got := steps(decide(t, plan, live)); got != test.steps {
+				t.Errorf("steps %q, want %q", got, test.steps)
+			}
+			if again.IsZero() == test.again {
+				t.Errorf("looks again at %v", again)
+			}
+			if !test.again && len(r.byOwner) > 0 {
+				t.Errorf("remembers %v", r.byOwner)
+			}
+		})
+	}
+}

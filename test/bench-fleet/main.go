@@ -1,0 +1,124 @@
+// Command bench-fleet measures the example flow, and the resource-manager below it, with a fleet of owners.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const usage = `Measures the example flow with a fleet of sites, with the resource-manager and the flow as processes on a real control plane.
+See docs/bench-fleet.md.
+
+Usage:
+  bin/bench-fleet [flags]
+
+Examples:
+  bin/bench-fleet
+  bin/bench-fleet --owners 50 --rest 1m
+  bin/bench-fleet -o markdown --json bench-fleet.json
+
+Needs bin/resource-manager (make build), bin/sites and the control plane's programs (make controlplane).
+
+Flags:
+`
+
+type options struct {
+	Owners  int           `json:"owners"`
+	Bundles int           `json:"bundles"`
+	Rest    time.Duration `json:"rest"`
+	Budget  int           `json:"budget"`
+	Retry   time.Duration `json:"retry"`
+	Workers int           `json:"workers"`
+	Timeout time.Duration `json:"timeout"`
+	Binary  string        `json:"binary"`
+	Sites   string        `json:"sites"`
+	JSON    string        `json:"-"`
+	Output  string        `json:"-"`
+	Profile string        `json:"profile,omitempty"`
+	Keep    bool          `json:"-"`
+}
+
+func main() { os.Exit(runMain()) }
+
+func runMain() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log.SetLogger(logr.Discard()) // errors are returned
+
+	opts, err := parseOptions(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench-fleet:", err)
+		return 2
+	}
+	if err := run(ctx, opts, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench-fleet:", err)
+		return 1
+	}
+	return 0
+}
+
+func parseOptions(args []string, out io.Writer) (options, error) {
+	var opts options
+	flags := flag.NewFlagSet("bench-fleet", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // errors are returned
+	flags.Usage = func() {
+		fmt.Fprint(out, usage)
+		flags.SetOutput(out)
+		flags.PrintDefaults()
+	}
+	flags.IntVar(&opts.Owners, "owners", 1000, "number of sites, each in a namespace of its own")
+	flags.IntVar(&opts.Bundles, "bundles", 12, "bundles of each site: network, settings and apps")
+	flags.DurationVar(&opts.Rest, "rest", 10*time.Minute, "how long both processes are watched at rest")
+	flags.IntVar(&opts.Budget, "budget", 100, "ManagedResources that may be rolling out at a time when only the flow's program has changed")
+	flags.DurationVar(&opts.Retry, "retry", 5*time.Second, "time after which a site that waits for its rollout asks again")
+	flags.IntVar(&opts.Workers, "workers", 5, "concurrent workers of the resource-manager and of the flow")
+	flags.DurationVar(&opts.Timeout, "timeout", 45*time.Minute, "how long one phase may take")
+	flags.StringVar(&opts.Binary, "binary", "bin/resource-manager", "the resource-manager")
+	flags.StringVar(&opts.Sites, "sites", "bin/sites", "the program of the example flow")
+	flags.StringVar(&opts.Profile, "profile", "", "`directory` for profiles of the resource-manager; figures of such a run are not for the record")
+	flags.StringVar(&opts.JSON, "json", "", "`file` to write all figures into")
+	flags.StringVar(&opts.Output, "o", "table", "form of the report: table, markdown or json")
+	flags.BoolVar(&opts.Keep, "keep", false, "leave logs and audit log behind")
+	if err := flags.Parse(args); err != nil {
+		return opts, err
+	}
+	if flags.NArg() > 0 {
+		return opts, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return opts, opts.validate()
+}
+
+// A site has a network, settings, and from 1 to 20 apps.
+const (
+	leastBundles = 3
+	mostBundles  = 22
+)
+
+func (o options) validate() error {
+	switch {
+	case min(o.Owners, o.Workers, o.Budget) < 1:
+		return errors.New("--owners, --workers and --budget must be at least 1")
+	case o.Bundles < leastBundles || o.Bundles > mostBundles:
+		return fmt.Errorf("--bundles must be from %d to %d", leastBundles, mostBundles)
+	case !slices.Contains([]string{"table", "markdown", "json"}, o.Output):
+		return fmt.Errorf("-o: unknown form %q, use table, markdown or json", o.Output)
+	}
+	return nil
+}
+
+// managedResources returns how many there are.
+func (o options) managedResources() int { return o.Owners * o.Bundles }
