@@ -56,6 +56,9 @@ func (m *Manifests) HasNoManifests() bool {
 	return len(m.paths) == 0 && len(m.kustomizations) == 0 && m.chart.path == ""
 }
 
+// Paths returns the files and folders of -f.
+func (m *Manifests) Paths() []string { return m.paths }
+
 // Check returns an error if flags cannot be combined.
 func (m *Manifests) Check() error { return m.chart.check() }
 

@@ -10,12 +10,16 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/preview"
+	"github.com/trellis-k8s/trellis/pkg/cli/render"
 )
 
 type options struct {
 	Subjects
 	output *console.Output
 	brief  bool
+	// render has the manifests rendered by flows, with the settings of their programs.
+	render bool
+	flow   render.Settings
 }
 
 // NewCommand returns the command.
@@ -42,6 +46,9 @@ Without permission to patch objects, the result lacks the API server's defaults 
   # show what a Helm chart would change
   kubectl mr diff webshop-app -n garden --chart ./chart --values production.yaml
 
+  # show what a flow would change, with all that it would emit for a declaration
+  kubectl mr diff --render -f site.yaml
+
   # show what a rollback to an earlier revision would change
   kubectl mr diff webshop-app -n garden --set webshop-app-1f2e3d4c`,
 		ValidArgsFunction: c.CompleteNames(0),
@@ -55,12 +62,14 @@ Without permission to patch objects, the result lacks the API server's defaults 
 	flags := command.Flags()
 	o.AddFlags(flags)
 	o.output = console.AddOutputFlag(command, console.FormatJSON, console.FormatYAML, console.FormatName)
+	flags.BoolVar(&o.render, "render", false, "Render the declarations in -f with their flows first, as kubectl mr render does")
+	o.flow.AddFlags(flags)
 	flags.BoolVar(&o.brief, "brief", false, "Show only which objects differ")
 	return command
 }
 
 func (o *options) run(ctx context.Context, c *console.Console, names []string) error {
-	results, _, err := o.Preview(ctx, c, names)
+	results, err := o.results(ctx, c, names)
 	if err != nil || len(results) == 0 {
 		return err
 	}
@@ -71,4 +80,12 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		return &console.NoError{}
 	}
 	return nil
+}
+
+func (o *options) results(ctx context.Context, c *console.Console, names []string) ([]preview.Result, error) {
+	if o.render {
+		return o.previewRendered(ctx, c, names)
+	}
+	results, _, err := o.Preview(ctx, c, names)
+	return results, err
 }

@@ -1,0 +1,95 @@
+package flow
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+var siteBundles = []string{"site-network", "site-settings", "site-app"}
+
+// TestRenderedIsWhatIsEmitted pipes what kubectl mr render prints for a site into kubectl apply, after all that the flow has emitted is gone.
+func TestRenderedIsWhatIsEmitted(t *testing.T) {
+	w := newWorld(t)
+	kit.StartManager(t, w.cp.Kubeconfig(), []string{w.namespace}, "")
+	_, stop := w.startFlow("v1")
+	w.declare(map[string]string{"message": "hello", "type": "local", "region": "here", "zones": "a"})
+	w.answer("10.0.0.0/16")
+	w.eventuallyReported("Succeeded", `"progress":100`)
+	stop()
+	emitted, network := map[string]*resourcesv1alpha1.ManagedResource{}, w.network()
+	for _, name := range siteBundles {
+		emitted[name] = w.mr(name)
+	}
+	rendered := w.shell("kubectl get configmap/site infrastructure/site -o yaml | kubectl-mr render -f - --flow-version v1")
+
+	for _, name := range siteBundles {
+		kit.Must(t, w.client.Delete(t.Context(), emitted[name]))
+	}
+	kit.EventuallyTrue(t, "all that was emitted is gone", func() bool {
+		for _, name := range siteBundles {
+			if w.mr(name) != nil || name != "site-network" && w.get(&corev1.ConfigMap{}, name) {
+				return false
+			}
+		}
+		return w.network() == nil
+	})
+	file := filepath.Join(t.TempDir(), "rendered.yaml")
+	kit.Must(t, os.WriteFile(file, []byte(rendered), 0o600))
+	w.shell("kubectl apply -f " + file)
+	w.answer("10.0.0.0/16")
+
+	w.eventuallyData("site-settings", "nodes", "10.0.0.0/16")
+	w.eventuallyData("site-app", "message", "hello")
+	if again := w.network(); !reflect.DeepEqual(again.Object["spec"], network.Object["spec"]) || !reflect.DeepEqual(again.GetAnnotations(), network.GetAnnotations()) {
+		t.Errorf("the network is %v, and was %v", again.Object, network.Object)
+	}
+	for _, name := range siteBundles {
+		got, want := w.mr(name), emitted[name]
+		if !reflect.DeepEqual(got.Spec, want.Spec) || !reflect.DeepEqual(got.Labels, want.Labels) ||
+			got.Annotations[flow.AnnotationDigest] != want.Annotations[flow.AnnotationDigest] {
+			t.Errorf("%s is\n%+v %v %v\nand was\n%+v %v %v", name, got.Spec, got.Labels, got.Annotations, want.Spec, want.Labels, want.Annotations)
+		}
+	}
+	if says := w.shell("kubectl get configmap/site infrastructure/site -o yaml | kubectl-mr diff -n $NAMESPACE --render -f - --flow-version v1"); strings.Contains(says, "would") {
+		t.Errorf("diff --render of what is in the cluster says\n%s", says)
+	}
+	// The flow takes what was applied for its own, and has nothing to write.
+	requests, _ := w.startFlow("v1")
+	w.eventuallyReported("Succeeded", `"progress":100`)
+	quiet(t, requests)
+	for _, write := range writes(requests) {
+		if !strings.HasSuffix(write, "/configmaps/site") {
+			t.Errorf("the flow wrote %s", write)
+		}
+	}
+}
+
+// shell runs a command with kubectl and kubectl-mr in the namespace of the world.
+func (w *world) shell(command string) string {
+	w.Helper()
+	root, err := controlplane.RepositoryRoot()
+	kit.Must(w, err)
+	kubeconfig := filepath.Join(w.TempDir(), "kubeconfig")
+	kit.Must(w, os.WriteFile(kubeconfig, w.cp.Kubeconfig(), 0o600))
+	command = strings.NewReplacer("kubectl get", "kubectl -n "+w.namespace+" get", "kubectl-mr render", "kubectl-mr render -n "+w.namespace, "$NAMESPACE", w.namespace).Replace(command)
+	shell := exec.CommandContext(w.Context(), "sh", "-c", command)
+	shell.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Dir(build(w.T, "./cmd/kubectl-mr"))+":"+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	var out, problems bytes.Buffer
+	shell.Stdout, shell.Stderr = &out, &problems
+	if err := shell.Run(); err != nil {
+		w.Fatalf("%s: %v\n%s", command, err, problems.String())
+	}
+	return out.String()
+}
