@@ -13,16 +13,21 @@ const (
 	KeyBundleCert   = "bundle.crt"
 	KeyBundleKey    = "bundle.key"
 	KeyRSA          = "id_rsa"
+	KeyRSAPublic    = "id_rsa.pub"
 	KeyUsername     = "username"
 	KeyPassword     = "password"
+	KeyAuth         = "auth"
 	KeyStaticTokens = "static_tokens.csv" //nolint:gosec // the name of a key
-	// KeyEncryptionName, KeyEncryptionSecret and KeyEncryptionEncoding are those of KindEncryptionKey.
+	KeyVPNTLSAuth   = "vpn.tlsauth"
+	KeyKubeconfig   = "kubeconfig"
+	// KeyEncryptionName and the next ones are those of KindEncryptionKey.
 	KeyEncryptionName     = "key"
 	KeyEncryptionSecret   = "secret"
 	KeyEncryptionEncoding = "encoding"
+	KeyEncryptionProvider = "provider"
 )
 
-// bundleOf returns what current and old Secret have to be trusted by. Its name changes with its content.
+// bundleOf returns what the current and the old Secret are trusted by. Its name changes with its content.
 func bundleOf(item Item, identity string) (Secret, error) {
 	from, to := KeyCACert, KeyBundleCert
 	if item.Config.Kind == KindRSAKey {
@@ -36,16 +41,17 @@ func bundleOf(item Item, identity string) (Secret, error) {
 		content = append(append([]byte{}, content...), item.Old.Data[from]...)
 	}
 	data := Material{to: content}
-	name := item.Config.Name + "-bundle"
-	return Secret{Name: name + "-" + data.checksum()[:8], Data: data, Labels: map[string]string{
-		constants.LabelSecretsManagerName:      name,
-		constants.LabelSecretsManagerManagedBy: managedBy,
-		constants.LabelSecretsManagerIdentity:  identity,
-		constants.LabelSecretsManagerBundleFor: item.Config.Name,
+	name, checksum := item.Config.Name+"-bundle", decimal([]byte(data.checksum()))
+	return Secret{Name: name + "-" + hexDigits(8, checksum), Data: data, Labels: map[string]string{
+		constants.LabelSecretsManagerName:             name,
+		constants.LabelSecretsManagerManagedBy:        managedBy,
+		constants.LabelSecretsManagerIdentity:         identity,
+		constants.LabelSecretsManagerChecksumOfConfig: checksum,
+		constants.LabelSecretsManagerBundleFor:        item.Config.Name,
 	}}, nil
 }
 
-// Trusted returns the name of the Secret that others trust this by: its bundle, or itself if there is none.
+// Trusted returns the name of the Secret that others trust this one by: its bundle, or the Secret itself if it has none.
 func (i Item) Trusted() string {
 	if i.Bundle != nil {
 		return i.Bundle.Name

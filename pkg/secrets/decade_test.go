@@ -1,71 +1,243 @@
 package secrets
 
 import (
-	"crypto/x509"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// held is what a server and a client use: what it shows, and what it trusts.
-type held struct{ shows, trusts []byte }
-
-// verify returns why one does not accept what the other one shows.
-func verify(shown, trusted []byte, usage x509.ExtKeyUsage, now time.Time) error {
-	certificate, err := parse(shown)
-	if err != nil {
-		return err
+// decade has the configs of a control plane, and ca-seed.
+func decade() []Config {
+	authority := func(name string) Config {
+		return Config{Name: name, Kind: KindCA, KeepOld: true, Persist: true, AlwaysChecksum: name == "ca-client"}
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(trusted)
-	_, err = certificate.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}})
-	return err
+	leaf := func(kind Kind, name, by string, other bool) Config {
+		return Config{Name: name, Kind: kind, CommonName: name, SignedBy: by, ByOther: other, Validity: 90 * day}
+	}
+	configs := []Config{
+		{Name: "ca-seed", Kind: KindCA, Validity: 30 * day, KeepOld: true, RenewAuthority: true, IgnoreOldAfter: day},
+		leaf(KindServer, "webhook", "ca-seed", false),
+		leaf(KindServer, "kube-apiserver", "ca", false),
+		leaf(KindClient, "kubectl", "ca-client", false), leaf(KindClient, "kubelet-client", "ca-client", false),
+		leaf(KindServerClient, "etcd-server-main", "ca-etcd", false), leaf(KindClient, "etcd-client", "ca-etcd", false),
+		leaf(KindServerClient, "etcd-peer-server-main", "ca-etcd-peer", true),
+		leaf(KindClient, "kube-aggregator", "ca-front-proxy", true), leaf(KindServer, "metrics-server", "ca-metrics-server", true),
+		leaf(KindClient, "kube-apiserver-kubelet", "ca-kubelet", true), leaf(KindServer, "kubelet", "ca-kubelet", true),
+		leaf(KindServer, "vpn-seed-server", "ca-vpn", false), leaf(KindClient, "vpn-shoot-client", "ca-vpn", false),
+		leaf(KindClient, "kube-apiserver-http-proxy-client", "ca-vpn", false),
+		{Name: "vpn-seed-server-tlsauth", Kind: KindVPNTLSAuth},
+		{Name: "service-account-key", Kind: KindRSAKey, Bits: 1024, KeepOld: true, Persist: true},
+		{Name: "ssh-keypair", Kind: KindSSHKeypair, Bits: 1024, KeepOld: true, Persist: true},
+		{Name: "kube-apiserver-etcd-encryption-key", Kind: KindEncryptionKey, KeepOld: true, Persist: true},
+		{Name: "observability-ingress-users", Kind: KindBasicAuth, Username: "admin", Persist: true},
+		{Name: "plutono-admin", Kind: KindBasicAuth, Username: "admin", Validity: 30 * day},
+		{Name: "kube-apiserver-static-token", Kind: KindStaticToken, Persist: true, Users: []User{{Name: "health-check"}}},
+		{Name: "generic-token-kubeconfig", Kind: KindKubeconfig, Server: "https://kube-apiserver", Trusts: "ca", TokenFile: "/token"},
+	}
+	for _, name := range []string{"ca", "ca-client", "ca-etcd", "ca-etcd-peer", "ca-front-proxy", "ca-kubelet", "ca-metrics-server", "ca-vpn"} {
+		configs = append(configs, authority(name))
+	}
+	return configs
 }
 
-// TestADecade goes through ten years in which certificates are renewed and authorities rotated three times. Servers get what is new before
-// clients do; at each instant of that, a server and a client accept each other.
+// units are what is rolled out at one moment each, such as a Pod, in the order of a pass: servers before their clients. What they have is
+// named after the kind of use: see cluster.have.
+func units() []unit {
+	etcd := []string{"show:etcd-server-main", "trust:ca-etcd", "show:etcd-peer-server-main", "trust:ca-etcd-peer"}
+	apiserver := []string{
+		"show:kube-apiserver", "trust:ca-client", "show:etcd-client", "trust:ca-etcd", "show:kube-apiserver-kubelet", "trust:ca-kubelet",
+		"show:kube-aggregator", "trust:ca-metrics-server", "show:kube-apiserver-http-proxy-client", "trust:ca-vpn",
+		"sign", "verify", "encryption", "tokens",
+	}
+	kubelet := []string{"show:kubelet", "trust:ca-kubelet", "show:kubelet-client", "trust:ca", "authorized", "token"}
+	return []unit{
+		{"etcd-0", etcd}, {"etcd-1", etcd}, {"etcd-2", etcd},
+		{"vpn-seed-server", []string{"show:vpn-seed-server", "trust:ca-vpn", "tlsauth"}},
+		{"webhook", []string{"show:webhook"}}, {"seed-apiserver", []string{"trust:ca-seed"}},
+		{"kube-apiserver-0", apiserver}, {"kube-apiserver-1", apiserver},
+		{"metrics-server", []string{"show:metrics-server", "trust:ca-front-proxy", "token"}},
+		{"kubelet-0", kubelet}, {"kubelet-1", kubelet},
+		{"vpn-shoot", []string{"show:vpn-shoot-client", "trust:ca-vpn", "tlsauth"}},
+		{"kube-controller-manager", []string{"kubeconfig", "token"}},
+		{"observability", []string{"users", "admin"}},
+		{"user", []string{"show:kubectl", "trust:ca", "private", "token"}},
+	}
+}
+
+// pairs talk to each other over TLS.
+var pairs = []pair{
+	{client: "kube-apiserver-", server: "etcd-", clientShows: "show:etcd-client", serverTrusts: "trust:ca-etcd", serverShows: "show:etcd-server-main", clientTrusts: "trust:ca-etcd"},
+	{
+		client: "etcd-", server: "etcd-", clientShows: "show:etcd-peer-server-main", serverTrusts: "trust:ca-etcd-peer",
+		serverShows: "show:etcd-peer-server-main", clientTrusts: "trust:ca-etcd-peer",
+	},
+	{
+		client: "kube-apiserver-", server: "vpn-seed-server", clientShows: "show:kube-apiserver-http-proxy-client", serverTrusts: "trust:ca-vpn",
+		serverShows: "show:vpn-seed-server", clientTrusts: "trust:ca-vpn",
+	},
+	{client: "vpn-shoot", server: "vpn-seed-server", clientShows: "show:vpn-shoot-client", serverTrusts: "trust:ca-vpn", serverShows: "show:vpn-seed-server", clientTrusts: "trust:ca-vpn"},
+	{
+		client: "kube-apiserver-", server: "kubelet-", clientShows: "show:kube-apiserver-kubelet", serverTrusts: "trust:ca-kubelet",
+		serverShows: "show:kubelet", clientTrusts: "trust:ca-kubelet",
+	},
+	{client: "kubelet-", server: "kube-apiserver-", clientShows: "show:kubelet-client", serverTrusts: "trust:ca-client", serverShows: "show:kube-apiserver", clientTrusts: "trust:ca"},
+	{
+		client: "kube-apiserver-", server: "metrics-server", clientShows: "show:kube-aggregator", serverTrusts: "trust:ca-front-proxy",
+		serverShows: "show:metrics-server", clientTrusts: "trust:ca-metrics-server",
+	},
+	{client: "user", server: "kube-apiserver-", clientShows: "show:kubectl", serverTrusts: "trust:ca-client", serverShows: "show:kube-apiserver", clientTrusts: "trust:ca"},
+	{client: "kube-controller-manager", server: "kube-apiserver-", serverShows: "show:kube-apiserver", clientTrusts: "kubeconfig"},
+	{client: "seed-apiserver", server: "webhook", serverShows: "show:webhook", clientTrusts: "trust:ca-seed"},
+}
+
+// act is what happens at a time after the start.
+type act struct {
+	after time.Duration
+	run   func(*cluster)
+}
+
+// acts are three rotations of everything. The second one leaves the workers alone until it is asked to roll them out.
+func acts() []act {
+	var result []act
+	for number, year := range []int{1, 4, 7} {
+		begin := time.Duration(year) * 365 * day
+		add := func(after time.Duration, run func(*cluster)) { result = append(result, act{begin + after, run}) }
+		preparing := corev1beta1.RotationPreparing
+		if number == 1 {
+			preparing = corev1beta1.RotationPreparingWithoutWorkersRollout
+		}
+		add(0, func(c *cluster) {
+			c.hold("user")
+			if number == 1 {
+				c.hold("user", "kubelet-0", "kubelet-1")
+			}
+			c.rotate(preparing, false)
+		})
+		add(5*day, func(c *cluster) { c.rotate(preparing, true) })
+		add(9*day, func(c *cluster) {
+			c.rewrite()
+			if number == 1 {
+				c.hold("user")
+				c.rotate(corev1beta1.RotationWaitingForWorkersRollout, true)
+			} else {
+				c.rotate(corev1beta1.RotationPrepared, true)
+			}
+		})
+		add(12*day, func(c *cluster) {
+			c.hold()
+			c.rotate(corev1beta1.RotationPrepared, true)
+		})
+		add(40*day, func(c *cluster) { c.rotate(corev1beta1.RotationCompleting, true) })
+		add(41*day, func(c *cluster) { c.rotate(corev1beta1.RotationCompleted, true) })
+	}
+	return result
+}
+
+// TestADecade goes through ten years in which certificates and passwords are renewed, and all authorities and keys are rotated three times. One
+// unit after another gets what is new. After each of them, all that talk to each other accept each other: chains are verified at that time,
+// tokens are signed and verified, each API server can read what any of them has written into etcd.
 func TestADecade(t *testing.T) {
-	p := newPlace(t)
-	rotated := []string{"ca", "ca-client"}
-	phases := map[int]corev1beta1.CredentialsRotationPhase{}
-	for _, first := range []int{60, 200, 400} {
-		phases[first], phases[first+3] = corev1beta1.RotationPreparing, corev1beta1.RotationPrepared
-		phases[first+8], phases[first+11] = corev1beta1.RotationCompleting, corev1beta1.RotationCompleted
-	}
-	var server, kubectl held
-	generated := map[string]bool{}
-	for week := range 519 {
-		now := start.Add(time.Duration(week) * 7 * day)
-		p.clock.SetTime(now)
-		if phase := phases[week]; phase != "" {
-			p.rotate(phase, rotated...)
+	c := &cluster{place: newPlace(t), held: map[string]map[string][]byte{}, written: map[string]bool{}, chains: map[string]chain{}, signatures: map[string]bool{}}
+	configs, todo, end := decade(), acts(), start.Add(10*365*day)
+	generated := map[string]map[string]bool{}
+	instants := 0
+	for now := start; now.Before(end); instants++ {
+		c.clock.SetTime(now)
+		c.check("before the pass")
+		for len(todo) > 0 && !start.Add(todo[0].after).After(now) {
+			todo[0].run(c)
+			todo = todo[1:]
 		}
-		result := p.ensure(configs())
-		next := func(item string, trusts string) held {
-			generated[result.Items[item].Current.Name] = true
-			return held{result.Items[item].Current.Data[corev1.TLSCertKey], result.Items[trusts].Bundle.Data[KeyBundleCert]}
-		}
-		newServer, newKubectl := next("kube-apiserver", "ca-client"), next("kubectl", "ca")
-		if week == 0 {
-			server, kubectl = newServer, newKubectl
-		}
-		for _, pair := range [][2]held{{server, kubectl}, {newServer, kubectl}, {newServer, newKubectl}} {
-			if err := verify(pair[0].shows, pair[1].trusts, x509.ExtKeyUsageServerAuth, now); err != nil {
-				t.Fatalf("week %d (%s): the client does not accept the server: %v", week, phases[week], err)
+		result := c.ensure(configs)
+		c.rollOut(result)
+		c.cleanUp(configs, c.waiting, nothing)
+		for name, item := range result.Items {
+			if generated[name] == nil {
+				generated[name] = map[string]bool{}
 			}
-			if err := verify(pair[1].shows, pair[0].trusts, x509.ExtKeyUsageClientAuth, now); err != nil {
-				t.Fatalf("week %d (%s): the server does not accept the client: %v", week, phases[week], err)
+			generated[name][item.Current.Name] = true
+		}
+		for i := range configs {
+			configs[i].RestoreOnly = configs[i].Persist // all of them exist
+		}
+		next := now.Add(30 * day)
+		for _, at := range []time.Time{result.Next, start.Add(first(todo))} {
+			if at.After(now) && at.Before(next) {
+				next = at
 			}
 		}
-		server, kubectl = newServer, newKubectl
-		if err := p.manager.Delete(t.Context(), Deletable(result, nil, func(string) bool { return false })); err != nil {
-			t.Fatal(err)
+		now = next
+	}
+	for name, want := range map[string]int{
+		"ca": 4, "ca-client": 4, "ca-etcd-peer": 4, "service-account-key": 4, "ssh-keypair": 4, "kube-apiserver-etcd-encryption-key": 4,
+		"observability-ingress-users": 4, "kube-apiserver-static-token": 4, "vpn-seed-server-tlsauth": 1, "generic-token-kubeconfig": 7,
+	} {
+		if len(generated[name]) != want {
+			t.Errorf("%s was generated %d times, want %d", name, len(generated[name]), want)
 		}
 	}
-	if len(generated) < 80 {
-		t.Errorf("%d certificates were generated in ten years", len(generated))
+	if len(generated["kube-apiserver"]) < 50 || len(generated["ca-seed"]) < 150 || len(todo) > 0 {
+		t.Errorf("kube-apiserver %d times, ca-seed %d times, %d acts left", len(generated["kube-apiserver"]), len(generated["ca-seed"]), len(todo))
 	}
+	total := 0
+	for _, names := range generated {
+		total += len(names)
+	}
+	t.Logf("%d instants, %d Secrets generated, %d checks of all pairs, %d chains verified", instants, total, c.checks, c.verified)
+}
+
+func first(todo []act) time.Duration {
+	if len(todo) == 0 {
+		return 0
+	}
+	return todo[0].after
+}
+
+// rotate declares a phase of the rotation of everything but ca-seed. What has no phases is rotated when it begins.
+func (c *cluster) rotate(phase corev1beta1.CredentialsRotationPhase, distributed bool) {
+	begins := (phase == corev1beta1.RotationPreparing || phase == corev1beta1.RotationPreparingWithoutWorkersRollout) && !distributed
+	for _, config := range decade() {
+		rotation := c.rotations[config.Name]
+		if begins {
+			rotation.Initiated = c.clock.Now()
+		}
+		rotation.Phase, rotation.Distributed = phase, distributed
+		switch {
+		case !config.Persist:
+			continue
+		case config.Kind == KindSSHKeypair || config.Kind == KindBasicAuth || config.Kind == KindStaticToken:
+			rotation.Phase, rotation.Distributed = "", false
+		}
+		c.rotations[config.Name] = rotation
+	}
+}
+
+// hold has units not get what is new until other ones are named.
+func (c *cluster) hold(names ...string) { c.waiting = names }
+
+// rollOut gives one unit after another what is new.
+func (c *cluster) rollOut(result Result) {
+	for _, unit := range units() {
+		if slices.Contains(c.waiting, unit.name) {
+			continue
+		}
+		wanted := map[string][]byte{}
+		for _, use := range unit.uses {
+			wanted[use] = c.have(result, use)
+		}
+		if maps.EqualFunc(wanted, c.held[unit.name], slices.Equal) {
+			continue
+		}
+		c.held[unit.name] = wanted
+		c.check("after the roll-out of " + unit.name)
+	}
+}
+
+// matching returns the units of a prefix.
+func (c *cluster) matching(prefix string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.held)), func(name string) bool { return !strings.HasPrefix(name, prefix) })
 }

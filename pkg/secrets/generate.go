@@ -1,24 +1,26 @@
 package secrets
 
 import (
+	"bytes"
 	"cmp"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
+	"encoding/csv"
+	"encoding/hex"
 	"encoding/pem"
-	"errors"
 	"fmt"
-	"math/big"
-	"net"
+	"maps"
 	"strconv"
+	"strings"
 	"time"
 
+	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
@@ -28,26 +30,31 @@ const (
 	passwordBytes = 24
 	// keyBytes are in an encryption key.
 	keyBytes = 32
-	// clockSkew is how much earlier than it was issued a certificate is valid.
-	clockSkew = time.Minute
+	// tlsAuthBytes and tlsAuthLine are those of an OpenVPN static key of version 1.
+	tlsAuthBytes, tlsAuthLine = 256, 16
+	// encodingBase64 says that the encryption key is encoded as in an EncryptionConfiguration.
+	encodingBase64 = "base64"
 )
 
-// generate returns the Secret that was asked for. Keys of certificates are on the curve P-256: they take a thousandth of the time of RSA keys
-// of the same strength.
+// generate returns the Secret that was asked for.
 func generate(request Request, now time.Time) (Secret, error) {
 	secret := request.Secret
-	if request.Adopted != nil {
-		secret.Data = request.Adopted
-	} else {
+	data := request.Adopted
+	if data == nil {
 		var err error
-		if secret.Data, err = data(request, now); err != nil {
+		if data, err = primary(request, now); err != nil {
 			return Secret{}, fmt.Errorf("generate secret %s: %w", secret.Name, err)
 		}
+	}
+	var err error
+	if secret.Data, err = derived(request, data); err != nil {
+		return Secret{}, fmt.Errorf("generate secret %s: %w", secret.Name, err)
 	}
 	from, until, err := lifetime(request.Config, secret.Data, now)
 	if err != nil {
 		return Secret{}, fmt.Errorf("secret %s: %w", secret.Name, err)
 	}
+	secret.Labels = maps.Clone(secret.Labels)
 	if !until.IsZero() {
 		secret.Labels[constants.LabelSecretsManagerIssuedAtTime] = strconv.FormatInt(from.Unix(), 10)
 		secret.Labels[constants.LabelSecretsManagerValidUntilTime] = strconv.FormatInt(until.Unix(), 10)
@@ -56,28 +63,74 @@ func generate(request Request, now time.Time) (Secret, error) {
 	return secret, nil
 }
 
-func data(request Request, now time.Time) (Material, error) {
+// primary returns what cannot be computed from other data.
+func primary(request Request, now time.Time) (Material, error) {
 	config := request.Config
 	switch config.Kind {
 	case KindCA, KindServer, KindClient, KindServerClient:
 		return certificate(request, now)
-	case KindRSAKey:
+	case KindRSAKey, KindSSHKeypair:
 		key, err := rsa.GenerateKey(rand.Reader, cmp.Or(config.Bits, defaultBits))
 		if err != nil {
 			return nil, err
 		}
 		return Material{KeyRSA: pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})}, nil
 	case KindBasicAuth:
+		if previous := request.Previous[KeyPassword]; len(previous) > 0 && string(request.Previous[KeyUsername]) == config.Username {
+			return Material{KeyUsername: []byte(config.Username), KeyPassword: previous}, nil
+		}
 		return Material{KeyUsername: []byte(config.Username), KeyPassword: password()}, nil
 	case KindStaticToken:
-		return Material{KeyStaticTokens: fmt.Appendf(nil, "%s,%s,%s,\n", password(), config.Username, config.Username)}, nil
+		return staticTokens(config.Users, request.Previous)
 	case KindEncryptionKey:
 		return Material{
 			KeyEncryptionName:   fmt.Appendf(nil, "key%d", cmp.Or(request.Rotated, now).Unix()),
-			KeyEncryptionSecret: []byte(base64.StdEncoding.EncodeToString(random(keyBytes))), KeyEncryptionEncoding: []byte("base64"),
+			KeyEncryptionSecret: []byte(base64.StdEncoding.EncodeToString(random(keyBytes))), KeyEncryptionEncoding: []byte(encodingBase64),
 		}, nil
+	case KindVPNTLSAuth:
+		return Material{KeyVPNTLSAuth: tlsAuth()}, nil
+	case KindKubeconfig:
+		if config.SignedBy == "" {
+			return Material{}, nil
+		}
+		return certificate(request, now)
 	}
 	return nil, fmt.Errorf("the kind %q is not known", config.Kind)
+}
+
+// derived adds what is computed from the primary data, which may have been adopted.
+func derived(request Request, primary Material) (Material, error) {
+	data, config := maps.Clone(primary), request.Config
+	switch config.Kind {
+	case KindSSHKeypair:
+		key, err := rsaKey(data[KeyRSA])
+		if err != nil {
+			return nil, fmt.Errorf("key %s: %w", KeyRSA, err)
+		}
+		public, err := ssh.NewPublicKey(key.Public())
+		if err != nil {
+			return nil, fmt.Errorf("key %s: %w", KeyRSA, err)
+		}
+		data[KeyRSAPublic] = ssh.MarshalAuthorizedKey(public)
+	case KindBasicAuth:
+		// The password is random and long: a hash with few rounds cannot be reversed either.
+		hash, err := bcrypt.GenerateFromPassword(data[KeyPassword], bcrypt.MinCost)
+		if err != nil {
+			return nil, fmt.Errorf("hash the password: %w", err)
+		}
+		data[KeyAuth] = fmt.Appendf(nil, "%s:%s", data[KeyUsername], hash)
+	case KindEncryptionKey:
+		if len(data[KeyEncryptionProvider]) == 0 {
+			data[KeyEncryptionProvider] = []byte(cmp.Or(config.Provider, corev1beta1.EncryptionProviderTypeAESCBC))
+		}
+	case KindKubeconfig:
+		text, err := kubeconfigOf(request, data)
+		if err != nil {
+			return nil, err
+		}
+		data[KeyKubeconfig] = text
+	}
+	return data, nil
 }
 
 func random(count int) []byte {
@@ -90,86 +143,61 @@ func password() []byte {
 	return []byte(base64.RawURLEncoding.EncodeToString(random(passwordBytes)))
 }
 
-// certificate returns a new key and its certificate.
-func certificate(request Request, now time.Time) (Material, error) {
-	config := request.Config
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: new(big.Int).SetBytes(random(16)), BasicConstraintsValid: true,
-		Subject:   pkix.Name{CommonName: config.CommonName, Organization: config.Organization},
-		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(config.validity()),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, DNSNames: config.DNSNames,
-	}
-	for _, text := range config.IPAddresses {
-		address := net.ParseIP(text)
-		if address == nil {
-			return nil, fmt.Errorf("%q is not an IP address", text)
+// staticTokens returns a file of tokens. Users that the file before it had keep their tokens, so that a further user locks out none of them.
+func staticTokens(users []User, previous Material) (Material, error) {
+	var text bytes.Buffer
+	writer := csv.NewWriter(&text)
+	for _, user := range users {
+		token, err := tokenOf(previous, user.Name)
+		if err != nil {
+			token = string(password())
 		}
-		template.IPAddresses = append(template.IPAddresses, address)
-	}
-	usages := map[Kind][]x509.ExtKeyUsage{
-		KindServer: {x509.ExtKeyUsageServerAuth}, KindClient: {x509.ExtKeyUsageClientAuth},
-		KindServerClient: {x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	template.ExtKeyUsage = usages[config.Kind]
-	parent, signer := template, any(key)
-	if config.Kind == KindCA {
-		template.IsCA, template.KeyUsage = true, x509.KeyUsageCertSign|x509.KeyUsageCRLSign|x509.KeyUsageDigitalSignature
-		template.Subject = pkix.Name{CommonName: request.Secret.Name}
-	} else if parent, signer, err = authority(request.Signer.Data); err != nil {
-		return nil, fmt.Errorf("sign with secret %s: %w", request.Signer.Name, err)
-	}
-	if config.Kind != KindCA && template.NotAfter.After(parent.NotAfter) {
-		template.NotAfter = parent.NotAfter
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		return nil, err
-	}
-	encodedKey, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	certificatePEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encodedKey})
-	if config.Kind == KindCA {
-		return Material{KeyCACert: certificatePEM, KeyCAKey: keyPEM}, nil
-	}
-	return Material{
-		corev1.TLSCertKey: certificatePEM, corev1.TLSPrivateKeyKey: keyPEM, KeyCACert: request.Signer.Data[KeyCACert],
-	}, nil
-}
-
-// authority reads the certificate and the key of an authority, which may have been adopted.
-func authority(of Material) (*x509.Certificate, any, error) {
-	certificate, err := parse(of[KeyCACert])
-	if err != nil {
-		return nil, nil, fmt.Errorf("key %s: %w", KeyCACert, err)
-	}
-	block, _ := pem.Decode(of[KeyCAKey])
-	if block == nil {
-		return nil, nil, fmt.Errorf("key %s is not a PEM block", KeyCAKey)
-	}
-	for _, parseKey := range []func([]byte) (any, error){
-		func(der []byte) (any, error) { return x509.ParseECPrivateKey(der) },
-		func(der []byte) (any, error) { return x509.ParsePKCS1PrivateKey(der) }, x509.ParsePKCS8PrivateKey,
-	} {
-		if key, err := parseKey(block.Bytes); err == nil {
-			return certificate, key, nil
+		row := []string{token, user.Name, cmp.Or(user.UID, user.Name)}
+		if len(user.Groups) > 0 {
+			row = append(row, strings.Join(user.Groups, ","))
+		}
+		if err := writer.Write(row); err != nil {
+			return nil, err
 		}
 	}
-	return nil, nil, fmt.Errorf("key %s is not a supported private key", KeyCAKey)
+	writer.Flush()
+	return Material{KeyStaticTokens: text.Bytes()}, writer.Error()
 }
 
-func parse(text []byte) (*x509.Certificate, error) {
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return nil, errors.New("it has no PEM block")
+// tokenOf returns the token of a user of KindStaticToken.
+func tokenOf(data Material, user string) (string, error) {
+	reader := csv.NewReader(bytes.NewReader(data[KeyStaticTokens]))
+	reader.FieldsPerRecord = -1
+	rows, err := reader.ReadAll()
+	if err != nil {
+		return "", fmt.Errorf("key %s is not a file of tokens", KeyStaticTokens) // the cause may quote a token
 	}
-	return x509.ParseCertificate(block.Bytes)
+	for _, row := range rows {
+		if len(row) >= 3 && row[1] == user {
+			return row[0], nil
+		}
+	}
+	return "", fmt.Errorf("key %s has no token of user %q", KeyStaticTokens, user)
+}
+
+// Token returns the token of a user of KindStaticToken, such as for a probe.
+func (i Item) Token(user string) (string, error) {
+	token, err := tokenOf(i.Current.Data, user)
+	if err != nil {
+		return "", fmt.Errorf("secret %s: %w", i.Current.Name, err)
+	}
+	return token, nil
+}
+
+// tlsAuth returns a key in OpenVPN's format.
+func tlsAuth() []byte {
+	var text strings.Builder
+	text.WriteString(tlsAuthBegin)
+	for key := random(tlsAuthBytes); len(key) > 0; key = key[tlsAuthLine:] {
+		text.WriteString(hex.EncodeToString(key[:tlsAuthLine]) + "\n")
+	}
+	text.WriteString(tlsAuthEnd)
+	return []byte(text.String())
 }
 
 // lifetime returns the validity of a Secret; a zero time means no limit.

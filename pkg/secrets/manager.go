@@ -28,29 +28,39 @@ type Manager struct {
 	Clock               clock.PassiveClock
 }
 
+// Wanted is what there has to be.
+type Wanted struct {
+	// Configs are all that are needed, whatever waits for something.
+	Configs []Config
+	// Rotations by the name of the config.
+	Rotations map[string]Rotation
+	// Saved are the Secrets in the saved state of the Shoot: see [Saved].
+	Saved []Secret
+}
+
 // Ensure has all Secrets exist that are asked for, and returns them. At rest it sends nothing, if the reader is a cache. It can be repeated
 // at any time: what was generated before an error or a crash is found again.
-func (m *Manager) Ensure(ctx context.Context, configs []Config, rotations map[string]Rotation) (Result, error) {
-	state, err := m.state(ctx, m.Reader, rotations)
+func (m *Manager) Ensure(ctx context.Context, wanted Wanted) (Result, error) {
+	state, err := m.state(ctx, m.Reader, wanted)
 	if err != nil {
 		return Result{}, err
 	}
-	result, err := Resolve(configs, state)
-	if err == nil && len(result.Missing)+len(result.Bundles)+len(result.Relabel) == 0 {
+	result, err := Resolve(wanted.Configs, state)
+	if err == nil && result.Complete() && len(result.Relabel) == 0 {
 		return result, nil
 	}
 	// Nothing is generated on the word of a cache, which may not show what exists.
-	if state, err = m.state(ctx, m.Uncached, rotations); err != nil {
+	if state, err = m.state(ctx, m.Uncached, wanted); err != nil {
 		return Result{}, err
 	}
 	if state.Adoptable, err = m.adoptable(ctx); err != nil {
 		return Result{}, err
 	}
 	for range maxRounds {
-		if result, err = Resolve(configs, state); err != nil {
+		if result, err = Resolve(wanted.Configs, state); err != nil {
 			return Result{}, err
 		}
-		if len(result.Missing)+len(result.Bundles) == 0 {
+		if result.Complete() {
 			return result, m.relabel(ctx, result.Relabel)
 		}
 		created, err := m.create(ctx, result)
@@ -59,17 +69,17 @@ func (m *Manager) Ensure(ctx context.Context, configs []Config, rotations map[st
 		}
 		state.Existing = append(state.Existing, created...)
 	}
-	return Result{}, errors.New("the secrets do not become complete: an authority may be signed by a certificate")
+	return Result{}, errors.New("the secrets do not become complete: their configs contradict each other")
 }
 
-func (m *Manager) state(ctx context.Context, reader client.Reader, rotations map[string]Rotation) (State, error) {
+func (m *Manager) state(ctx context.Context, reader client.Reader, wanted Wanted) (State, error) {
 	var list corev1.SecretList
 	if err := reader.List(ctx, &list, client.InNamespace(m.Namespace), client.MatchingLabels{
 		constants.LabelSecretsManagerManagedBy: managedBy, constants.LabelSecretsManagerIdentity: m.Identity,
 	}); err != nil {
 		return State{}, fmt.Errorf("list the secrets of %s in namespace %s: %w", m.Identity, m.Namespace, err)
 	}
-	state := State{Identity: m.Identity, Rotations: rotations, Now: m.Clock.Now()}
+	state := State{Identity: m.Identity, Rotations: wanted.Rotations, Saved: wanted.Saved, Now: m.Clock.Now()}
 	for i := range list.Items {
 		if list.Items[i].DeletionTimestamp == nil {
 			state.Existing = append(state.Existing, fromObject(&list.Items[i]))
@@ -91,7 +101,7 @@ func (m *Manager) adoptable(ctx context.Context) (map[string][]Secret, error) {
 	return adoptable, nil
 }
 
-// create generates and writes what is missing. It uses what another writer has written in the meantime under the same name.
+// create restores what was lost, and generates and writes what is missing. It uses what another writer has written in the meantime under the same name.
 func (m *Manager) create(ctx context.Context, result Result) ([]Secret, error) {
 	var created []Secret
 	write := func(secret Secret) error {
@@ -109,6 +119,11 @@ func (m *Manager) create(ctx context.Context, result Result) ([]Secret, error) {
 		}
 		created = append(created, fromObject(object))
 		return nil
+	}
+	for _, secret := range result.Restore {
+		if err := write(secret); err != nil {
+			return nil, err
+		}
 	}
 	for _, request := range result.Missing {
 		secret, err := generate(request, m.Clock.Now())
@@ -142,12 +157,21 @@ func (m *Manager) relabel(ctx context.Context, secrets []Secret) error {
 	return nil
 }
 
-// Delete deletes Secrets that are not used any more: see [Deletable].
-func (m *Manager) Delete(ctx context.Context, secrets []Secret) error {
-	for _, secret := range secrets {
+// CleanUp deletes the Secrets that are not used any more, as the API server shows them: see [Deletable].
+func (m *Manager) CleanUp(ctx context.Context, wanted Wanted, unsettled []string, referred func(name string) bool) error {
+	state, err := m.state(ctx, m.Uncached, wanted)
+	if err != nil {
+		return err
+	}
+	result, err := Resolve(wanted.Configs, state)
+	if err != nil {
+		return err
+	}
+	for _, secret := range Deletable(result, unsettled, referred) {
 		object := &corev1.Secret{}
 		object.Namespace, object.Name = m.Namespace, secret.Name
-		if err := client.IgnoreNotFound(m.Writer.Delete(ctx, object)); err != nil {
+		err := m.Writer.Delete(ctx, object, client.Preconditions{UID: secret.UID})
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete Secret %s/%s: %w", m.Namespace, secret.Name, err)
 		}
 	}

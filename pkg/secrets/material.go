@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
 
@@ -42,11 +43,17 @@ type Secret struct {
 	Labels  map[string]string
 	Data    Material
 	Created time.Time
+	// UID of the Secret; nil for one that does not exist yet.
+	UID *types.UID
 }
 
 // fromObject returns what this package needs to know of a Secret.
 func fromObject(object *corev1.Secret) Secret {
-	return Secret{Name: object.Name, Labels: object.Labels, Data: object.Data, Created: object.CreationTimestamp.Time}
+	secret := Secret{Name: object.Name, Labels: object.Labels, Data: object.Data, Created: object.CreationTimestamp.Time}
+	if object.UID != "" {
+		secret.UID = &object.UID
+	}
+	return secret
 }
 
 // object returns the Secret as it is written.

@@ -1,7 +1,6 @@
 package secrets
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,66 +21,26 @@ const (
 	labelLength = 63
 )
 
-// State is what a decision is made from.
-type State struct {
-	// Identity is that of the component that keeps the Secrets.
-	Identity string
-	// Existing are the Secrets with that identity.
-	Existing []Secret
-	// Adoptable are Secrets of others whose data are taken over, by the name of the config.
-	Adoptable map[string][]Secret
-	// Rotations by the name of the config.
-	Rotations map[string]Rotation
-	Now       time.Time
-}
-
-// Item is what there is for a config.
-type Item struct {
-	Config  Config
-	Current Secret
-	// Old is the Secret before the rotation; nil if there is none, or if it is not accepted any more.
-	Old *Secret
-	// Bundle has the certificates or keys of both, to trust them; nil for what has no bundle.
-	Bundle *Secret
-}
-
-// Request is something that has to be generated.
-type Request struct {
-	Config Config
-	// Secret is what is generated, without its data.
-	Secret Secret
-	// Signer is the authority of a certificate.
-	Signer *Secret
-	// Adopted are the data that are taken over instead; nil for none.
-	Adopted Material
-	// Rotated is the value that the name was made from.
-	Rotated time.Time
-}
-
-// Result is what a decision found. It is complete if nothing is missing.
-type Result struct {
-	Items map[string]Item
-	// Missing has to be generated, and then the decision to be made again: what is signed comes after who signs it.
-	Missing []Request
-	// Bundles have to be created. They need nothing to be generated.
-	Bundles []Secret
-	// Relabel are Secrets that have to get these labels.
-	Relabel []Secret
-	// Unused are the Secrets that the configs do not need. See [Deletable].
-	Unused []Secret
-	// Next is when a certificate has to be renewed, or an old one dropped; zero for never.
-	Next time.Time
+// stage is the place of a kind in the order in which configs are resolved: what others are computed from comes first.
+func (c Config) stage() int {
+	switch c.Kind {
+	case KindCA:
+		return 0
+	case KindKubeconfig:
+		return 2
+	}
+	return 1
 }
 
 // Resolve decides what there has to be. It is pure. The configs have to be all that are needed, whatever waits for something: what is not
-// asked for is not used. The error names all configs that contradict each other, or whose Secret is lost.
+// asked for is not used. The error names all configs that are invalid or contradict each other, or whose Secret is lost.
 func Resolve(configs []Config, state State) (Result, error) {
-	r := &resolver{state: state, result: Result{Items: map[string]Item{}}, used: map[string]bool{}}
+	r := newResolver(configs, state)
 	var errs []error
 	seen := map[string]bool{}
-	for _, authorities := range []bool{true, false} {
+	for stage := range 3 {
 		for _, config := range configs {
-			if (config.Kind == KindCA) != authorities {
+			if config.stage() != stage {
 				continue
 			}
 			if seen[config.Name] {
@@ -89,9 +48,11 @@ func Resolve(configs []Config, state State) (Result, error) {
 				continue
 			}
 			seen[config.Name] = true
-			if err := r.resolve(config); err != nil {
-				errs = append(errs, err)
+			err := config.validate()
+			if err == nil {
+				err = r.resolve(config)
 			}
+			errs = append(errs, err)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -108,77 +69,172 @@ func Resolve(configs []Config, state State) (Result, error) {
 type resolver struct {
 	state  State
 	result Result
+	asked  map[string]Kind
 	used   map[string]bool
+	// known are the Secrets that exist, and those saved ones that do not.
+	known []Secret
+	// lost are the names of the latter.
+	lost map[string]bool
+}
+
+func newResolver(configs []Config, state State) *resolver {
+	r := &resolver{
+		state: state, result: Result{Items: map[string]Item{}}, asked: map[string]Kind{}, used: map[string]bool{},
+		known: slices.Clone(state.Existing), lost: map[string]bool{},
+	}
+	for _, config := range configs {
+		r.asked[config.Name] = config.Kind
+	}
+	for _, secret := range state.Saved {
+		if secret.Labels[constants.LabelSecretsManagerIdentity] == state.Identity && r.find(secret.Name) == nil {
+			r.known, r.lost[secret.Name] = append(r.known, secret), true
+		}
+	}
+	return r
+}
+
+// use has a Secret count as used, and restored if it is lost.
+func (r *resolver) use(secret Secret) {
+	if r.lost[secret.Name] && !r.used[secret.Name] {
+		r.result.Restore = append(r.result.Restore, secret)
+	}
+	r.used[secret.Name] = true
 }
 
 func (r *resolver) resolve(config Config) error {
-	signer, err := r.signer(config)
+	request, ready, err := r.sources(config)
 	if err != nil {
 		return err
 	}
-	if signer == nil && config.isCertificate() {
-		r.keepAll(config.Name) // until its authority has been generated
+	if !ready {
+		r.keepAll(config.Name)
 		return nil
 	}
-	secret := Secret{Labels: map[string]string{
-		constants.LabelSecretsManagerName:      config.Name,
-		constants.LabelSecretsManagerManagedBy: managedBy,
-		constants.LabelSecretsManagerIdentity:  r.state.Identity,
-	}}
-	checksum, err := config.checksum()
+	labels, err := r.labels(request)
 	if err != nil {
 		return err
 	}
-	secret.Labels[constants.LabelSecretsManagerChecksumOfConfig] = checksum
-	checksumOfCA := ""
-	if signer != nil {
-		checksumOfCA = signer.Data.checksum()[:labelLength]
-		secret.Labels[constants.LabelSecretsManagerChecksumOfSigningCA] = checksumOfCA
+	rotated := r.rotated(config, labels)
+	if !rotated.IsZero() {
+		labels[constants.LabelSecretsManagerLastRotationInitiationTime] = strconv.FormatInt(rotated.Unix(), 10)
+	}
+	current := r.current(config, labels, rotated)
+	if current == nil {
+		request.Secret = Secret{Name: nameOf(config, labels, rotated), Labels: labels}
+		request.Rotated = rotated
+		return r.request(request)
+	}
+	if err := r.matchesSaved(config, *current); err != nil {
+		return err
+	}
+	r.use(*current)
+	r.relabel(*current, labels)
+	r.next(renewal(config, *current))
+	return r.complete(config, *current)
+}
+
+// sources returns the Secrets that those of a config are computed from, and whether all of them are there.
+func (r *resolver) sources(config Config) (request Request, ready bool, err error) {
+	request, ready = Request{Config: config}, true
+	item := func(name string, kind Kind, what string) Item {
+		if r.asked[name] != kind {
+			err = errors.Join(err, fmt.Errorf("secret %s %s %q, which is not asked for", config.Name, what, name))
+		}
+		found, known := r.result.Items[name]
+		ready = ready && known
+		return found
+	}
+	if config.isCertificate() {
+		if authority := item(config.SignedBy, KindCA, "is signed by"); ready {
+			request.Signer = r.signer(config, authority)
+		}
+	}
+	if config.Trusts != "" {
+		if authority := item(config.Trusts, KindCA, "trusts"); ready {
+			request.Trusted = authority.Bundle.Data
+		}
+	}
+	if config.TokensOf != "" {
+		request.Tokens = item(config.TokensOf, KindStaticToken, "has a token of").Current.Data
+	}
+	return request, ready, err
+}
+
+// labels returns those of the Secret of a config, without that of its rotation.
+func (r *resolver) labels(request Request) (map[string]string, error) {
+	config := request.Config
+	var others []Material
+	for _, other := range []Material{request.Trusted, request.Tokens} {
+		if other != nil {
+			others = append(others, other)
+		}
+	}
+	checksum, err := config.checksum(others...)
+	if err != nil {
+		return nil, err
+	}
+	labels := map[string]string{
+		constants.LabelSecretsManagerName:             config.Name,
+		constants.LabelSecretsManagerManagedBy:        managedBy,
+		constants.LabelSecretsManagerIdentity:         r.state.Identity,
+		constants.LabelSecretsManagerChecksumOfConfig: checksum,
+	}
+	if request.Signer != nil {
+		labels[constants.LabelSecretsManagerChecksumOfSigningCA] = request.Signer.Data.checksum()[:labelLength]
 	}
 	if config.Persist {
-		secret.Labels[constants.LabelSecretsManagerPersist] = "true"
-	}
-	rotated := r.rotated(config, checksum, checksumOfCA)
-	if !rotated.IsZero() {
-		secret.Labels[constants.LabelSecretsManagerLastRotationInitiationTime] = strconv.FormatInt(rotated.Unix(), 10)
+		labels[constants.LabelSecretsManagerPersist] = "true"
 	}
 	if config.RenewAfter != 0 {
-		secret.Labels[constants.LabelSecretsManagerRenewAfterValidityPercentage] = strconv.Itoa(config.RenewAfter)
+		labels[constants.LabelSecretsManagerRenewAfterValidityPercentage] = strconv.Itoa(config.RenewAfter)
 	}
-	secret.Name = config.secretName(checksum, checksumOfCA, rotated)
-	current := r.find(secret.Name)
-	if current == nil {
-		return r.request(Request{Config: config, Secret: secret, Signer: signer, Rotated: rotated})
-	}
-	r.used[current.Name] = true
-	r.relabel(*current, secret.Labels)
-	r.next(renewal(config, *current))
-	return r.complete(Item{Config: config, Current: *current, Old: r.old(config, *current)})
+	return labels, nil
 }
 
 // request asks for a Secret. All of that name are kept until it exists.
 func (r *resolver) request(request Request) error {
 	config := request.Config
 	r.keepAll(config.Name)
-	adoptable := r.state.Adoptable[config.Name]
-	switch {
-	case len(adoptable) > 1:
-		return fmt.Errorf("the data of several Secrets are to be used for secret %s: %s and %s", config.Name, adoptable[0].Name, adoptable[1].Name)
-	case len(adoptable) == 1:
-		request.Adopted = adoptable[0].Data
-	case config.RestoreOnly && len(r.named(config.Name)) == 0:
+	var err error
+	if request.Adopted, err = r.adopt(config); err != nil {
+		return err
+	}
+	named := r.named(config.Name)
+	if config.RestoreOnly && request.Adopted == nil && (len(named) == 0 || !r.state.Rotations[config.Name].begins()) {
 		return fmt.Errorf("secret %s is lost: a new one cannot replace it; restore it from the backup of the control plane's state", config.Name)
+	}
+	if previous := newest(named); previous != nil && rotationOf(*previous).Equal(request.Rotated) {
+		request.Previous = previous.Data
 	}
 	r.result.Missing = append(r.result.Missing, request)
 	return nil
 }
 
-// complete adds the bundle to an item.
-func (r *resolver) complete(item Item) error {
-	if item.Old != nil {
-		r.used[item.Old.Name] = true
+// matchesSaved returns an error if a Secret that cannot be replaced has other data than the saved one.
+func (r *resolver) matchesSaved(config Config, current Secret) error {
+	for _, saved := range r.state.Saved {
+		if config.RestoreOnly && saved.Name == current.Name && saved.Data.checksum() != current.Data.checksum() {
+			return fmt.Errorf("secret %s was replaced: its data differ from those in the saved state of the control plane; delete it to have it restored", current.Name)
+		}
 	}
-	if item.Config.hasBundle() {
+	return nil
+}
+
+// complete adds the item of a config.
+func (r *resolver) complete(config Config, current Secret) error {
+	item := Item{Config: config, Current: current, Active: current, Old: r.old(config, current)}
+	rotation := r.state.Rotations[config.Name]
+	if config.RestoreOnly && config.KeepOld && rotation.keepsOld() && len(r.named(config.Name)) < 2 {
+		return fmt.Errorf("secret %s is lost as it was before the rotation that is in phase %s; restore it from the backup of the control plane's state",
+			config.Name, rotation.Phase)
+	}
+	if item.Old != nil {
+		r.use(*item.Old)
+		if !rotation.Distributed {
+			item.Active = *item.Old
+		}
+	}
+	if config.hasBundle() {
 		bundle, err := bundleOf(item, r.state.Identity)
 		if err != nil {
 			return err
@@ -191,104 +247,67 @@ func (r *resolver) complete(item Item) error {
 		r.used[bundle.Name] = true
 		item.Bundle = &bundle
 	}
-	r.result.Items[item.Config.Name] = item
+	r.result.Items[config.Name] = item
 	return nil
 }
 
-// signer returns the authority that signs a certificate. Servers change to a new one when the rotation is being completed: until then
-// some do not trust it yet. Clients change at once: servers get the bundle before them.
-func (r *resolver) signer(config Config) (*Secret, error) {
-	if !config.isCertificate() {
-		return nil, nil
-	}
-	authority, known := r.result.Items[config.SignedBy]
-	if !known {
-		for _, missing := range r.result.Missing {
-			if missing.Config.Name == config.SignedBy {
-				return nil, nil
-			}
+// signer returns the Secret of an authority that signs a certificate. Servers change to the current one when the rotation is being completed:
+// until then some clients do not trust it yet. Clients change at once: servers get the bundle before them.
+func (r *resolver) signer(config Config, authority Item) *Secret {
+	switch {
+	case authority.Old == nil:
+		return &authority.Current
+	case config.isServer():
+		if config.ByOther && r.state.Rotations[config.SignedBy].Distributed {
+			return &authority.Current
 		}
-		return nil, fmt.Errorf("secret %s is signed by %q, which is not asked for", config.Name, config.SignedBy)
+		return authority.Old
+	case config.ByOther:
+		return authority.Old
 	}
-	byOld := (config.Kind != KindClient) != config.ByOther
-	if byOld && authority.Old != nil {
-		return authority.Old, nil
+	return &authority.Current
+}
+
+func nameOf(config Config, labels map[string]string, rotated time.Time) string {
+	return config.secretName(labels[constants.LabelSecretsManagerChecksumOfConfig], labels[constants.LabelSecretsManagerChecksumOfSigningCA], rotated)
+}
+
+// current returns the Secret of a config, for a time of rotation; nil if there is none.
+func (r *resolver) current(config Config, labels map[string]string, rotated time.Time) *Secret {
+	if found := r.find(nameOf(config, labels, rotated)); found != nil || !config.outlivesChanges() {
+		return found
 	}
-	return &authority.Current, nil
+	return newest(slices.DeleteFunc(r.named(config.Name), func(secret Secret) bool { return !rotationOf(secret).Equal(rotated) }))
 }
 
 // rotated returns when the Secret of a config was rotated or renewed last, which may be now; zero if never.
-func (r *resolver) rotated(config Config, checksum, checksumOfCA string) time.Time {
-	last := r.state.Rotations[config.Name].Initiated.Truncate(time.Second)
+func (r *resolver) rotated(config Config, labels map[string]string) time.Time {
+	last := time.Time{}
+	if initiated := r.state.Rotations[config.Name].Initiated; !initiated.IsZero() {
+		last = time.Unix(initiated.Unix(), 0)
+	}
 	for _, secret := range r.named(config.Name) {
-		if at := timeOf(secret, constants.LabelSecretsManagerLastRotationInitiationTime); at.After(last) {
+		if at := rotationOf(secret); at.After(last) {
 			last = at
 		}
 	}
-	current := r.find(config.secretName(checksum, checksumOfCA, last))
+	current := r.current(config, labels, last)
 	if current == nil {
 		return last
 	}
 	if due := renewal(config, *current); !due.IsZero() && !r.state.Now.Before(due) {
-		return r.state.Now.Truncate(time.Second)
+		return time.Unix(r.state.Now.Unix(), 0)
 	}
 	return last
-}
-
-// renewal returns when a Secret has to be renewed; zero for never.
-func renewal(config Config, secret Secret) time.Time {
-	issued, until := timeOf(secret, constants.LabelSecretsManagerIssuedAtTime), timeOf(secret, constants.LabelSecretsManagerValidUntilTime)
-	if issued.IsZero() || until.IsZero() || config.Kind == KindCA && !config.RenewAuthority {
-		return time.Time{}
-	}
-	validity := until.Sub(issued)
-	due := issued.Add(validity / 100 * time.Duration(cmp.Or(config.RenewAfter, defaultRenewAfter)))
-	if latest := until.Add(-renewBefore); latest.Before(due) && validity > 2*renewBefore {
-		return latest
-	}
-	return due
-}
-
-// old returns the Secret before the current one, if it is still accepted.
-func (r *resolver) old(config Config, current Secret) *Secret {
-	if !config.KeepOld || r.state.Rotations[config.Name].dropsOld() {
-		return nil
-	}
-	if config.IgnoreOldAfter > 0 {
-		ignored := issued(current).Add(config.IgnoreOldAfter)
-		if !r.state.Now.Before(ignored) {
-			return nil
-		}
-		r.next(ignored)
-	}
-	var newest *Secret
-	for _, secret := range r.named(config.Name) {
-		if secret.Name != current.Name && (newest == nil || issued(secret).After(issued(*newest))) {
-			newest = &secret
-		}
-	}
-	return newest
-}
-
-func issued(secret Secret) time.Time {
-	if at := timeOf(secret, constants.LabelSecretsManagerIssuedAtTime); !at.IsZero() {
-		return at
-	}
-	return secret.Created
-}
-
-func timeOf(secret Secret, label string) time.Time {
-	seconds, err := strconv.ParseInt(secret.Labels[label], 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.Unix(seconds, 0)
 }
 
 // relabel asks for the labels that a Secret lacks. Those that describe its generation stay.
 func (r *resolver) relabel(secret Secret, wanted map[string]string) {
 	labels := maps.Clone(secret.Labels)
 	maps.Copy(labels, wanted)
+	if checksum := secret.Labels[constants.LabelSecretsManagerChecksumOfConfig]; checksum != "" {
+		labels[constants.LabelSecretsManagerChecksumOfConfig] = checksum
+	}
 	if wanted[constants.LabelSecretsManagerPersist] == "" {
 		delete(labels, constants.LabelSecretsManagerPersist)
 	}
@@ -300,30 +319,5 @@ func (r *resolver) relabel(secret Secret, wanted map[string]string) {
 func (r *resolver) next(at time.Time) {
 	if at.After(r.state.Now) && (r.result.Next.IsZero() || at.Before(r.result.Next)) {
 		r.result.Next = at
-	}
-}
-
-func (r *resolver) find(name string) *Secret {
-	for i := range r.state.Existing {
-		if r.state.Existing[i].Name == name {
-			return &r.state.Existing[i]
-		}
-	}
-	return nil
-}
-
-// named returns the Secrets of a config, of all times.
-func (r *resolver) named(name string) []Secret {
-	return slices.DeleteFunc(slices.Clone(r.state.Existing), func(secret Secret) bool {
-		return secret.Labels[constants.LabelSecretsManagerName] != name || secret.Labels[constants.LabelSecretsManagerBundleFor] != ""
-	})
-}
-
-// keepAll has all Secrets of a config count as used, and its bundles.
-func (r *resolver) keepAll(name string) {
-	for _, secret := range r.state.Existing {
-		if secret.Labels[constants.LabelSecretsManagerName] == name || secret.Labels[constants.LabelSecretsManagerBundleFor] == name {
-			r.used[secret.Name] = true
-		}
 	}
 }

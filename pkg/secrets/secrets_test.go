@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -37,14 +38,14 @@ func configs() []Config {
 		{Name: "service-account-key", Kind: KindRSAKey, Bits: 1024, KeepOld: true, Persist: true},
 		{Name: "etcd-encryption-key", Kind: KindEncryptionKey, KeepOld: true, Persist: true},
 		{Name: "observability", Kind: KindBasicAuth, Username: "admin", Persist: true},
-		{Name: "static-token", Kind: KindStaticToken, Username: "health-check", Persist: true},
+		{Name: "static-token", Kind: KindStaticToken, Users: []User{{Name: "health-check"}}, Persist: true},
 	}
 }
 
 // place is a namespace with a manager.
 type place struct {
 	*testing.T
-	client  client.Client
+	client  client.WithWatch
 	clock   *testingclock.FakePassiveClock
 	manager *Manager
 	// rotations that are declared.
@@ -53,19 +54,54 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	p := &place{T: t, client: fake.NewClientBuilder().Build(), clock: testingclock.NewFakePassiveClock(start), rotations: map[string]Rotation{}}
+	scheme := runtime.NewScheme() // of little, as the fake client builds a mapper of all in it for each write
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	p := &place{T: t, client: fake.NewClientBuilder().WithScheme(scheme).Build(), clock: testingclock.NewFakePassiveClock(start), rotations: map[string]Rotation{}}
 	p.manager = &Manager{Reader: p.client, Uncached: p.client, Writer: p.client, Namespace: namespace, Identity: "gardenlet", Clock: p.clock}
 	return p
 }
 
 func (p *place) ensure(configs []Config) Result {
 	p.Helper()
-	result, err := p.manager.Ensure(p.Context(), configs, p.rotations)
+	result, err := p.manager.Ensure(p.Context(), Wanted{Configs: configs, Rotations: p.rotations})
 	if err != nil {
 		p.Fatal(err)
 	}
 	return result
 }
+
+// refused returns the error of what has to be refused.
+func (p *place) refused(wanted Wanted) string {
+	p.Helper()
+	wanted.Rotations = p.rotations
+	_, err := p.manager.Ensure(p.Context(), wanted)
+	if err == nil {
+		p.Fatal("it was not refused")
+	}
+	return err.Error()
+}
+
+func (p *place) cleanUp(configs []Config, unsettled []string, referred func(string) bool) {
+	p.Helper()
+	if err := p.manager.CleanUp(p.Context(), Wanted{Configs: configs, Rotations: p.rotations}, unsettled, referred); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// lose deletes Secrets by hand.
+func (p *place) lose(secrets ...Secret) {
+	p.Helper()
+	for _, secret := range secrets {
+		object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secret.Name}}
+		if err := p.client.Delete(p.Context(), object); err != nil {
+			p.Fatal(err)
+		}
+	}
+}
+
+func nothing(string) bool { return false }
 
 func (p *place) rotate(phase corev1beta1.CredentialsRotationPhase, names ...string) {
 	for _, name := range names {
@@ -171,9 +207,11 @@ func TestRotationKeepsOldUntilCompleting(t *testing.T) {
 	if len(deletable) != unused-1 {
 		t.Errorf("%d of %d are deletable, of which one is mounted", len(deletable), unused)
 	}
-	if err := p.manager.Delete(t.Context(), deletable); err != nil {
-		t.Fatal(err)
+	p.cleanUp(configs(), []string{"a is not rolled out"}, nothing)
+	if again := p.ensure(configs()); len(again.Unused) != unused {
+		t.Errorf("%d of %d unused are left, though something is unsettled", len(again.Unused), unused)
 	}
+	p.cleanUp(configs(), nil, func(name string) bool { return name == mounted })
 	p.rotate(corev1beta1.RotationCompleted, rotated...)
 	if completed := p.ensure(configs()); len(completed.Unused) != 1 || completed.Items["ca"].Current.Name != completing.Items["ca"].Current.Name {
 		t.Errorf("completed: unused %d", len(completed.Unused))
@@ -209,19 +247,19 @@ func TestReview05WhatIsLostIsNotReplaced(t *testing.T) {
 		t.Error("a rotation does not keep the old key")
 	}
 	for _, secret := range p.ensure(asked).Items {
-		if err := p.manager.Delete(t.Context(), []Secret{secret.Current, *secret.Old}); err != nil {
-			t.Fatal(err)
-		}
+		p.lose(secret.Current, *secret.Old)
 	}
-	if _, err := p.manager.Ensure(t.Context(), asked, p.rotations); err == nil || !strings.Contains(err.Error(), "is lost") {
-		t.Errorf("%s is gone: error %v", name, err)
+	if text := p.refused(Wanted{Configs: asked}); !strings.Contains(text, "is lost") {
+		t.Errorf("%s is gone: error %s", name, text)
 	}
 }
 
 func TestReview05WhatCannotBeResolvedYetKeepsAll(t *testing.T) {
 	p := newPlace(t)
 	p.ensure(configs())
-	state, err := p.manager.state(t.Context(), p.client, map[string]Rotation{"ca": {Initiated: start.Add(day), Phase: corev1beta1.RotationPreparing}})
+	state, err := p.manager.state(t.Context(), p.client, Wanted{
+		Rotations: map[string]Rotation{"ca": {Initiated: start.Add(day), Phase: corev1beta1.RotationPreparing}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,8 +287,8 @@ func TestAdoption(t *testing.T) {
 	}
 	adopt("yours")
 	asked[0].Username = "root"
-	if _, err := p.manager.Ensure(t.Context(), asked, nil); err == nil || !strings.Contains(err.Error(), "mine and yours") {
-		t.Errorf("error %v", err)
+	if text := p.refused(Wanted{Configs: asked}); !strings.Contains(text, "mine and yours") {
+		t.Errorf("error %s", text)
 	}
 }
 
@@ -267,20 +305,6 @@ func TestLabelsFollowTheConfig(t *testing.T) {
 		}
 		if (object.Labels[constants.LabelSecretsManagerPersist] == "true") != persist {
 			t.Errorf("persist %t: labels %v", persist, object.Labels)
-		}
-	}
-}
-
-func TestResolveRefuses(t *testing.T) {
-	for name, test := range map[string]struct {
-		configs []Config
-		want    string
-	}{
-		"asked for twice":      {[]Config{{Name: "a", Kind: KindCA}, {Name: "a", Kind: KindBasicAuth}}, "asked for twice"},
-		"an unknown authority": {[]Config{{Name: "a", Kind: KindServer, SignedBy: "ca"}}, `signed by "ca", which is not asked for`},
-	} {
-		if _, err := Resolve(test.configs, State{Now: start}); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }

@@ -1,0 +1,45 @@
+package secrets
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestResolveRefuses(t *testing.T) {
+	kubeconfig := Config{Name: "a", Kind: KindKubeconfig, Server: "https://here", Trusts: "ca", TokenFile: "token"}
+	change := func(change func(*Config)) []Config {
+		config := kubeconfig
+		change(&config)
+		return []Config{{Name: "ca", Kind: KindCA}, config}
+	}
+	for name, test := range map[string]struct {
+		configs []Config
+		want    string
+	}{
+		"asked for twice":      {[]Config{{Name: "a", Kind: KindCA}, {Name: "a", Kind: KindVPNTLSAuth}}, "asked for twice"},
+		"an unknown authority": {[]Config{{Name: "a", Kind: KindServer, SignedBy: "ca"}}, `signed by "ca", which is not asked for`},
+		"no authority":         {[]Config{{Name: "a", Kind: KindServer}}, "signedBy must name an authority"},
+		"a signer that is not an authority": {
+			[]Config{{Name: "b", Kind: KindVPNTLSAuth}, {Name: "a", Kind: KindServer, SignedBy: "b"}}, `signed by "b", which is not asked for`},
+		"no name":             {[]Config{{Kind: KindCA}}, "without a name"},
+		"an unknown kind":     {[]Config{{Name: "a", Kind: "b"}}, `the kind "b" is not known`},
+		"a bad address":       {[]Config{{Name: "a", Kind: KindCA, IPAddresses: []string{"1.2.3"}}}, `"1.2.3" is not an IP address`},
+		"too few bits":        {[]Config{{Name: "a", Kind: KindRSAKey, Bits: 512}}, "512 bits are less than 1024"},
+		"a bad username":      {[]Config{{Name: "a", Kind: KindBasicAuth, Username: "a:b"}}, `the username "a:b"`},
+		"no users":            {[]Config{{Name: "a", Kind: KindStaticToken}}, "needs a user"},
+		"a user twice":        {[]Config{{Name: "a", Kind: KindStaticToken, Users: []User{{Name: "b"}, {Name: "b"}}}}, "used twice"},
+		"a group with comma":  {[]Config{{Name: "a", Kind: KindStaticToken, Users: []User{{Name: "b", Groups: []string{"c,d"}}}}}, "contains a comma"},
+		"an unknown provider": {[]Config{{Name: "a", Kind: KindEncryptionKey, Provider: "rot13"}}, `the provider "rot13"`},
+		"a negative validity": {[]Config{{Name: "a", Kind: KindCA, Validity: -1}}, "must not be negative"},
+		"no server":           {change(func(c *Config) { c.Server = "here" }), `the server "here"`},
+		"no trust":            {change(func(c *Config) { c.Trusts = "" }), "trusts must name"},
+		"an unknown trust":    {change(func(c *Config) { c.Trusts = "b" }), `trusts "b", which is not asked for`},
+		"two credentials":     {change(func(c *Config) { c.SignedBy = "ca" }), "exactly one of"},
+		"unknown tokens":      {change(func(c *Config) { c.TokenFile, c.TokensOf, c.Username = "", "b", "c" }), `has a token of "b", which is not asked for`},
+		"a token of no user":  {change(func(c *Config) { c.TokenFile, c.TokensOf = "", "b" }), "tokensOf needs a username"},
+	} {
+		if _, err := Resolve(test.configs, State{Now: start}); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
