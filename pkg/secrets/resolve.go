@@ -214,7 +214,7 @@ func (r *resolver) request(request Request) error {
 func (r *resolver) matchesSaved(config Config, current Secret) error {
 	for _, saved := range r.state.Saved {
 		if config.RestoreOnly && saved.Name == current.Name && saved.Data.checksum() != current.Data.checksum() {
-			return fmt.Errorf("secret %s was replaced: its data differ from those in the saved state of the control plane; delete it to have it restored", current.Name)
+			return fmt.Errorf("secret %s was replaced: its data differ from those in the saved state of the control plane; delete it, and the saved one is restored", current.Name)
 		}
 	}
 	return nil

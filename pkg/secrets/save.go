@@ -133,7 +133,7 @@ func compare(ctx context.Context, reader client.Reader, wanted *corev1.Secret) e
 		return err
 	}
 	if Material(object.Data).checksum() != Material(wanted.Data).checksum() {
-		return errors.New("it exists with other data; delete it to have it restored")
+		return errors.New("it exists with other data; delete it, and the saved one is restored")
 	}
 	return nil
 }
