@@ -200,11 +200,12 @@ func (r *resolver) request(request Request) error {
 		return err
 	}
 	named := r.named(config.Name)
-	if config.RestoreOnly && request.Adopted == nil && (len(named) == 0 || !r.state.Rotations[config.Name].begins()) {
-		return fmt.Errorf("secret %s is lost: a new one cannot replace it; restore it from the backup of the control plane's state", config.Name)
-	}
 	if previous := newest(named); previous != nil && rotationOf(*previous).Equal(request.Rotated) {
 		request.Previous = previous.Data
+	}
+	begins := len(named) > 0 && r.state.Rotations[config.Name].begins()
+	if config.RestoreOnly && request.Adopted == nil && request.Previous == nil && !begins {
+		return fmt.Errorf("secret %s is lost: a new one cannot replace it; restore it from the backup of the control plane's state", config.Name)
 	}
 	r.result.Missing = append(r.result.Missing, request)
 	return nil

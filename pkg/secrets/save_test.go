@@ -202,3 +202,20 @@ func TestUnsaved(t *testing.T) {
 		t.Errorf("not saved: %v", got)
 	}
 }
+
+// TestRestoreOnlyAllowsAChangedConfig adds a user after a rotation: the Secret before the change is there, so nothing is lost.
+func TestRestoreOnlyAllowsAChangedConfig(t *testing.T) {
+	p := newPlace(t)
+	asked := []Config{{Name: "tokens", Kind: KindStaticToken, Users: []User{{Name: "a"}}, Persist: true}}
+	p.ensure(asked)
+	p.clock.SetTime(start.Add(day))
+	p.rotate(corev1beta1.RotationPreparing, "tokens")
+	p.ensure(asked)
+	p.rotate(corev1beta1.RotationCompleted, "tokens")
+	asked[0].RestoreOnly = true
+	before, _ := p.ensure(asked).Items["tokens"].Token("a")
+	asked[0].Users = append(asked[0].Users, User{Name: "b"})
+	if after, err := p.ensure(asked).Items["tokens"].Token("a"); err != nil || after != before {
+		t.Errorf("the token of a user that stays changed: %v", err)
+	}
+}
