@@ -17,7 +17,7 @@ func addGarbageCollector(mgr manager.Manager, config *configv1alpha1.ResourceMan
 		return nil
 	}
 	return mgr.Add(garbagecollector.New(garbagecollector.Collector{
-		Metadata: objects.MetadataClient(), Kinds: objects,
+		Metadata: objects.MetadataClient(), Dynamic: objects.DynamicClient(), Kinds: objects,
 		Metrics: garbagecollector.NewMetrics(metrics.Registry),
 		Log:     mgr.GetLogger().WithName(garbagecollector.ControllerName),
 		Clock:   clock.RealClock{},

@@ -1,5 +1,5 @@
 // Package garbagecollector deletes the ConfigMaps and Secrets of the target cluster that have the label of package references
-// and that nothing refers to. It reads metadata alone.
+// and that nothing refers to. It reads metadata alone, and the spec of ManagedResources if it would delete a Secret.
 //
 // References are looked at after the candidates are listed, and once more before each batch of deletions: only what both looks
 // found unused is deleted, if it still is what was listed. Kubernetes has no transaction over several objects, so a reference to
@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 )
@@ -44,6 +45,8 @@ type Options struct {
 type Collector struct {
 	// Metadata reads and deletes objects of the target cluster.
 	Metadata metadata.Interface
+	// Dynamic reads ManagedResources of the target cluster in full, for the Secrets that they name.
+	Dynamic dynamic.Interface
 	// Kinds reports which kinds the target cluster has.
 	Kinds Kinds
 	// Metrics count what is found; none by default.
@@ -127,14 +130,20 @@ func (c *Collector) collect(ctx context.Context, result *report) error {
 	if err != nil {
 		return fmt.Errorf("%w; no objects are deleted", err)
 	}
-	garbage := unused(old, references)
+	garbage, err := c.garbageAmong(ctx, old, references)
+	if err != nil {
+		return fmt.Errorf("%w; no objects are deleted", err)
+	}
 	result.unused = len(garbage)
 	for batch := range slices.Chunk(garbage, batchSize) {
 		references, err := c.references(ctx)
 		if err != nil {
 			return fmt.Errorf("%w; the run stops without further deletions", err)
 		}
-		still := unused(batch, references)
+		still, err := c.garbageAmong(ctx, batch, references)
+		if err != nil {
+			return fmt.Errorf("%w; the run stops without further deletions", err)
+		}
 		result.saved += len(batch) - len(still)
 		c.deleteAll(ctx, still, result)
 		if ctx.Err() != nil {

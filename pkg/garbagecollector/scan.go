@@ -94,19 +94,36 @@ func (c *Collector) confirmAbsence(ctx context.Context, kind listedKind, notFoun
 	return nil
 }
 
-// list visits all objects of a resource in the namespaces that are overseen. An object may be visited twice.
+// list visits the metadata of all objects of a resource in the namespaces that are overseen. An object may be visited twice.
 func (c *Collector) list(ctx context.Context, resource schema.GroupVersionResource, selector string, visit func(*metav1.PartialObjectMetadata)) error {
+	return c.listWith(ctx, selector, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
+		page, err := c.listPage(ctx, resource, namespace, options)
+		if err != nil {
+			return "", err
+		}
+		for i := range page.Items {
+			visit(&page.Items[i])
+		}
+		return page.Continue, nil
+	})
+}
+
+// readPage reads one page of a list, and returns where the next one begins; empty if there is none.
+type readPage func(ctx context.Context, namespace string, options metav1.ListOptions) (next string, err error)
+
+// listWith reads all pages in the namespaces that are overseen. An object may be on two of them.
+func (c *Collector) listWith(ctx context.Context, selector string, read readPage) error {
 	namespaces := c.Options.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	for _, namespace := range namespaces {
 		options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
-		err := c.listPages(ctx, resource, namespace, options, visit)
+		err := listPages(ctx, namespace, options, read)
 		if apierrors.IsResourceExpired(err) {
 			// The pages took longer than the API server keeps the state that they are of. In one piece, it cannot expire.
 			options.Limit = 0
-			err = c.listPages(ctx, resource, namespace, options, visit)
+			err = listPages(ctx, namespace, options, read)
 		}
 		if err != nil {
 			return err
@@ -116,18 +133,13 @@ func (c *Collector) list(ctx context.Context, resource schema.GroupVersionResour
 }
 
 // listPages reads from etcd, not from the API server's cache, since no resourceVersion is given. All pages are of one state.
-func (c *Collector) listPages(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions,
-	visit func(*metav1.PartialObjectMetadata),
-) error {
+func listPages(ctx context.Context, namespace string, options metav1.ListOptions, read readPage) error {
 	for {
-		page, err := c.listPage(ctx, resource, namespace, options)
+		next, err := read(ctx, namespace, options)
 		if err != nil {
 			return err
 		}
-		for i := range page.Items {
-			visit(&page.Items[i])
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
+		if options.Continue = next; next == "" {
 			return nil
 		}
 	}

@@ -36,7 +36,7 @@ func addCollector(mgr manager.Manager, config *rest.Config, namespace string, by
 		return err
 	}
 	return mgr.Add(garbagecollector.New(garbagecollector.Collector{
-		Metadata: metadataClient, Kinds: objects, Log: logr.Discard(), Clock: by,
+		Metadata: metadataClient, Dynamic: objects.DynamicClient(), Kinds: objects, Log: logr.Discard(), Clock: by,
 		Options: garbagecollector.Options{SyncPeriod: 300 * time.Millisecond, Namespaces: []string{namespace}},
 	}))
 }

@@ -163,6 +163,22 @@ func TestReferrers(t *testing.T) {
 	}
 }
 
+// TestSecretRefs: a Secret that a ManagedResource names stays, also without an annotation, as long as it is named.
+func TestSecretRefs(t *testing.T) {
+	f := newFixture(t)
+	f.secrets("named", "unused")
+	f.configMaps("named") // a ConfigMap of the same name is not meant
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: f.metaOf("referrer", nil)}
+	mr.Spec.SecretRefs = []resourcesv1alpha1.LocalObjectReference{{Name: "missing"}, {Name: "named"}}
+	must(t, f.client.Create(f.ctx, mr))
+	f.collect()
+	f.wantLeft("named")
+	mr.Spec.SecretRefs = mr.Spec.SecretRefs[:1]
+	must(t, f.client.Update(f.ctx, mr))
+	f.collect()
+	f.wantLeft()
+}
+
 // TestLifeOfAClient: a client makes its objects unique, injects the references and later changes its data, as documented.
 func TestLifeOfAClient(t *testing.T) {
 	f := newFixture(t)

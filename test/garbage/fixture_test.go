@@ -90,7 +90,7 @@ func (f *fixture) newCollector(config *rest.Config, namespaces ...string) *garba
 	metadataClient, err := metadata.NewForConfigAndClient(config, httpClient)
 	must(f, err)
 	return garbagecollector.New(garbagecollector.Collector{
-		Metadata: metadataClient, Kinds: objects, Metrics: garbagecollector.NewMetrics(f.registry), Clock: f.clock,
+		Metadata: metadataClient, Dynamic: objects.DynamicClient(), Kinds: objects, Metrics: garbagecollector.NewMetrics(f.registry), Clock: f.clock,
 		Log:     funcr.New(f.log.add, funcr.Options{}),
 		Options: garbagecollector.Options{SyncPeriod: time.Hour, Namespaces: namespaces},
 	})
