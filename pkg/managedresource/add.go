@@ -45,6 +45,8 @@ const (
 	secretRefIndex = "spec.secretRefs.name" //nolint:gosec // the name of an index
 	// dependencyIndex finds the ManagedResources that depend on another one.
 	dependencyIndex = "spec.dependsOn"
+	// deleteAfterIndex finds the ManagedResources that are deleted after another one.
+	deleteAfterIndex = "spec.deleteAfter"
 	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry or the sync
 	// period: what a ManagedResource waits for may come from another one, which sends no event.
 	firstRetry = 100 * time.Millisecond
@@ -136,6 +138,10 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 	if err != nil {
 		return fmt.Errorf("index ManagedResources by dependency: %w", err)
 	}
+	err = mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, deleteAfterIndex, deletedAfterNames)
+	if err != nil {
+		return fmt.Errorf("index ManagedResources by deleteAfter: %w", err)
+	}
 	r.Metrics.observe(r.Live, r.fights, r.Clock)
 	if err := mgr.Add(r.Live); err != nil {
 		return fmt.Errorf("add the watches of the target cluster: %w", err)
@@ -154,6 +160,8 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(relevantChange())).
 		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(r.dependingOn),
 			builder.WithPredicates(readinessChange())).
+		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(r.deletedAfter),
+			builder.WithPredicates(endsWait())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.referringToSecret)).
 		WatchesRawSource(source.Kind(targetCache, &autoscalingv2.HorizontalPodAutoscaler{},
 			handler.TypedEnqueueRequestsFromMapFunc(r.owningScaledObject), startsOrStopsScaling())).

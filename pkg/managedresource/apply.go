@@ -181,6 +181,7 @@ func (p *pass) planWave(ctx context.Context, plan plan, manifests []object.Manif
 		ownership: plan.owners.Owners(ctx),
 		heldBack:  held,
 		always:    p.Options.AlwaysUpdate,
+		asked:     p.asked,
 		fights:    func(key object.Key) fight.Fight { return p.fights.Of(key, p.Clock.Now()) },
 		now:       p.Clock.Now(),
 		gate:      plan.gate,

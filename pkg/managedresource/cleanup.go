@@ -14,11 +14,18 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// cleanUp deletes the objects of a ManagedResource and then removes the finalizer.
+// cleanUp deletes the objects of a ManagedResource, after the ManagedResources that must be gone first, and then removes the finalizer.
 func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	p := r.newPass(mr)
 	plan := plan{input: p.stored(p.resolveScopes(p.Objects.Discover, nil))}
 	p.claim(plan.input)
+	var err error
+	if plan.deletionOrder, err = p.findDeletionOrder(ctx, plan.owners); err != nil {
+		return reconcile.Result{}, err
+	}
+	if len(plan.deletionOrder.waits) > 0 {
+		return p.awaitDeletions(ctx, plan.deletionOrder)
+	}
 	var done changeSet
 	if !ptr.Deref(mr.Spec.KeepObjects, false) {
 		if mr.Spec.ServiceAccountName != "" {

@@ -75,7 +75,8 @@ func (p *pass) outcome(ctx context.Context, plan plan, done changeSet) outcome {
 	if len(tally.pending) > 0 {
 		p.explainPending(ctx, tally.pending)
 	}
-	return outcome{tally: tally, verdict: tally.verdict(), remaining: done.remaining(plan.recorded)}
+	tally.notes = p.deletionNotes(plan.deletionOrder)
+	return outcome{tally: tally, verdict: tally.verdict(), remaining: p.resendFailed(done.remaining(plan.recorded), done.changes)}
 }
 
 // finalStatus returns the status after the pass, and keeps the manifests if the next pass needs them.

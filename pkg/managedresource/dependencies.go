@@ -18,26 +18,32 @@ import (
 // lookup returns a ManagedResource, nil if there is none.
 type lookup func(types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error)
 
-// dependenciesOf returns what a ManagedResource depends on.
-func dependenciesOf(mr *resourcesv1alpha1.ManagedResource) []types.NamespacedName {
-	names := make([]types.NamespacedName, 0, len(mr.Spec.DependsOn))
-	for _, dependency := range mr.Spec.DependsOn {
-		name := types.NamespacedName{Namespace: dependency.Namespace, Name: dependency.Name}
-		if name.Namespace == "" {
-			name.Namespace = mr.Namespace
-		}
-		names = append(names, name)
+// gatesOf returns the dependencies that gate the changes of a ManagedResource now: what is for the creation counts until all was applied
+// once.
+func gatesOf(mr *resourcesv1alpha1.ManagedResource) []resourcesv1alpha1.Dependency {
+	created := mr.Status.SecretsDataChecksum != nil
+	return slices.DeleteFunc(slices.Clone(mr.Spec.DependsOn), func(dependency resourcesv1alpha1.Dependency) bool {
+		return created && dependency.For == resourcesv1alpha1.ForCreation
+	})
+}
+
+// gateNamesOf returns the names of gatesOf.
+func gateNamesOf(mr *resourcesv1alpha1.ManagedResource) []types.NamespacedName {
+	var names []types.NamespacedName
+	for _, dependency := range gatesOf(mr) {
+		names = append(names, dependency.NameFrom(mr.Namespace))
 	}
 	return names
 }
 
 // gateOf returns what keeps the changes of a ManagedResource waiting.
 func gateOf(mr *resourcesv1alpha1.ManagedResource, get lookup) (gate, error) {
-	if len(mr.Spec.DependsOn) == 0 {
+	gates := gatesOf(mr)
+	if len(gates) == 0 {
 		return gate{}, nil
 	}
 	self := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}
-	cycle, err := findCycle(self, dependenciesOf(mr), []types.NamespacedName{self}, map[types.NamespacedName]bool{}, get)
+	cycle, err := findCycle(self, gateNamesOf(mr), []types.NamespacedName{self}, map[types.NamespacedName]bool{}, get)
 	if err != nil {
 		return gate{}, err
 	}
@@ -49,12 +55,13 @@ func gateOf(mr *resourcesv1alpha1.ManagedResource, get lookup) (gate, error) {
 		return found, nil
 	}
 	var waits []string
-	for _, name := range dependenciesOf(mr) {
+	for _, edge := range gates {
+		name := edge.NameFrom(mr.Namespace)
 		dependency, err := get(name)
 		if err != nil {
 			return gate{}, err
 		}
-		if why := notReady(dependency); why != "" {
+		if why := notReady(dependency, edge.Until); why != "" {
 			waits = append(waits, fmt.Sprintf("ManagedResource %s %s", name, why))
 		}
 	}
@@ -62,26 +69,42 @@ func gateOf(mr *resourcesv1alpha1.ManagedResource, get lookup) (gate, error) {
 	return gate{waits: waits}, nil
 }
 
-// notReady says why a dependency is not applied and healthy; empty if it is. It names reasons and not messages, which change
-// often: the status of each dependent would be written with each of them.
-func notReady(mr *resourcesv1alpha1.ManagedResource) string {
+// notReady says why a dependency has not reached what is waited for; empty if it has. It names reasons and no messages, which change
+// often: each waiting ManagedResource would be written with each of them.
+func notReady(mr *resourcesv1alpha1.ManagedResource, until resourcesv1alpha1.DependencyUntil) string {
 	if mr == nil {
 		return "does not exist"
 	}
 	if mr.DeletionTimestamp != nil {
 		return "is being deleted"
 	}
-	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
-	healthy := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
+	conditions := mr.Status.Conditions
+	applied := resourcesv1alpha1.ConditionOf(conditions, resourcesv1alpha1.ResourcesApplied)
+	healthy := resourcesv1alpha1.ConditionOf(conditions, resourcesv1alpha1.ResourcesHealthy)
+	progressing := resourcesv1alpha1.ConditionOf(conditions, resourcesv1alpha1.ResourcesProgressing)
+	const noCondition = "no condition says so"
 	switch {
 	case mr.Status.ObservedGeneration != mr.Generation:
 		return fmt.Sprintf("is not applied: its generation %d has not been observed", mr.Generation)
 	case applied.Status != resourcesv1alpha1.ConditionTrue:
-		return "is not applied: " + cmp.Or(applied.Reason, "no condition says so")
+		return "is not applied: " + cmp.Or(applied.Reason, noCondition)
+	case until == resourcesv1alpha1.UntilApplied:
+		return ""
 	case healthy.Status != resourcesv1alpha1.ConditionTrue:
-		return "is not healthy: " + cmp.Or(healthy.Reason, "no condition says so")
+		return "is not healthy: " + cmp.Or(healthy.Reason, noCondition)
+	case mr.Status.FoundUnhealthy != "" && healthy.Reason != resourcesv1alpha1.ReasonManagedResourceIgnored:
+		return "is not healthy: " + mr.Status.FoundUnhealthy
+	case until == resourcesv1alpha1.UntilRolledOut && progressing.Status != resourcesv1alpha1.ConditionFalse:
+		return "is not rolled out: " + cmp.Or(progressing.Reason, noCondition)
 	}
 	return ""
+}
+
+// readiness says why a ManagedResource has not reached each of what others may wait for.
+func readiness(mr *resourcesv1alpha1.ManagedResource) [3]string {
+	return [3]string{
+		notReady(mr, resourcesv1alpha1.UntilApplied), notReady(mr, resourcesv1alpha1.UntilHealthy), notReady(mr, resourcesv1alpha1.UntilRolledOut),
+	}
 }
 
 // findCycle returns the path of dependencies that leads back to self, nil if there is none.
@@ -103,7 +126,7 @@ func findCycle(self types.NamespacedName, next, path []types.NamespacedName, see
 		if mr == nil {
 			continue
 		}
-		if cycle, err := findCycle(self, dependenciesOf(mr), step, seen, get); cycle != nil || err != nil {
+		if cycle, err := findCycle(self, gateNamesOf(mr), step, seen, get); cycle != nil || err != nil {
 			return cycle, err
 		}
 	}
@@ -118,8 +141,12 @@ func joinNames(names []types.NamespacedName) string {
 	return strings.Join(texts, " → ")
 }
 
-// findGate finds out what the changes of this pass have to wait for. If the inputs are the applied ones, there is nothing to hold.
+// findGate finds out what the changes of this pass have to wait for. Inputs that are the applied ones are no change. The operation
+// "reconcile" opens the gate, so that a repair need not wait for a dependency that it repairs.
 func (p *pass) findGate(ctx context.Context, in input) (gate, error) {
+	if p.asked {
+		return gate{}, nil
+	}
 	found, err := gateOf(p.mr, func(name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 		return in.owners.Other(ctx, name)
 	})

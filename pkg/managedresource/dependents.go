@@ -20,7 +20,7 @@ func dependencyNames(obj client.Object) []string {
 		return nil
 	}
 	var names []string
-	for _, name := range dependenciesOf(mr) {
+	for _, name := range mr.Dependencies() {
 		names = append(names, name.String())
 	}
 	return names
@@ -28,19 +28,21 @@ func dependencyNames(obj client.Object) []string {
 
 // dependingOn returns the ManagedResources that depend on one.
 func (r *Reconciler) dependingOn(ctx context.Context, dependency client.Object) []reconcile.Request {
-	list := &resourcesv1alpha1.ManagedResourceList{}
-	err := r.Source.List(ctx, list, client.MatchingFields{dependencyIndex: client.ObjectKeyFromObject(dependency).String()},
-		client.UnsafeDisableDeepCopy)
+	names, err := r.dependents(ctx, client.ObjectKeyFromObject(dependency))
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not list the ManagedResources that depend on one",
-			"managedResource", client.ObjectKeyFromObject(dependency))
-		return nil
+		log.FromContext(ctx).Error(err, "Could not list the ManagedResources that depend on one")
 	}
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	requests := make([]reconcile.Request, 0, len(names))
+	for _, name := range names {
+		requests = append(requests, reconcile.Request{NamespacedName: name})
 	}
 	return requests
+}
+
+// hasDependents reports whether another ManagedResource depends on this one. It errs on the side of caution.
+func (p *pass) hasDependents(ctx context.Context) bool {
+	names, err := p.dependents(ctx, p.self.Owner)
+	return err != nil || len(names) > 0
 }
 
 // readinessChange lets through what may end the wait of those that depend on a ManagedResource.
@@ -49,7 +51,7 @@ func readinessChange() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
 			after, isManagedResource := e.ObjectNew.(*resourcesv1alpha1.ManagedResource)
-			return ok && isManagedResource && (notReady(before) != notReady(after) ||
+			return ok && isManagedResource && (readiness(before) != readiness(after) ||
 				!slices.Equal(dependencyNames(before), dependencyNames(after)))
 		},
 	}

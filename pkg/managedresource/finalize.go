@@ -10,22 +10,55 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/live"
 )
 
-// waitForDeletion decides about an object that is being deleted: its finalizers are removed once the time has passed
-// that it grants them by its annotation. Only positive durations count.
-func waitForDeletion(observation live.Observation, now time.Time) change {
-	wait := change{action: actionWait, reason: "it is being deleted"}
-	if observation.FinalizeAfter == "" {
-		return wait
+// finalizeAt returns when the finalizers of the objects of a ManagedResource that is being deleted are removed, by its own annotation; zero
+// if never. The error says why the annotation is ignored.
+func finalizeAt(mr *resourcesv1alpha1.ManagedResource) (time.Time, error) {
+	text := mr.Annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]
+	if text == "" || mr.DeletionTimestamp == nil {
+		return time.Time{}, nil
 	}
-	grace, err := time.ParseDuration(observation.FinalizeAfter)
+	grace, err := graceOf(text)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return mr.DeletionTimestamp.Add(grace), nil
+}
+
+// timeIsUp reports whether the finalizers of the objects of a ManagedResource that is being deleted are to be removed.
+func timeIsUp(mr *resourcesv1alpha1.ManagedResource, now time.Time) bool {
+	due, err := finalizeAt(mr)
+	return err == nil && !due.IsZero() && !now.Before(due)
+}
+
+// graceOf reads the annotation finalize-deletion-after. Only positive durations count.
+func graceOf(text string) (time.Duration, error) {
+	grace, err := time.ParseDuration(text)
+	if err != nil || grace <= 0 {
+		return 0, fmt.Errorf("annotation %s is ignored, as it is not a positive duration such as 1h", resourcesv1alpha1.AnnotationFinalizeDeletionAfter)
+	}
+	return grace, nil
+}
+
+// waitForDeletion decides about an object that is being deleted: its finalizers are removed once the time has passed that it grants them by
+// its annotation, or at the time that the deleting ManagedResource sets by its own, whichever is earlier.
+func waitForDeletion(observation live.Observation, finalizeAll, now time.Time) change {
+	wait := change{action: actionWait, reason: "it is being deleted"}
+	due, because := finalizeAll, "after the time that its ManagedResource grants"
+	if observation.FinalizeAfter != "" {
+		switch grace, err := time.ParseDuration(observation.FinalizeAfter); {
+		case err != nil || grace < 0:
+			wait.reason = fmt.Sprintf("it is being deleted; its annotation %s is ignored, as it is not a positive duration such as 1h",
+				resourcesv1alpha1.AnnotationFinalizeDeletionAfter)
+		case grace > 0 && (due.IsZero() || observation.Deleting.Add(grace).Before(due)):
+			due, because = observation.Deleting.Add(grace), "after "+observation.FinalizeAfter
+		}
+	}
 	switch {
-	case err != nil || grace < 0:
-		wait.reason = fmt.Sprintf("it is being deleted; its annotation %s is ignored, as it is not a positive duration such as 1h",
-			resourcesv1alpha1.AnnotationFinalizeDeletionAfter)
-	case grace > 0 && now.Before(observation.Deleting.Add(grace)):
-		wait.due = observation.Deleting.Add(grace)
-	case grace > 0:
-		wait.reason, wait.finalize = "it is being deleted; its finalizers are removed after "+observation.FinalizeAfter, true
+	case due.IsZero():
+	case now.Before(due):
+		wait.due = due
+	default:
+		wait.reason, wait.finalize = "it is being deleted; its finalizers are removed "+because, true
 	}
 	return wait
 }

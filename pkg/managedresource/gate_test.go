@@ -117,11 +117,54 @@ func TestNotReady(t *testing.T) {
 	} {
 		mr := ready()
 		change(mr)
-		if got := notReady(mr); got != want {
+		if got := notReady(mr, ""); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if got := notReady(nil); got != "does not exist" {
+	if got := notReady(nil, ""); got != "does not exist" {
 		t.Errorf("got %q for none", got)
+	}
+}
+
+// TestNotReadyUntil: each strength includes the weaker ones, and what the checks found counts more than what is reported.
+func TestNotReadyUntil(t *testing.T) {
+	dependency := func(healthy, progressing resourcesv1alpha1.ConditionStatus, foundUnhealthy string) *resourcesv1alpha1.ManagedResource {
+		mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
+		mr.Status.ObservedGeneration, mr.Status.FoundUnhealthy = 3, foundUnhealthy
+		mr.Status.Conditions = []resourcesv1alpha1.Condition{
+			{Type: resourcesv1alpha1.ResourcesApplied, Status: isTrue}, {Type: resourcesv1alpha1.ResourcesHealthy, Status: healthy, Reason: "Sick"},
+			{Type: resourcesv1alpha1.ResourcesProgressing, Status: progressing, Reason: "Rolling"},
+		}
+		return mr
+	}
+	for name, test := range map[string]struct {
+		mr   *resourcesv1alpha1.ManagedResource
+		want [3]string
+	}{
+		"all is well":                    {dependency(isTrue, isFalse, ""), [3]string{}},
+		"rolling out":                    {dependency(isTrue, isTrue, ""), [3]string{"", "", "is not rolled out: Rolling"}},
+		"unhealthy":                      {dependency(isFalse, isTrue, ""), [3]string{"", "is not healthy: Sick", "is not healthy: Sick"}},
+		"unhealthy, not reported so far": {dependency(isTrue, isTrue, "Found"), [3]string{"", "is not healthy: Found", "is not healthy: Found"}},
+	} {
+		if got := readiness(test.mr); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+		if notReady(test.mr, "") != test.want[1] {
+			t.Errorf("%s: the default is not Healthy", name)
+		}
+	}
+}
+
+// TestGatesOf: a dependency that is for the creation counts until all was applied once.
+func TestGatesOf(t *testing.T) {
+	checksum := "sum"
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden"}}
+	mr.Spec.DependsOn = []resourcesv1alpha1.Dependency{{Name: "once", For: resourcesv1alpha1.ForCreation}, {Name: "always"}, {Name: "too", For: resourcesv1alpha1.ForChanges}}
+	if got := len(gatesOf(mr)); got != 3 {
+		t.Errorf("before the creation %d dependencies count", got)
+	}
+	mr.Status.SecretsDataChecksum = &checksum
+	if got := gateNamesOf(mr); len(got) != 2 || got[0].Name != "always" || got[1].Name != "too" {
+		t.Errorf("after the creation, %v count", got)
 	}
 }

@@ -38,7 +38,9 @@ func (p *pass) withInitialHealth(ctx context.Context, conditions []resourcesv1al
 		subjects = slices.DeleteFunc(subjects, func(subject health.Subject) bool { return subject.Missing })
 	}
 	changed := slices.DeleteFunc(live.Subjects(written, states), func(subject health.Subject) bool { return subject.Missing })
-	return initialHealth(conditions, judge(subjects), judge(changed), p.Clock.Now())
+	found, ofChanged := judge(subjects), judge(changed)
+	ofChanged.awaited = ofChanged.healthy.Status == resourcesv1alpha1.ConditionFalse && p.hasDependents(ctx)
+	return initialHealth(conditions, found, ofChanged, p.Clock.Now())
 }
 
 // notShownYet reports whether an object is of a kind that is so new that its watch shows nothing. It is not waited for: the health controller
@@ -73,6 +75,8 @@ type findings struct {
 	healthy, progressing resourcesv1alpha1.Statement
 	// unseen is set if an object is not known as it is now.
 	unseen bool
+	// awaited is set if an object is not healthy, and another ManagedResource waits for all of them.
+	awaited bool
 }
 
 func judge(subjects []health.Subject) findings {
@@ -94,11 +98,12 @@ func (p *pass) confirmAbsent(ctx context.Context, refs []object.Ref, states map[
 }
 
 // initialHealth decides about announce, by what is found of all objects, and of those that were changed. Of a changed object that no check
-// has seen, or that is not healthy though it is not being rolled out, the condition must not repeat what it said before the change.
+// has seen, or that is not healthy though it is not being rolled out, the condition must not repeat what it said before the change. If
+// other ManagedResources wait, nor of one that is being rolled out: their changes would be applied too soon.
 func initialHealth(conditions []resourcesv1alpha1.Condition, found, changed findings, now time.Time) []resourcesv1alpha1.Condition {
 	pending := found.healthy.Reason == resourcesv1alpha1.ReasonChecksPending && found.progressing.Reason == resourcesv1alpha1.ReasonChecksPending
 	broken := changed.healthy.Status == resourcesv1alpha1.ConditionFalse && changed.progressing.Status != resourcesv1alpha1.ConditionTrue
-	if pending || broken || changed.unseen || !speaks(conditions, resourcesv1alpha1.ResourcesHealthy) {
+	if pending || broken || changed.unseen || changed.awaited || !speaks(conditions, resourcesv1alpha1.ResourcesHealthy) {
 		healthy := found.healthy
 		if healthy.Status == resourcesv1alpha1.ConditionFalse && found.progressing.Status == resourcesv1alpha1.ConditionTrue {
 			healthy = health.HealthPending() // what has just been created may only need a moment

@@ -79,12 +79,15 @@ func TestFirstWord(t *testing.T) {
 	}
 	unseen := findingsOf(pending)
 	unseen.unseen = true
+	awaited := findingsOf(pair{sick[0], rolling[1]})
+	awaited.awaited = true
 	for name, test := range map[string]struct {
 		found, changed findings
 		want           pair
 	}{
 		"the changed object is not healthy":               {findingsOf(sick), findingsOf(sick), sick},
 		"it is being rolled out":                          {findingsOf(pair{sick[0], rolling[1]}), findingsOf(pair{sick[0], rolling[1]}), pair{well[0], rolling[1]}},
+		"it is being rolled out, and others wait for it":  {findingsOf(pair{sick[0], rolling[1]}), awaited, pair{health.HealthPending(), rolling[1]}},
 		"it is not healthy while another is rolled out":   {findingsOf(pair{sick[0], rolling[1]}), findingsOf(sick), pair{health.HealthPending(), rolling[1]}},
 		"another one is not healthy":                      {findingsOf(sick), findingsOf(well), well},
 		"it was not seen while another one is rolled out": {findingsOf(pair{pending[0], rolling[1]}), unseen, pair{pending[0], rolling[1]}},

@@ -25,6 +25,8 @@ type plan struct {
 	// baseline is how many objects the inventory held before objects left the manifests. The share of the prune guard refers to it.
 	baseline int
 	gate     gate
+	// deletionOrder says which ManagedResources a deletion does not wait for.
+	deletionOrder deletionOrder
 }
 
 // action is what is done about one object.
@@ -102,8 +104,8 @@ type applyInput struct {
 	heldBack map[schema.GroupKind]heldBack
 	// force removes labels and annotations that others added.
 	forceLabels, forceAnnotations bool
-	// always applies objects even if nothing changed.
-	always bool
+	// always applies objects even if nothing changed. Asked does the same once, for the operation "reconcile".
+	always, asked bool
 	// fights returns what is remembered of former drift; nil if that does not matter.
 	fights func(object.Key) fight.Fight
 	// now is the present time.
@@ -173,6 +175,8 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 	digest := digestOf(*manifest, observation)
 	recorded := in.recorded[key].Digest
 	switch drift := in.undoesDrift(manifest); {
+	case in.asked:
+		return change{action: actionApply, reason: "the operation " + resourcesv1alpha1.OperationReconcile + " sends everything", strip: strip}
 	case in.always:
 		return change{action: actionApply, reason: "controllers.managedResource.alwaysUpdate is set", strip: strip}
 	case digest == "" || recorded == "":
@@ -269,6 +273,8 @@ type pruneInput struct {
 	ownership ownership.Owners
 	// deleting is set if the objects go because of the ManagedResource, not because they left it.
 	deleting bool
+	// finalizeAll is when the finalizers of all objects are removed; zero if never.
+	finalizeAll time.Time
 	// managedBy is the value of the managed-by label.
 	managedBy string
 	// departed says since when an object is not wanted any more, for those that wait for delay before they are deleted.
@@ -324,7 +330,7 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 	case in.collectsGarbage && observation.GarbageCollectable && isConfiguration(key):
 		return change{action: actionRelease, reason: "the garbage collector deletes it when nothing refers to it"}
 	case !observation.Deleting.IsZero():
-		return waitForDeletion(observation, in.now)
+		return waitForDeletion(observation, in.finalizeAll, in.now)
 	}
 	if since, waits := in.departed[key]; waits && in.now.Before(since.Add(in.delay)) {
 		return change{action: actionWait, due: since.Add(in.delay), reason: fmt.Sprintf("it left the manifests, and is "+

@@ -130,6 +130,7 @@ func (p *pruning) pruneWave(ctx context.Context, entries inventory) []change {
 }
 
 func (p *pruning) planPruning(ctx context.Context, entries inventory, states map[object.Key]live.State) []change {
+	finalizeAll, _ := finalizeAt(p.mr) // what is wrong with it is said in the condition
 	changes := planPrune(pruneInput{
 		entries:   entries,
 		live:      states,
@@ -137,7 +138,7 @@ func (p *pruning) planPruning(ctx context.Context, entries inventory, states map
 		managedBy: p.Options.ManagedBy,
 		abolished: p.abolished(ctx, states),
 
-		deleting: p.operation == opCleanUp, departed: p.departed, delay: p.delay,
+		deleting: p.operation == opCleanUp, finalizeAll: finalizeAll, departed: p.departed, delay: p.delay,
 		collectsGarbage: p.Options.CollectsGarbage,
 		now:             p.Clock.Now(),
 	})

@@ -23,7 +23,7 @@ func TestWaitForDeletion(t *testing.T) {
 		"": {}, "1h": {due: now.Add(59 * time.Minute)}, "30s": {finalize: true, says: "removed after 30s"}, "0s": {},
 		"-1h": {says: "not a positive duration"}, "soon": {says: "not a positive duration"},
 	} {
-		got := waitForDeletion(live.Observation{Deleting: now.Add(-time.Minute), FinalizeAfter: grace}, now)
+		got := waitForDeletion(live.Observation{Deleting: now.Add(-time.Minute), FinalizeAfter: grace}, time.Time{}, now)
 		if got.action != actionWait || !got.due.Equal(want.due) || got.finalize != want.finalize || !strings.Contains(got.reason, want.says) {
 			t.Errorf("%q: %+v", grace, got)
 		}
@@ -115,7 +115,7 @@ func TestDependencies(t *testing.T) {
 	if err == nil {
 		t.Error("a ManagedResource that cannot be read is passed over")
 	}
-	if names := dependenciesOf(world[name("first")]); !slices.Equal(names, []types.NamespacedName{name("second"), name("ready")}) {
+	if names := world[name("first")].Dependencies(); !slices.Equal(names, []types.NamespacedName{name("second"), name("ready")}) {
 		t.Errorf("it depends on %v", names)
 	}
 }

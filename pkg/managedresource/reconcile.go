@@ -41,6 +41,8 @@ type pass struct {
 	mr        *resourcesv1alpha1.ManagedResource
 	self      resourcesv1alpha1.Origin
 	operation operation
+	// asked is set if the operation "reconcile" asked for this pass: all is sent, and nothing waits for dependencies.
+	asked bool
 	// engine writes to the target cluster, as the ServiceAccount that the ManagedResource names, if it names one.
 	engine *apply.Engine
 	// started is when the pass began.
@@ -140,6 +142,7 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return reconcile.Result{}, err
 	}
 	p := r.newPass(mr)
+	p.asked = asked
 	if !asked {
 		if current, recorded, err := p.upToDate(ctx); err != nil {
 			return reconcile.Result{}, err

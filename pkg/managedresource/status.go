@@ -111,6 +111,7 @@ type tally struct {
 	revision    string   // the inputs that they come from
 	guarded     error    // left the manifests, and is kept by the prune guard
 	deleting    bool     // all objects have to go
+	notes       []string // on the deletion of all of them
 }
 
 func tallyOf(problems []problem, changes []change) tally {
@@ -211,6 +212,7 @@ func (t tally) message() string {
 	if t.guarded != nil {
 		sections = append(sections, "Not pruned: "+t.guarded.Error())
 	}
+	sections = append(sections, t.notes...)
 	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
 	return conditiontext.ForCondition(strings.Join(sections, "\n"))
 }

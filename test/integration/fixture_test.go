@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -113,9 +114,32 @@ func (f *fixture) newReconciler(config *rest.Config, source client.Client, optio
 	})
 	go func() { _ = view.Start(f.Context()) }() // ends with the test
 	return managedresource.NewReconciler(managedresource.Reconciler{
-		Source: source, Direct: f.client, Autoscalers: f.client, Objects: objects, Live: view,
+		Source: indexed{source}, Direct: f.client, Autoscalers: f.client, Objects: objects, Live: view,
 		Engine: apply.NewEngine(objects, apply.Settings{Policy: fieldowner.DefaultPolicy(), Strict: f.strict}, clock.RealClock{}), Recorder: f.recorder, Clock: f.clock, Options: options,
 	})
+}
+
+// indexed answers what only a cache with indices does.
+type indexed struct{ client.Client }
+
+func (c indexed) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	asked := client.ListOptions{}
+	asked.ApplyOptions(options)
+	managedResources, is := list.(*resourcesv1alpha1.ManagedResourceList)
+	if !is || asked.FieldSelector == nil {
+		return c.Client.List(ctx, list, options...)
+	}
+	requirement := asked.FieldSelector.Requirements()[0]
+	asked.FieldSelector = nil
+	err := c.Client.List(ctx, list, &asked)
+	managedResources.Items = slices.DeleteFunc(managedResources.Items, func(mr resourcesv1alpha1.ManagedResource) bool {
+		names := mr.Dependencies()
+		if requirement.Field == "spec.deleteAfter" {
+			names, _ = mr.DeletedAfter()
+		}
+		return !slices.ContainsFunc(names, func(name types.NamespacedName) bool { return name.String() == requirement.Value })
+	})
+	return err
 }
 
 func (f *fixture) restart() {

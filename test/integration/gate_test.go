@@ -76,8 +76,8 @@ func TestAppliedIsKeptWhileDependenciesAreNotReady(t *testing.T) {
 			base := f.read("base")
 			f.change(base, func() { base.Spec.InjectLabels = map[string]string{"a": "b"} })
 		}, resourcesv1alpha1.ReasonDependencyNotReady, "/base is not applied: its generation 2 has not been observed"},
-		"deleted": {func(f *fixture) { f.delete(f.read("base")) },
-			resourcesv1alpha1.ReasonDependencyNotReady, "/base does not exist"},
+		"deleted": {func(f *fixture) { must(f, f.client.Delete(f.ctx, f.read("base"))) },
+			resourcesv1alpha1.ReasonDependencyNotReady, "/base is being deleted"},
 		"a cycle made by the dependency": {func(f *fixture) {
 			base := f.read("base")
 			f.change(base, func() { base.Spec.DependsOn = []resourcesv1alpha1.Dependency{{Name: "app"}} })

@@ -185,3 +185,27 @@ func TestJudgeHoldsBackDuringRollouts(t *testing.T) {
 	l.look(both, nil)
 	l.expect(t, "for long", "False DeploymentUnhealthy True")
 }
+
+// TestUnreported: what is found is known before the condition reports it.
+func TestUnreported(t *testing.T) {
+	l := newLife(0)
+	l.look(health.Verdict{}, nil)
+	l.look(rollingOut, nil)
+	unreportedNow := func() string {
+		healthy := conditionOf(l.mr, resourcesv1alpha1.ResourcesHealthy)
+		return unreported(l.memory.found, resourcesv1alpha1.Statement{Status: healthy.Status})
+	}
+	if got := unreportedNow(); got != "" {
+		t.Errorf("healthy during a rollout: %q", got)
+	}
+	l.look(health.Verdict{Unhealthy: "too few", Progressing: "1 of 2"}, nil)
+	l.expect(t, "unhealthy during a rollout", "True ResourcesHealthy True")
+	if got := unreportedNow(); got != "DeploymentUnhealthy" {
+		t.Errorf("unhealthy during a rollout: %q", got)
+	}
+	l.clock.Step(time.Minute)
+	l.look(health.Verdict{Unhealthy: "too few", Progressing: "1 of 2"}, nil)
+	if got := unreportedNow(); got != "" {
+		t.Errorf("it is reported, and still said: %q", got)
+	}
+}

@@ -14,6 +14,8 @@ import (
 type memory struct {
 	healthy, progressing health.Settling
 	rollout              health.Rollout
+	// found is what the last look found of the health of the objects, which the condition may report later.
+	found resourcesv1alpha1.Statement
 	// unobserved is since when there are objects whose controllers have not taken in their last change; zero if there are none.
 	unobserved time.Time
 	// explanations are those of the unhealthy objects.

@@ -116,7 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	healthy, progressing, settled := r.judge(mr, memory, subjects, checksErr)
 	due := soonest(looked, settled, r.untilStuck(progressing, mr))
 	result := reconcile.Result{RequeueAfter: soonest(r.Options.SyncPeriod, due)}
-	written, err := r.store(ctx, mr, healthy, progressing, news)
+	written, err := r.store(ctx, mr, healthy, progressing, r.foundUnhealthy(ctx, mr, memory.found, healthy), news)
 	memory.rests = ""
 	if err == nil && !written && watched && due == 0 { // what is due may be later than the next look
 		memory.rests = mr.ResourceVersion
@@ -226,6 +226,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, memory *memory
 			Message: conditiontext.ForCondition("The health checks of the ManagedResource cannot be used: " + checksErr.Error()),
 		}, false
 	}
+	memory.found = found
 	healthy, later := memory.healthy.Settle(wasHealthy, found, rolling, now)
 	return healthy, progressing, soonest(again, later, overdue)
 }
@@ -261,14 +262,15 @@ func (r *Reconciler) untilStuck(progressing resourcesv1alpha1.Statement, mr *res
 
 // store writes the conditions, if they differ, and reports whether they did. It fails with a conflict if the ManagedResource is not the one that was read.
 func (r *Reconciler) store(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, healthy, progressing resourcesv1alpha1.Statement,
-	news time.Time,
+	foundUnhealthy string, news time.Time,
 ) (written bool, err error) {
 	now := r.Clock.Now()
 	conditions := resourcesv1alpha1.SetCondition(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy, healthy, now)
 	conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesProgressing, progressing, now)
 	conditions = resourcesv1alpha1.SetReady(conditions, now)
-	if written = !equality.Semantic.DeepEqual(conditions, mr.Status.Conditions); written {
-		if err := r.patch(ctx, mr, conditions); err != nil {
+	written = !equality.Semantic.DeepEqual(conditions, mr.Status.Conditions) || foundUnhealthy != mr.Status.FoundUnhealthy
+	if written {
+		if err := r.patch(ctx, mr, conditions, foundUnhealthy); err != nil {
 			return true, err
 		}
 		r.emitEvents(mr, healthy)
@@ -277,16 +279,22 @@ func (r *Reconciler) store(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return written, nil
 }
 
-func (r *Reconciler) patch(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, conditions []resourcesv1alpha1.Condition) error {
+func (r *Reconciler) patch(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, conditions []resourcesv1alpha1.Condition,
+	foundUnhealthy string,
+) error {
 	owned := slices.DeleteFunc(slices.Clone(conditions), func(c resourcesv1alpha1.Condition) bool {
 		return c.Type != resourcesv1alpha1.ResourcesHealthy && c.Type != resourcesv1alpha1.ResourcesProgressing && c.Type != resourcesv1alpha1.Ready
 	})
+	status := map[string]any{"conditions": owned}
+	if foundUnhealthy != "" {
+		status["foundUnhealthy"] = foundUnhealthy
+	}
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": resourcesv1alpha1.SchemeGroupVersion.String(), "kind": "ManagedResource",
 		"metadata": map[string]string{
 			"namespace": mr.Namespace, "name": mr.Name, "uid": string(mr.UID), "resourceVersion": mr.ResourceVersion,
 		},
-		"status": map[string]any{"conditions": owned},
+		"status": status,
 	})
 	if err != nil {
 		return fmt.Errorf("encode the conditions of ManagedResource %s/%s: %w", mr.Namespace, mr.Name, err)

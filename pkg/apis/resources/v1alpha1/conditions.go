@@ -53,6 +53,9 @@ const (
 	// ReasonDeletionPending goes with status Progressing: objects are being deleted. To do: if it lasts, look at the
 	// finalizers of the objects in the message, and at the warnings about Services there.
 	ReasonDeletionPending = "DeletionPending"
+	// ReasonDeletionWaits goes with status Progressing: the ManagedResource is to be deleted, but others must be gone first: those that
+	// depend on it, or those in deleteAfter. Nothing is deleted. To do: delete these, or remove the dependency.
+	ReasonDeletionWaits = "DeletionWaits"
 	// ReasonDependencyNotReady goes with status Progressing: changes wait because a ManagedResource in dependsOn is not applied
 	// or not healthy; what is applied is kept. To do: look at that one; this one goes on by itself.
 	ReasonDependencyNotReady = "DependencyNotReady"

@@ -79,10 +79,16 @@ type ManagedResourceSpec struct {
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// DependsOn names ManagedResources that must be applied and healthy before this one, or a change of it, is applied. What is applied
-	// already stays as it is, even if they fail later.
+	// already stays as it is, even if they fail later. The operation "reconcile" applies a change that waits.
 	// +optional
 	// +listType=atomic
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
+	// DeleteAfter names ManagedResources that must be gone before the objects of this one are deleted with it. It replaces the default,
+	// which is to wait for those that depend on this one; an empty list waits for none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=500
+	DeleteAfter []ManagedResourceReference `json:"deleteAfter,omitzero"`
 	// Prune guards against deleting too much at once. Without it everything that left the manifests is deleted.
 	// +optional
 	Prune *PruneGuard `json:"prune,omitempty"`
@@ -136,6 +142,48 @@ type Dependency struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// Namespace of the ManagedResource. Default: that of the ManagedResource that depends on it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+	// Until is what the dependency must have reached: Applied (its present generation is applied), Healthy (and its objects are healthy), or
+	// RolledOut (and none of them is being rolled out). What the checks find counts, even while the conditions do not report it yet.
+	// Default: Healthy.
+	// +optional
+	// +kubebuilder:validation:Enum=Applied;Healthy;RolledOut
+	Until DependencyUntil `json:"until,omitempty"`
+	// For is what waits: Creation (until all objects were applied once; later changes do not wait), or Changes (that, and each later
+	// change). Default: Changes.
+	// +optional
+	// +kubebuilder:validation:Enum=Creation;Changes
+	For DependencyFor `json:"for,omitempty"`
+}
+
+// DependencyUntil is what a dependency must have reached.
+type DependencyUntil string
+
+// What a dependency must have reached. Each includes those before it.
+const (
+	UntilApplied   DependencyUntil = "Applied"
+	UntilHealthy   DependencyUntil = "Healthy"
+	UntilRolledOut DependencyUntil = "RolledOut"
+)
+
+// DependencyFor is what waits for a dependency.
+type DependencyFor string
+
+// What waits for a dependency.
+const (
+	ForCreation DependencyFor = "Creation"
+	ForChanges  DependencyFor = "Changes"
+)
+
+// ManagedResourceReference names another ManagedResource.
+type ManagedResourceReference struct {
+	// Name of the ManagedResource.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Namespace of the ManagedResource. Default: that of the ManagedResource with the reference.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
@@ -224,6 +272,10 @@ type ManagedResourceStatus struct {
 	// of the prune guard is of this number. It is not set if every object in the inventory is wanted.
 	// +optional
 	PruneBaseline int32 `json:"pruneBaseline,omitempty"`
+	// FoundUnhealthy is the reason that ResourcesHealthy gets if what the checks found lasts for a moment. Until then it stays True, but
+	// changes that wait for this ManagedResource go on waiting. It is set only if another ManagedResource depends on this one.
+	// +optional
+	FoundUnhealthy string `json:"foundUnhealthy,omitempty"`
 }
 
 // Condition is one aspect of a ManagedResource's state.

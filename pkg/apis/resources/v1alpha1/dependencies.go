@@ -1,0 +1,38 @@
+package v1alpha1
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Dependencies returns the names of what a ManagedResource depends on, in the order of its spec.
+func (mr *ManagedResource) Dependencies() []types.NamespacedName {
+	names := make([]types.NamespacedName, 0, len(mr.Spec.DependsOn))
+	for _, dependency := range mr.Spec.DependsOn {
+		names = append(names, dependency.NameFrom(mr.Namespace))
+	}
+	return names
+}
+
+// DependsOn reports whether a ManagedResource depends directly on another one.
+func (mr *ManagedResource) DependsOn(name types.NamespacedName) bool {
+	return slices.Contains(mr.Dependencies(), name)
+}
+
+// NameFrom returns the name of a dependency of a ManagedResource in a namespace.
+func (d Dependency) NameFrom(namespace string) types.NamespacedName {
+	if d.Namespace != "" {
+		namespace = d.Namespace
+	}
+	return types.NamespacedName{Namespace: namespace, Name: d.Name}
+}
+
+// DeletedAfter returns the names in deleteAfter. Set is false if there is no such list, so that the ManagedResource is deleted after those
+// that depend on it.
+func (mr *ManagedResource) DeletedAfter() (names []types.NamespacedName, set bool) {
+	for _, reference := range mr.Spec.DeleteAfter {
+		names = append(names, Dependency{Name: reference.Name, Namespace: reference.Namespace}.NameFrom(mr.Namespace))
+	}
+	return names, mr.Spec.DeleteAfter != nil
+}

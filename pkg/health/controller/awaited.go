@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// unreported returns the reason why objects are not healthy though the condition reports for a moment longer that they are; empty if
+// that is not so.
+func unreported(found, reported resourcesv1alpha1.Statement) string {
+	if reported.Status != resourcesv1alpha1.ConditionTrue || found.Status == resourcesv1alpha1.ConditionTrue {
+		return ""
+	}
+	return found.Reason
+}
+
+// foundUnhealthy returns what status.foundUnhealthy has to be. Only what others wait for is worth a write.
+func (r *Reconciler) foundUnhealthy(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, found, reported resourcesv1alpha1.Statement) string {
+	reason := unreported(found, reported)
+	if reason == "" || !r.awaited(ctx, client.ObjectKeyFromObject(mr)) {
+		return ""
+	}
+	return reason
+}
+
+// awaited reports whether another ManagedResource depends on one. It errs on the side of caution.
+func (r *Reconciler) awaited(ctx context.Context, name types.NamespacedName) bool {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := r.Source.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Could not list the ManagedResources that depend on one", "managedResource", name)
+		return true
+	}
+	return slices.ContainsFunc(list.Items, func(other resourcesv1alpha1.ManagedResource) bool { return other.DependsOn(name) })
+}
+
+// awaitedBy returns what a ManagedResource depends on: it has to be looked at once more, as its status says more now.
+func awaitedBy(_ context.Context, dependent client.Object) []reconcile.Request {
+	mr, ok := dependent.(*resourcesv1alpha1.ManagedResource)
+	if !ok {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, name := range mr.Dependencies() {
+		requests = append(requests, reconcile.Request{NamespacedName: name})
+	}
+	return requests
+}
+
+// newDependencies lets through ManagedResources that depend on others since this change.
+func newDependencies() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
+			after, isManagedResource := e.ObjectNew.(*resourcesv1alpha1.ManagedResource)
+			return ok && isManagedResource && !slices.Equal(before.Dependencies(), after.Dependencies())
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}

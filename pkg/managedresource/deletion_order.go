@@ -1,0 +1,239 @@
+package managedresource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/ownership"
+)
+
+// predecessors returns the ManagedResources that exist and have to be gone before one is deleted.
+type predecessors func(types.NamespacedName) ([]types.NamespacedName, error)
+
+// deletionOrder says what keeps the objects of a ManagedResource from being deleted with it. The zero value: nothing does.
+type deletionOrder struct {
+	// waits are the ManagedResources that have to be gone first, sorted.
+	waits []types.NamespacedName
+	// cycles are the paths from the ManagedResource back to it. What is on them is not waited for, or all of them would wait for good.
+	cycles [][]types.NamespacedName
+}
+
+// deletionOrderOf finds out what has to be gone before a ManagedResource is deleted.
+func deletionOrderOf(self types.NamespacedName, before predecessors) (deletionOrder, error) {
+	first, err := before(self)
+	if err != nil {
+		return deletionOrder{}, err
+	}
+	var order deletionOrder
+	for _, name := range first {
+		path, err := pathBack(self, name, []types.NamespacedName{self}, map[types.NamespacedName]bool{}, before)
+		switch {
+		case err != nil:
+			return deletionOrder{}, err
+		case path != nil:
+			order.cycles = append(order.cycles, path)
+		default:
+			order.waits = append(order.waits, name)
+		}
+	}
+	slices.SortFunc(order.waits, compareNames)
+	slices.SortFunc(order.cycles, func(a, b []types.NamespacedName) int { return slices.CompareFunc(a, b, compareNames) })
+	return order, nil
+}
+
+// pathBack returns the path from self by way of next back to self; nil if there is none.
+func pathBack(self, next types.NamespacedName, path []types.NamespacedName, seen map[types.NamespacedName]bool, before predecessors,
+) ([]types.NamespacedName, error) {
+	path = append(slices.Clone(path), next)
+	if next == self {
+		return path, nil
+	}
+	if seen[next] {
+		return nil, nil
+	}
+	seen[next] = true
+	further, err := before(next)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range further {
+		if found, err := pathBack(self, name, path, seen, before); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+func compareNames(a, b types.NamespacedName) int {
+	return slices.Compare([]string{a.Namespace, a.Name}, []string{b.Namespace, b.Name})
+}
+
+// verdict returns what ResourcesApplied says while the deletion waits.
+func (o deletionOrder) verdict() verdict {
+	items := make([]string, 0, len(o.waits))
+	for _, name := range o.waits {
+		items = append(items, "ManagedResource "+name.String())
+	}
+	message := section("Nothing is deleted until these are gone", items)
+	if cycles := o.section(); cycles != "" {
+		message += "\n" + cycles
+	}
+	return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionWaits, message}
+}
+
+// section says what is not waited for; empty if all is.
+func (o deletionOrder) section() string {
+	items := make([]string, 0, len(o.cycles))
+	for _, cycle := range o.cycles {
+		items = append(items, joinNames(cycle))
+	}
+	return section("Not waited for, since these ManagedResources would wait for each other", items)
+}
+
+// awaitsOthers reports whether the order of deletion matters: not for one that goes to another class or keeps its objects, and not for one
+// whose time is up.
+func awaitsOthers(mr *resourcesv1alpha1.ManagedResource, now time.Time) bool {
+	return mr.DeletionTimestamp != nil && !ptr.Deref(mr.Spec.KeepObjects, false) && !timeIsUp(mr, now)
+}
+
+// findDeletionOrder finds out what has to be gone before the objects are deleted.
+func (p *pass) findDeletionOrder(ctx context.Context, owners *ownership.Reader) (deletionOrder, error) {
+	if !awaitsOthers(p.mr, p.Clock.Now()) {
+		return deletionOrder{}, nil
+	}
+	return deletionOrderOf(p.self.Owner, func(name types.NamespacedName) ([]types.NamespacedName, error) {
+		return p.before(ctx, owners, name)
+	})
+}
+
+// before returns the ManagedResources that exist and have to be gone before one is deleted.
+func (p *pass) before(ctx context.Context, owners *ownership.Reader, name types.NamespacedName) ([]types.NamespacedName, error) {
+	mr := p.mr
+	if name != p.self.Owner {
+		other, err := owners.Other(ctx, name)
+		if other == nil || err != nil {
+			return nil, err
+		}
+		mr = other
+	}
+	named, set := mr.DeletedAfter()
+	if !set {
+		return p.dependents(ctx, name)
+	}
+	var existing []types.NamespacedName
+	for _, name := range named {
+		other, err := owners.Other(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if other != nil || name == p.self.Owner {
+			existing = append(existing, name)
+		}
+	}
+	return existing, nil
+}
+
+// deletionNotes returns what a condition says of the deletion of all objects, beside what becomes of each.
+func (p *pass) deletionNotes(order deletionOrder) []string {
+	if p.operation != opCleanUp {
+		return nil
+	}
+	notes := []string{order.section()}
+	if _, err := finalizeAt(p.mr); err != nil {
+		notes = append(notes, "The "+err.Error())
+	}
+	return notes
+}
+
+// awaitDeletions says in the condition what has to be gone before the objects are deleted. The health of the objects stays what it was.
+func (p *pass) awaitDeletions(ctx context.Context, order deletionOrder) (reconcile.Result, error) {
+	status := *p.mr.Status.DeepCopy()
+	status.ObservedGeneration = p.mr.Generation
+	status.Conditions = p.conditions(status.Conditions, order.verdict())
+	if !equality.Semantic.DeepEqual(status, p.mr.Status) {
+		if err := p.storeStatus(ctx, status); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	again := p.Options.SyncPeriod
+	if due, _ := finalizeAt(p.mr); !due.IsZero() {
+		again = min(again, max(due.Sub(p.Clock.Now()), 0)+dueMargin)
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// dependents returns the ManagedResources that depend on one.
+func (r *Reconciler) dependents(ctx context.Context, name types.NamespacedName) ([]types.NamespacedName, error) {
+	return r.indexed(ctx, dependencyIndex, name)
+}
+
+// indexed returns the ManagedResources that an index has for a name.
+func (r *Reconciler) indexed(ctx context.Context, index string, name types.NamespacedName) ([]types.NamespacedName, error) {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := r.Source.List(ctx, list, client.MatchingFields{index: name.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the ManagedResources with %s in %s: %w", name, index, err)
+	}
+	names := make([]types.NamespacedName, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	return names, nil
+}
+
+// deletedAfterNames returns what a ManagedResource names in deleteAfter, for the index.
+func deletedAfterNames(obj client.Object) []string {
+	mr, ok := obj.(*resourcesv1alpha1.ManagedResource)
+	if !ok {
+		return nil
+	}
+	named, _ := mr.DeletedAfter()
+	names := make([]string, 0, len(named))
+	for _, name := range named {
+		names = append(names, name.String())
+	}
+	return names
+}
+
+// deletedAfter returns the ManagedResources that are being deleted and may have waited for one: that one is gone, or depends on others now.
+func (r *Reconciler) deletedAfter(ctx context.Context, obj client.Object) []reconcile.Request {
+	gone, ok := obj.(*resourcesv1alpha1.ManagedResource)
+	if !ok {
+		return nil
+	}
+	naming, err := r.indexed(ctx, deleteAfterIndex, client.ObjectKeyFromObject(gone))
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not list the ManagedResources that are deleted after one")
+	}
+	var requests []reconcile.Request
+	for _, name := range slices.Concat(gone.Dependencies(), naming) {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		if r.Source.Get(ctx, name, mr) == nil && mr.DeletionTimestamp != nil {
+			requests = append(requests, reconcile.Request{NamespacedName: name})
+		}
+	}
+	return requests
+}
+
+// endsWait lets through what may end the wait of ManagedResources that are being deleted.
+func endsWait() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
+			after, isManagedResource := e.ObjectNew.(*resourcesv1alpha1.ManagedResource)
+			return ok && isManagedResource && !slices.Equal(before.Dependencies(), after.Dependencies())
+		},
+	}
+}
