@@ -87,7 +87,8 @@ func TestDeletionInACycle(t *testing.T) {
 	app := f.read("app")
 	f.change(app, func() { app.Spec.DependsOn = []resourcesv1alpha1.Dependency{{Name: "app"}} })
 	must(t, f.client.Delete(f.ctx, app))
-	f.clock.SetTime(time.Now().Add(2 * time.Hour))
+	f.reconcileOnce("app")
+	f.clock.SetTime(time.Now().Add(2 * time.Hour)) // the status does not report each look
 	f.reconcileUntil("app", "the cycle is reported", func(mr *resourcesv1alpha1.ManagedResource) bool {
 		return strings.Contains(applied(mr).Message, "would wait for each other (1): "+f.namespace+"/app → "+f.namespace+"/app")
 	})
