@@ -77,6 +77,8 @@ type Task struct {
 	object.Manifest
 	// Live is the object as it was found; nil if it did not exist.
 	Live *live.Observation
+	// Revised says that the manifest changed since the object was applied.
+	Revised bool
 	// Strip are the labels and annotations that others added and that are to be removed.
 	Strip Strip
 	// Replace says whether the object is deleted and created again if its update is rejected as invalid.
@@ -148,6 +150,10 @@ func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceI
 		}
 		return yield(ctx, resource, task, meta), nil
 	}
+	task, onChange, err := withOnlyOnChange(ctx, resource, task)
+	if err != nil {
+		return nil, changed(err)
+	}
 	body, err := e.preserve(ctx, resource, task)
 	if err != nil {
 		return nil, err
@@ -165,6 +171,9 @@ func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceI
 	}
 	if meta, err = e.takeOver(ctx, resource, task, meta, body); err != nil {
 		return nil, err
+	}
+	if onChange {
+		meta = yield(ctx, resource, task, meta)
 	}
 	return strip(ctx, resource, meta, task.Strip)
 }

@@ -85,6 +85,11 @@ func withoutFields(task Task, paths []string) (known Task, dropped []string, err
 	if task.Body, dropped, err = dropFields(task.Body, paths); err != nil || task.Initial == nil {
 		return task, dropped, err
 	}
+	if task.Changed != nil {
+		if task.Changed, _, err = dropFields(task.Changed, paths); err != nil {
+			return task, dropped, err
+		}
+	}
 	task.Initial, dropped, err = dropFields(task.Initial, paths) // it has all that the body has
 	return task, dropped, err
 }

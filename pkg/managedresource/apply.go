@@ -234,7 +234,7 @@ func taskOf(change *change) (apply.Task, bool) {
 	}
 	task := apply.Task{Manifest: *change.manifest, Strip: change.strip, Replace: replaceOf(change.manifest)}
 	if change.action == actionApply {
-		task.Live = &change.observation
+		task.Live, task.Revised = &change.observation, change.revised
 	}
 	return task, true
 }

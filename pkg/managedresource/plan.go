@@ -73,6 +73,8 @@ type change struct {
 	finalize bool
 	// drift is set if the object is not as it was applied, though its manifest is what it was.
 	drift bool
+	// revised is set if the manifest is certainly another one than the last one that was applied.
+	revised bool
 	// fight is what is remembered of former drift.
 	fight fight.Fight
 	// startsFight is set if this correction was one too many.
@@ -128,6 +130,8 @@ func planApply(in applyInput) []change {
 		}
 		change := in.delayIfFighting(manifest, in.decide(manifest, state))
 		change.Ref, change.manifest, change.observation = manifest.Ref, manifest, state.Observation
+		sent := sentDigest(in.recorded[manifest.Key()])
+		change.revised = sent != "" && sent != manifest.Digest
 		changes = append(changes, change)
 	}
 	in.gate.hold(changes, in.recorded)

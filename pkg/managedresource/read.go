@@ -110,7 +110,8 @@ func (p *pass) readManifests(ctx context.Context) (input, error) {
 // render adds the manifests that are made of documents to an input.
 func (p *pass) render(in input, documents []manifest.Document, scopes scopes, tokenTargets map[object.Key]bool) input {
 	ignored, err := manifest.ParseIgnoreRules(p.mr.Spec.DriftDetection)
-	if err != nil {
+	onlyOnChange, onChangeErr := manifest.ParseOnlyOnChangeRules(p.mr.Spec.DriftDetection)
+	if err := errors.Join(err, onChangeErr); err != nil {
 		in.unread = true
 		return in.refused(err) // without its rules, a pass would revert changes that it must ignore
 	}
@@ -120,6 +121,7 @@ func (p *pass) render(in input, documents []manifest.Document, scopes scopes, to
 		InjectLabels: p.mr.Spec.InjectLabels,
 		Scaled:       p.isScaled(in.scalers),
 		Ignored:      ignored,
+		OnlyOnChange: onlyOnChange,
 		TokenTargets: tokenTargets,
 	})
 	in.manifests, in.released, in.coerced, in.rendered = rendered.Manifests, rendered.Released, rendered.Coerced, p.Clock.Now()

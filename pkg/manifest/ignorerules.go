@@ -17,18 +17,30 @@ type IgnoreRule struct {
 	patterns []fieldowner.Pattern
 }
 
-// ParseIgnoreRules reads the rules of a ManagedResource.
+// ParseIgnoreRules reads the rules of a ManagedResource about fields that are left to others.
 func ParseIgnoreRules(detection *resourcesv1alpha1.DriftDetection) ([]IgnoreRule, error) {
 	if detection == nil {
 		return nil, nil
 	}
+	return parseRules("spec.driftDetection.ignore", detection.Ignore)
+}
+
+// ParseOnlyOnChangeRules reads the rules of a ManagedResource about fields that are left to others while nothing changes.
+func ParseOnlyOnChangeRules(detection *resourcesv1alpha1.DriftDetection) ([]IgnoreRule, error) {
+	if detection == nil {
+		return nil, nil
+	}
+	return parseRules("spec.driftDetection.onlyOnChange", detection.OnlyOnChange)
+}
+
+func parseRules(field string, given []resourcesv1alpha1.IgnoreRule) ([]IgnoreRule, error) {
 	var rules []IgnoreRule
-	for i, rule := range detection.Ignore {
+	for i, rule := range given {
 		parsed := IgnoreRule{IgnoreRule: rule}
 		for _, path := range rule.Paths {
 			pattern, err := patternOf(path)
 			if err != nil {
-				return nil, fmt.Errorf("spec.driftDetection.ignore[%d]: %w", i, err)
+				return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
 			}
 			parsed.patterns = append(parsed.patterns, pattern)
 		}

@@ -2,9 +2,12 @@ package manifest
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 func TestPatternOf(t *testing.T) {
@@ -34,5 +37,45 @@ func TestPatternOf(t *testing.T) {
 		if !reflect.DeepEqual(got, want) || (err == nil) != (want != nil) {
 			t.Errorf("%q: got %v (%v), want %v", pointer, got, err, want)
 		}
+	}
+}
+
+// TestOnlyOnChange: the fields are in what is sent for creations and changes, not in what is sent otherwise, and count for the digest.
+func TestOnlyOnChange(t *testing.T) {
+	rules, err := ParseOnlyOnChangeRules(&resourcesv1alpha1.DriftDetection{OnlyOnChange: []resourcesv1alpha1.IgnoreRule{
+		{Kind: "ConfigMap", Paths: []string{"/metadata/annotations/operation"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	render := func(operation string) object.Manifest {
+		annotations := map[string]any{}
+		if operation != "" {
+			annotations["operation"] = operation
+		}
+		obj := map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x", "namespace": "a", "annotations": annotations},
+			"immutable": true,
+		}
+		rendered := Render([]Document{{Object: obj}}, nil, nil, RenderOptions{OnlyOnChange: rules})
+		if len(rendered.Errors) > 0 || len(rendered.Manifests) != 1 {
+			t.Fatal(rendered.Errors)
+		}
+		return rendered.Manifests[0]
+	}
+	with, other, without := render("reconcile"), render("restore"), render("")
+	for name, test := range map[string]struct {
+		body []byte
+		want bool
+	}{"body": {with.Body, false}, "initial": {with.Initial, true}, "changed": {with.Changed, true}} {
+		if got := strings.Contains(string(test.body), "reconcile"); got != test.want {
+			t.Errorf("%s: %s", name, test.body)
+		}
+	}
+	if with.Digest == other.Digest || with.Digest == without.Digest {
+		t.Error("the digest does not change with the field")
+	}
+	if without.Changed != nil || without.Initial != nil {
+		t.Error("without the field, there is more than one body")
 	}
 }

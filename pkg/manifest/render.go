@@ -36,6 +36,8 @@ type RenderOptions struct {
 	Scaled func(object.Key) bool
 	// Ignored are fields that are left to others.
 	Ignored []IgnoreRule
+	// OnlyOnChange are fields that are left to others while the manifest stays the same.
+	OnlyOnChange []IgnoreRule
 	// TokenTargets are the Secrets into which a token requestor copies tokens.
 	TokenTargets map[object.Key]bool
 }
@@ -186,6 +188,7 @@ func finish(doc Document, ref object.Ref, marks RenderOptions) (object.Manifest,
 		labelTemplates(doc.Object, ref.GroupKind(), marks.labels())
 		preserved := preservedFields(ref.GroupKind(), doc.Object, manifest.Annotations, marks.Scaled != nil && marks.Scaled(ref.Key()))
 		manifest.Preserve, manifest.PreserveIfSet = preserved.always, preserved.ifSet
+		manifest.OnlyOnChange = ignoredFields(marks.OnlyOnChange, ref)
 		manifest.Preserve = append(manifest.Preserve, ignoredFields(marks.Ignored, ref)...)
 		manifest.PreserveIfSet = append(manifest.PreserveIfSet, filledFields(ref, doc.Object, labels, marks.TokenTargets)...)
 		manifest.Untaken = tokenFields(ref, doc.Object, labels, marks.TokenTargets)
@@ -205,33 +208,55 @@ func finish(doc Document, ref object.Ref, marks RenderOptions) (object.Manifest,
 	return manifest, err
 }
 
-// encode sets what is to be sent: without the preserved fields, and once more with them for the creation if there are any.
+// encode sets what is to be sent: without the preserved fields, and once more with them for the creation, and with those of OnlyOnChange for
+// changes, if there are any.
 func encode(manifest object.Manifest, obj map[string]any) (object.Manifest, error) {
 	body, err := object.EncodeBody(obj)
 	if err != nil {
 		return manifest, fmt.Errorf("encode %s: %w", manifest.Ref, err)
 	}
-	for _, pattern := range manifest.Preserve {
-		if pattern.Has(obj) {
-			manifest.Stripped = append(manifest.Stripped, pattern)
-		}
+	full := body
+	if manifest.Stripped, body, err = strip(obj, manifest.Preserve, body); err != nil {
+		return manifest, fmt.Errorf("encode %s: %w", manifest.Ref, err)
 	}
+	changed := body
+	onChange, body, err := strip(obj, manifest.OnlyOnChange, body)
+	if err != nil {
+		return manifest, fmt.Errorf("encode %s: %w", manifest.Ref, err)
+	}
+	manifest.Preserve = append(manifest.Preserve, manifest.OnlyOnChange...)
+	manifest.Stripped = append(manifest.Stripped, onChange...)
 	if len(manifest.Stripped) > 0 {
-		manifest.Initial = body
-		for _, pattern := range manifest.Stripped {
-			pattern.Strip(obj)
-		}
-		if body, err = object.EncodeBody(obj); err != nil {
-			return manifest, fmt.Errorf("encode %s: %w", manifest.Ref, err)
-		}
+		manifest.Initial = full
 	}
-	parts := [][]byte{body}
+	if len(onChange) > 0 {
+		manifest.Changed = changed
+	}
+	parts := [][]byte{changed}
 	for _, pattern := range manifest.Stripped {
 		// A field may leave the manifest in the moment in which it is preserved no more.
 		parts = append(parts, []byte(strings.Join(pattern, "/")))
 	}
 	manifest.Body, manifest.Digest = body, object.Digest(parts...)
 	return manifest, nil
+}
+
+// strip takes the fields of the patterns out of an object whose encoded body is given. It returns the patterns whose fields the object had,
+// and the body without them.
+func strip(obj map[string]any, patterns []fieldowner.Pattern, body []byte) (stripped []fieldowner.Pattern, rest []byte, err error) {
+	for _, pattern := range patterns {
+		if pattern.Has(obj) {
+			stripped = append(stripped, pattern)
+		}
+	}
+	if len(stripped) == 0 {
+		return nil, body, nil
+	}
+	for _, pattern := range stripped {
+		pattern.Strip(obj)
+	}
+	rest, err = object.EncodeBody(obj)
+	return stripped, rest, err
 }
 
 // normalize removes from an object what only the API server sets, puts it into its namespace and returns its metadata.

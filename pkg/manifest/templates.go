@@ -118,6 +118,7 @@ func adopted(manifest object.Manifest, obj map[string]any) (*object.Manifest, er
 	if without.Initial == nil {
 		without.Initial = manifest.Body
 	}
+	without.Changed, without.OnlyOnChange = nil, nil
 	without.Body, without.Digest = body, object.Digest(body)
 	return &without, nil
 }

@@ -18,6 +18,8 @@ type Manifest struct {
 	Body []byte
 	// Initial is sent instead of Body when the object is created; nil if that is Body too.
 	Initial []byte
+	// Changed is sent instead of Body to a live object whose manifest changed; nil if that is Body too.
+	Changed []byte
 	// Digest changes with what is sent.
 	Digest string
 	// Adopted is sent instead to a live object whose pod template has not the managed-by label: setting it would replace all
@@ -27,6 +29,8 @@ type Manifest struct {
 	Preserve []fieldowner.Pattern
 	// Stripped are those of Preserve that the manifest has, and that were taken out of Body.
 	Stripped []fieldowner.Pattern
+	// OnlyOnChange are those of Preserve that are in Changed if the manifest has them.
+	OnlyOnChange []fieldowner.Pattern
 	// PreserveIfSet are fields that are in Body, and are taken out of it if the live object has them.
 	PreserveIfSet []fieldowner.Pattern
 	// Untaken are fields that are not taken over from others.

@@ -207,6 +207,12 @@ type DriftDetection struct {
 	// +optional
 	// +listType=atomic
 	Ignore []IgnoreRule `json:"ignore,omitempty"`
+	// OnlyOnChange lists fields that are sent when an object is created, when its manifest changed, and when something is put back that
+	// changes the object's generation; in between they are left to others. It is for annotations that ask for an operation, which
+	// whoever carries it out removes.
+	// +optional
+	// +listType=atomic
+	OnlyOnChange []IgnoreRule `json:"onlyOnChange,omitempty"`
 }
 
 // IgnoreRule names fields of objects.

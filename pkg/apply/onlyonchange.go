@@ -1,0 +1,44 @@
+package apply
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/ptr"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// withOnlyOnChange returns the task with the fields that are only sent with a change, if it is one: the manifest is another one, or what is
+// put back changes the object's generation. The API server is asked the latter before anything is written, as a correction without these
+// fields would be the last one if the process ended right after it.
+func withOnlyOnChange(ctx context.Context, resource metadata.ResourceInterface, task Task) (_ Task, included bool, err error) {
+	if task.Changed == nil {
+		return task, false, nil
+	}
+	if !task.Revised {
+		if included, err = changesGeneration(ctx, resource, task); err != nil || !included {
+			return task, false, err
+		}
+	}
+	task.Body = task.Changed
+	return task, true, nil
+}
+
+// changesGeneration reports whether applying an object that exists changes its generation. Nothing is written.
+func changesGeneration(ctx context.Context, resource metadata.ResourceInterface, task Task) (bool, error) {
+	before, err := resource.Get(ctx, task.Name, metav1.GetOptions{}) // what a watch showed may be older
+	if err != nil {
+		return false, err
+	}
+	after, err := resource.Patch(ctx, task.Name, types.ApplyPatchType, object.Require(task.Body, "uid", string(task.Live.UID)), metav1.PatchOptions{
+		FieldManager: resourcesv1alpha1.FieldManager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll},
+	})
+	if err != nil {
+		return false, err
+	}
+	return after.Generation != before.Generation, nil
+}
