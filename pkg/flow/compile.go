@@ -44,6 +44,7 @@ func compile(bundle Bundle, scheme *runtime.Scheme) (*revision, error) {
 		bundle.Spec.KeepObjects = ptr.To(true)
 	}
 	bundle.Spec.SecretRefs = nil
+	bundle.Spec.DeleteAfter = deleteAfter(bundle)
 	r := &revision{bundle: bundle}
 	type item struct {
 		key  object.Key
@@ -79,6 +80,19 @@ func compile(bundle Bundle, scheme *runtime.Scheme) (*revision, error) {
 	}
 	r.content = object.Digest(append(slices.Clip(r.texts), rest)...)
 	return r, nil
+}
+
+// deleteAfter returns what the resource-manager waits for before it deletes the objects of a bundle, for deletions by hand. Nil stands for
+// the bundles that depend on it, an empty list for none.
+func deleteAfter(bundle Bundle) []resourcesv1alpha1.ManagedResourceReference {
+	if bundle.DeleteAfter == nil {
+		return nil
+	}
+	references := make([]resourcesv1alpha1.ManagedResourceReference, 0, len(bundle.DeleteAfter))
+	for _, key := range bundle.DeleteAfter {
+		references = append(references, resourcesv1alpha1.ManagedResourceReference{Namespace: key.Namespace, Name: key.Name})
+	}
+	return references
 }
 
 // encode returns an object as JSON with sorted fields, without its status.

@@ -354,3 +354,22 @@ func TestReview12TheFlowReachesAFixedPoint(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 }
+
+// TestDeleteAfterIsEmitted: the order of deletion is in the ManagedResource, too, so that a deletion by hand keeps to it; an empty list is not
+// the same as none.
+func TestDeleteAfterIsEmitted(t *testing.T) {
+	for name, test := range map[string]struct {
+		given []Key
+		want  string
+	}{
+		"none": {nil, ""}, "an empty list": {[]Key{}, `"deleteAfter":[]`}, "one": {[]Key{{Namespace: "a", Name: "b"}}, `"deleteAfter":[{"name":"b","namespace":"a"}]`},
+	} {
+		text, err := json.Marshal(resourcesv1alpha1.ManagedResourceSpec{DeleteAfter: deleteAfter(Bundle{DeleteAfter: test.given})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := strings.Contains(string(text), "deleteAfter"); found != (test.want != "") || !strings.Contains(string(text), test.want) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}

@@ -112,7 +112,7 @@ func from(word Word, condition resourcesv1alpha1.Condition) State {
 func deleting(mr *resourcesv1alpha1.ManagedResource, applied resourcesv1alpha1.Condition) State {
 	state := State{Word: Deleting, Since: mr.DeletionTimestamp.Time}
 	switch applied.Reason {
-	case resourcesv1alpha1.ReasonDeletionPending, resourcesv1alpha1.ReasonDeletionFailed:
+	case resourcesv1alpha1.ReasonDeletionPending, resourcesv1alpha1.ReasonDeletionFailed, resourcesv1alpha1.ReasonDeletionWaits:
 		state.Reason, state.Message = applied.Reason, applied.Message
 	}
 	if IsSuspended(mr) && applied.Reason == "" {
