@@ -5,6 +5,7 @@ package target
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -158,13 +159,15 @@ func (o *Objects) resource(mapping *meta.RESTMapping, namespace string) metadata
 	return o.metadata.Resource(mapping.Resource).Namespace(namespace)
 }
 
-// FinalizeNamespace removes the finalizers of a Namespace's spec, which only its finalize subresource does.
+// FinalizeNamespace removes the finalizers of what is being deleted in a Namespace, and those of its spec, which only its finalize
+// subresource does. Content whose finalizers cannot be removed does not keep the Namespace.
 func (o *Objects) FinalizeNamespace(ctx context.Context, name string) error {
+	contentErr := o.finalizeContent(ctx, name)
 	namespace, err := o.core.Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	namespace.Spec.Finalizers = nil
 	_, err = o.core.Namespaces().Finalize(ctx, namespace, metav1.UpdateOptions{})
-	return err
+	return errors.Join(contentErr, err)
 }

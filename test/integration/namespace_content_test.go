@@ -1,0 +1,44 @@
+package integration
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// TestFinalizeContentOfNamespace: when the time of a Namespace is up, the finalizers of what is being deleted in it go, too, and what is not
+// being deleted keeps them.
+func TestFinalizeContentOfNamespace(t *testing.T) {
+	f := newFixture(t)
+	namespace := f.namespace + "-full"
+	mr := f.manage("set", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+namespace+"\n"+
+		"  annotations: {resources.gardener.cloud/finalize-deletion-after: 1h}\n")
+	f.reconcileOK("set")
+	content := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{"example.org/stuck"}}}
+	}
+	for _, name := range []string{"deleted", "living"} {
+		must(t, f.client.Create(f.ctx, content(name)))
+	}
+	must(t, f.client.Delete(f.ctx, content("deleted")))
+	must(t, f.client.Delete(f.ctx, mr))
+	_, _, err := f.reconcile("set")
+	must(t, err)
+	must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(content("deleted")), &corev1.ConfigMap{})) // its time is not up
+	f.clock.SetTime(time.Now().Add(2 * time.Hour))
+	f.reconcileUntil("set", "the ManagedResource is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
+	if err := f.client.Get(f.ctx, client.ObjectKeyFromObject(content("deleted")), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+		t.Errorf("what was being deleted is still there: %v", err)
+	}
+	living := &corev1.ConfigMap{}
+	must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(content("living")), living))
+	if len(living.Finalizers) == 0 {
+		t.Error("what is not being deleted lost its finalizers")
+	}
+}
