@@ -21,8 +21,8 @@ const contentPageSize = 500
 // finalizeContent removes the finalizers of all objects in a namespace that are being deleted, of whatever kind. One kind that cannot be
 // listed does not keep the others from it; kinds that may not be listed or patched are left out. The error is about all that failed.
 func (o *Objects) finalizeContent(ctx context.Context, namespace string) error {
-	lists, err := discovery.ServerPreferredNamespacedResources(o.discovery) //nolint:contextcheck // discovery has a time limit of its own
-	errs := []error{err}                                                    // what other groups have is known nevertheless
+	lists, err := discovery.ServerPreferredNamespacedResources(o.discovery)
+	errs := []error{err} // what other groups have is known nevertheless
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
