@@ -141,7 +141,7 @@ func joinNames(names []types.NamespacedName) string {
 	return strings.Join(texts, " → ")
 }
 
-// findGate finds out what the changes of this pass have to wait for. Inputs that are the applied ones are no change. The operation
+// findGate finds out what the changes of this pass have to wait for. If the inputs are the applied ones, there is nothing to hold. The operation
 // "reconcile" opens the gate, so that a repair need not wait for a dependency that it repairs.
 func (p *pass) findGate(ctx context.Context, in input) (gate, error) {
 	if p.asked {

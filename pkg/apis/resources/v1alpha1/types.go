@@ -208,8 +208,8 @@ type DriftDetection struct {
 	// +listType=atomic
 	Ignore []IgnoreRule `json:"ignore,omitempty"`
 	// OnlyOnChange lists fields that are sent when an object is created, when its manifest changed, and when something is put back that
-	// changes the object's generation; in between they are left to others. It is for annotations that ask for an operation, which
-	// whoever carries it out removes.
+	// changes the object's generation; in between they are left to others. It is for annotations that ask for an operation, which a
+	// controller removes when it begins.
 	// +optional
 	// +listType=atomic
 	OnlyOnChange []IgnoreRule `json:"onlyOnChange,omitempty"`
