@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	manifests "github.com/trellis-k8s/trellis/pkg/manifestsecret"
+	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -125,13 +125,13 @@ func encode(obj client.Object, scheme *runtime.Scheme) (object.Key, []byte, erro
 
 // secrets returns the Secrets that hold the manifests of a revision.
 func (r *revision) secrets(owner Owner) ([]*corev1.Secret, error) {
-	documents := make([]manifests.Document, 0, len(r.texts))
+	documents := make([]manifestsecret.Document, 0, len(r.texts))
 	for i, text := range r.texts {
 		readable, err := yaml.JSONToYAML(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: encode %s: %w", r.bundle, r.keys[i], err)
 		}
-		documents = append(documents, manifests.Document{Name: r.keys[i].String(), Text: readable})
+		documents = append(documents, manifestsecret.Document{Name: r.keys[i].String(), Text: readable})
 	}
 	secrets, err := pack(owner, r.bundle.Key, documents)
 	if err != nil {
@@ -141,8 +141,8 @@ func (r *revision) secrets(owner Owner) ([]*corev1.Secret, error) {
 }
 
 // pack writes documents into Secrets of a flow.
-func pack(owner Owner, key Key, documents []manifests.Document) ([]*corev1.Secret, error) {
-	secrets, err := manifests.Secrets(documents, manifests.Options{
+func pack(owner Owner, key Key, documents []manifestsecret.Document) ([]*corev1.Secret, error) {
+	secrets, err := manifestsecret.Secrets(documents, manifestsecret.Options{
 		Namespace: key.Namespace, Name: key.Name, CompressFrom: compressFrom, MaxBytes: maxBytes, MaxDocuments: maxDocuments,
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	manifests "github.com/trellis-k8s/trellis/pkg/manifestsecret"
+	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
@@ -26,7 +26,7 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 		return apierrors.NewConflict(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(), mr.Name,
 			fmt.Errorf("it has been created again"))
 	}
-	var documents []manifests.Document
+	var documents []manifestsecret.Document
 	for _, reference := range mr.Spec.SecretRefs {
 		confirmed, err := e.confirmed(ctx, client.ObjectKey{Namespace: mr.Namespace, Name: reference.Name})
 		if err != nil {
@@ -57,16 +57,16 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 }
 
 // confirmed returns the objects in a Secret with the confirmation of their deletion.
-func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey) ([]manifests.Document, error) {
+func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey) ([]manifestsecret.Document, error) {
 	var secret corev1.Secret
 	if err := e.Uncached.Get(ctx, key, &secret); err != nil {
 		return nil, err
 	}
-	objects, err := manifests.Read(&secret, maxBytes)
+	objects, err := manifestsecret.Read(&secret, maxBytes)
 	if err != nil {
 		return nil, err
 	}
-	documents := make([]manifests.Document, 0, len(objects))
+	documents := make([]manifestsecret.Document, 0, len(objects))
 	for _, obj := range objects {
 		annotations := obj.GetAnnotations()
 		if annotations == nil {
@@ -78,7 +78,7 @@ func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey) ([]manife
 		if err != nil {
 			return nil, err
 		}
-		documents = append(documents, manifests.Document{Name: obj.GetKind() + " " + keyOf(obj).String(), Text: text})
+		documents = append(documents, manifestsecret.Document{Name: obj.GetKind() + " " + keyOf(obj).String(), Text: text})
 	}
 	return documents, nil
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/manifests"
+	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
@@ -34,7 +34,7 @@ type Rendered struct {
 func (r Rendered) Contents() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, secret := range r.Secrets {
-		objects, err := manifests.Read(secret, maxBytes)
+		objects, err := manifestsecret.Read(secret, maxBytes)
 		if err != nil {
 			return nil, err
 		}

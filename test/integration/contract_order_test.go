@@ -248,7 +248,7 @@ func TestContractPendingDeletion(t *testing.T) {
 	stuck := f.here("apiVersion: v1\nkind: Service\nmetadata: {name: stuck, namespace: NS, finalizers: [example.org/stuck]}\nspec: {ports: [{port: 80}]}\n")
 	mr := f.manage("set", f.configMap("one", "1"), stuck)
 	f.reconcileOK("set")
-	must(t, f.client.Delete(f.ctx, mr))
+	f.beginDeletion(mr)
 	mr, result, err := f.reconcile("set")
 	must(t, err)
 	got := applied(mr)

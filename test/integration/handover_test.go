@@ -82,8 +82,7 @@ func TestKeepsUntilTheNewOwnerHasRecorded(t *testing.T) {
 			says := "ConfigMap/" + f.namespace + "/moved: ManagedResource " + f.namespace + "/second wants it"
 			var mr *resourcesv1alpha1.ManagedResource
 			if gone {
-				first := f.read("first")
-				must(t, f.client.Delete(f.ctx, first))
+				f.beginDeletion(f.read("first"))
 				f.reconcileUntil("first", "it says whom it waits for", func(mr *resourcesv1alpha1.ManagedResource) bool {
 					return strings.Contains(applied(mr).Message, says)
 				})

@@ -301,8 +301,8 @@ func TestFinalizeDeletionAfter(t *testing.T) {
 		"  annotations: {resources.gardener.cloud/finalize-deletion-after: 1h}\n"
 	mr := f.manage("set", stuck("hour", "1h"), stuck("absurd", "-1h"), stuck("wrong", "soon"), namespace)
 	f.reconcileOK("set")
-	must(t, f.client.Delete(f.ctx, mr))
-	f.clock.SetTime(time.Now().Add(2 * time.Second))
+	f.clock.SetTime(time.Now())
+	f.beginDeletion(mr)
 	mr, _, err := f.reconcile("set")
 	must(t, err)
 	wantContains(t, applied(mr).Message, "hour: it is being deleted")

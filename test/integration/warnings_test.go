@@ -36,8 +36,7 @@ func (f *fixture) stuckService() *unstructured.Unstructured {
 		"finalizers: [example.org/stuck]}\nspec: {ports: [{port: 80}]}\n", f.namespace),
 		strings.Replace(f.configMap("beside", "1"), "metadata:\n", "metadata:\n  finalizers: [example.org/stuck]\n", 1))
 	f.reconcileOK("set")
-	must(f, f.client.Delete(f.ctx, mr))
-	f.reconcileOnce("set")
+	f.beginDeletion(mr)
 	return f.getObject("v1", "Service", "front")
 }
 
