@@ -122,3 +122,11 @@ func TestFinalizeDeletionAfterOnManagedResource(t *testing.T) {
 	f.isGone("base")
 	f.wantNoConfigMap("base")
 }
+
+// beginDeletion deletes a ManagedResource, has it looked at, and lets the time pass after which its status reports what is left.
+func (f *fixture) beginDeletion(mr *resourcesv1alpha1.ManagedResource) {
+	f.Helper()
+	must(f, f.client.Delete(f.ctx, mr))
+	f.reconcileOnce(mr.Name)
+	f.clock.Step(2 * time.Second)
+}

@@ -294,14 +294,6 @@ func (f *fixture) reconcileOnce(name string) {
 	}
 }
 
-// beginDeletion deletes a ManagedResource, has it looked at, and lets the time pass after which its status reports what is left.
-func (f *fixture) beginDeletion(mr *resourcesv1alpha1.ManagedResource) {
-	f.Helper()
-	must(f, f.client.Delete(f.ctx, mr))
-	f.reconcileOnce(mr.Name)
-	f.clock.Step(2 * time.Second)
-}
-
 // reconcileOK reconciles once, which must succeed completely.
 func (f *fixture) reconcileOK(name string) *resourcesv1alpha1.ManagedResource {
 	f.Helper()
