@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
@@ -158,9 +159,13 @@ func (f *fixture) wantNoPatches() {
 		for gvk := range nasty {
 			f.patch(gvk, f.nastyRef(gvk).Name, fmt.Sprintf(`{"metadata": {"labels": {"example.org/round": "%d"}}}`, round))
 		}
-		f.change("nasty", fmt.Sprintf(`{"metadata": {"annotations": {"gardener.cloud/operation": "reconcile", "round": "%d"}}}`, round))
-		f.eventually("the request to reconcile is taken up", func() string {
-			return f.read("nasty").Annotations["gardener.cloud/operation"]
+		inputs := f.read("nasty").Status.AppliedInputs
+		f.patch(corev1.SchemeGroupVersion.WithKind("Secret"), "nasty", fmt.Sprintf(`{"metadata": {"annotations": {"round": "%d"}}}`, round))
+		f.eventually("the manifests are read again", func() string {
+			if applied := f.read("nasty").Status.AppliedInputs; applied == "" || applied == inputs {
+				return "the inputs are " + applied
+			}
+			return ""
 		})
 	}
 	f.staysTrue(2*time.Second, "nothing is written to the target cluster", func() string {

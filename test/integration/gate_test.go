@@ -182,19 +182,24 @@ func TestMoveToDependencyWhileTheGateIsClosed(t *testing.T) {
 	}
 }
 
-// TestMoveFromDependencyThatIsDeleted: a dependency that is being deleted lets go of what its dependent wants, though the dependent
-// waits.
+// TestMoveFromDependencyThatIsDeleted: a dependency that is being deleted waits for its dependent. Once that one does not depend on it any
+// more, it lets go of what the other one wants, and nothing is deleted.
 func TestMoveFromDependencyThatIsDeleted(t *testing.T) {
 	f := newFixture(t)
 	f.gated(f.configMap("stays", "1"))
 	before := f.liveConfigMap("base").UID
-	base := f.read("base")
-	must(t, f.client.Delete(f.ctx, base))
+	f.beginDeletion(f.read("base"))
+	if condition := applied(f.read("base")); condition.Reason != resourcesv1alpha1.ReasonDeletionWaits {
+		t.Errorf("base is %+v", condition)
+	}
 	f.secret("app", "objects.yaml", f.configMap("stays", "1")+"---\n"+f.configMap("base", "2"))
+	f.waits(resourcesv1alpha1.ReasonDependencyNotReady, "/base is being deleted", "to update 1")
+	app := f.read("app")
+	f.change(app, func() { app.Spec.DependsOn = nil })
 	f.reconcileOnce("app")
 	f.reconcileUntil("base", "base is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
-	f.waits(resourcesv1alpha1.ReasonDependencyNotReady, "/base does not exist", "to update 1")
-	if f.wantConfigMap("base", "1").UID != before {
+	f.reconcileOK("app")
+	if f.wantConfigMap("base", "2").UID != before {
 		t.Error("the object was deleted and created again")
 	}
 }
