@@ -27,5 +27,8 @@ const (
 // keyPrefix begins all keys of flows.
 const keyPrefix = "flow.resources.gardener.cloud/"
 
+// AnnotationMutators on an object in a bundle is a digest of the webhooks that change the object: see [MarkMutated].
+const AnnotationMutators = keyPrefix + "mutators"
+
 // AnnotationConfirmDeletion on an object allows its deletion, where a guard asks for that.
 const AnnotationConfirmDeletion = "confirmation.gardener.cloud/deletion"
