@@ -93,14 +93,25 @@ func nodesOf(objects []*snapshot.Object, entries []resourcesv1alpha1.ObjectRefer
 // Summary is what a ManagedResource says of itself.
 type Summary struct {
 	Row
-	Reason       string      `json:"reason,omitempty"`
-	Text         string      `json:"text,omitempty"`
-	Conditions   []Condition `json:"conditions"`
-	Secrets      []string    `json:"secrets,omitempty"`
-	DependsOn    []string    `json:"dependsOn,omitempty"`
-	Generation   int64       `json:"generation"`
-	Observed     int64       `json:"observed"`
-	KeepsObjects bool        `json:"keepsObjects,omitempty"`
+	Reason     string      `json:"reason,omitempty"`
+	Text       string      `json:"text,omitempty"`
+	Conditions []Condition `json:"conditions"`
+	Secrets    []string    `json:"secrets,omitempty"`
+	// DependsOn is what changes wait for.
+	DependsOn []Dependency `json:"dependsOn,omitempty"`
+	// DeletedAfter is what deleteAfter names.
+	DeletedAfter []string `json:"deletedAfter,omitempty"`
+	Generation   int64    `json:"generation"`
+	Observed     int64    `json:"observed"`
+	KeepsObjects bool     `json:"keepsObjects,omitempty"`
+}
+
+// Dependency is a ManagedResource that another one waits for. Until and For are empty for the defaults.
+type Dependency struct {
+	// Name is "<namespace>/<name>".
+	Name  string                            `json:"name"`
+	Until resourcesv1alpha1.DependencyUntil `json:"until,omitempty"`
+	For   resourcesv1alpha1.DependencyFor   `json:"for,omitempty"`
 }
 
 func summaryOf(mr *resourcesv1alpha1.ManagedResource) Summary {
@@ -113,11 +124,13 @@ func summaryOf(mr *resourcesv1alpha1.ManagedResource) Summary {
 		summary.Secrets = append(summary.Secrets, reference.Name)
 	}
 	for _, dependency := range mr.Spec.DependsOn {
-		name := types.NamespacedName{Namespace: dependency.Namespace, Name: dependency.Name}
-		if name.Namespace == "" {
-			name.Namespace = mr.Namespace
-		}
-		summary.DependsOn = append(summary.DependsOn, name.String())
+		summary.DependsOn = append(summary.DependsOn, Dependency{
+			Name: dependency.NameFrom(mr.Namespace).String(), Until: dependency.Until, For: dependency.For,
+		})
+	}
+	named, _ := mr.DeletedAfter()
+	for _, name := range named {
+		summary.DeletedAfter = append(summary.DeletedAfter, name.String())
 	}
 	return summary
 }

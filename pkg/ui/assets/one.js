@@ -52,7 +52,8 @@ export function showOne(main, namespace, name, parameters, navigate) {
         summary?.secrets ? `Secret${summary.secrets.length === 1 ? "" : "s"} ${summary.secrets.slice(0, 3).join(", ")}${summary.secrets.length > 3 ? ` and ${summary.secrets.length - 3} more` : ""}` : null,
         summary?.keepsObjects ? "keeps its objects on deletion" : null,
       ].filter(Boolean).map((fact) => h("span", {}, fact)),
-      (summary?.dependsOn ?? []).map((each) => h("span", {}, "waits for ", h("a", { href: `#/mr/${each}` }, each)))),
+      (summary?.dependsOn ?? []).map((each) => h("span", {}, "waits for ", link(each.name), strength(each))),
+      (summary?.deletedAfter ?? []).map((each) => h("span", {}, "is deleted after ", link(each)))),
       !gone && is?.message && h("p", { class: `message tone-${stateOf(is.state).tone}` }, tab === "why" ? is.message : summary?.text || is.message));
   }
 
@@ -150,6 +151,14 @@ export function showOne(main, namespace, name, parameters, navigate) {
     tab: (number) => tabs[number] && navigate(`${base}?tab=${tabs[number][0]}`, true),
     leave: () => { stopped = true; stop(); clearInterval(tick); abort.abort(); view?.leave?.(); },
   };
+}
+
+// link leads to another ManagedResource.
+function link(key) { return h("a", { href: `#/mr/${key}` }, key); }
+
+// strength says what of a dependency is waited for, and by what, where that is not the default.
+function strength(dependency) {
+  return ({ Applied: " to be applied", RolledOut: " to be rolled out" }[dependency.until] ?? "") + (dependency.for === "Creation" ? " before its creation" : "");
 }
 
 function back() { return sessionStorage.getItem("list") ?? "#/"; }
