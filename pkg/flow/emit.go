@@ -198,7 +198,7 @@ func (e *Emitter) apply(ctx context.Context, owner Owner, mr *resourcesv1alpha1.
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, answer); err != nil {
 		return fmt.Errorf("read ManagedResource %s: %w", keyOf(mr), err)
 	}
-	e.recent.note(owner, answer, e.Clock.Now())
+	e.recent.record(owner, answer, e.Clock.Now())
 	return nil
 }
 

@@ -25,8 +25,8 @@ type written struct {
 	until time.Time
 }
 
-// note remembers what was written for an owner.
-func (r *recent) note(owner Owner, mr *resourcesv1alpha1.ManagedResource, now time.Time) {
+// record remembers what was written for an owner.
+func (r *recent) record(owner Owner, mr *resourcesv1alpha1.ManagedResource, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byOwner == nil {

@@ -25,7 +25,7 @@ func TestACacheThatIsBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r recent
-			r.note(owner, answer, start)
+			r.record(owner, answer, start)
 			live := nothingLive() // the Secrets are not shown either
 			if test.cached != "" {
 				mr := answer.DeepCopy()
