@@ -98,7 +98,8 @@ func TestReview14AMarkIsAChange(t *testing.T) {
 		}
 		return compiled.content
 	}
-	if content("1") != content("1") || content("1") == content("2") {
+	before, again, after := content("1"), content("1"), content("2")
+	if before != again || before == after {
 		t.Error("the content of a bundle does not follow the mark of its objects")
 	}
 }
