@@ -208,7 +208,7 @@ func finish(doc Document, ref object.Ref, marks RenderOptions) (object.Manifest,
 	return manifest, err
 }
 
-// encode sets what is to be sent: without the preserved fields, and once more with them for the creation, and with those of OnlyOnChange for
+// encode sets the bodies that are sent: without the preserved fields, and once more with them for the creation, and with those of OnlyOnChange for
 // changes, if there are any.
 func encode(manifest object.Manifest, obj map[string]any) (object.Manifest, error) {
 	body, err := object.EncodeBody(obj)

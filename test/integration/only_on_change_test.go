@@ -106,7 +106,7 @@ func TestOnlyOnChange(t *testing.T) {
 	f.wantOperation("web", true, "another manifest")
 	f.carryOut("web")
 
-	// Without its digests, nobody knows what was applied last.
+	// Without its digests, it is not known what was applied last.
 	mr = f.read("set")
 	mr.Status.AppliedInputs = ""
 	for i := range mr.Status.Resources {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Table aligns lines of cells, of which the first is the header, with lines between the columns for Markdown.
+// Table aligns lines of cells, the first being the header, with lines between the columns for Markdown.
 func Table(lines [][]string, markdown bool) string {
 	if len(lines) == 0 {
 		return ""
