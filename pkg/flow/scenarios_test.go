@@ -37,7 +37,7 @@ func TestScenariosOfThePage(t *testing.T) {
 		}
 		for _, name := range names {
 			if !exist[name[1]] {
-				t.Errorf("scenario %s: there is no test %s", row[1], name[1])
+				t.Errorf("scenario %s: test %s does not exist", row[1], name[1])
 			}
 		}
 	}

@@ -108,7 +108,7 @@ func (c *Collector) list(ctx context.Context, resource schema.GroupVersionResour
 	})
 }
 
-// readPage reads one page of a list, and returns where the next one begins; empty if there is none.
+// readPage reads one page of a list, and returns where the next one begins; empty after the last one.
 type readPage func(ctx context.Context, namespace string, options metav1.ListOptions) (next string, err error)
 
 // listWith reads all pages in the namespaces that are overseen. An object may be on two of them.

@@ -36,7 +36,7 @@ func (c *Collector) garbageAmong(ctx context.Context, candidates []candidate, an
 	return unused(garbage, named), nil
 }
 
-// secretRefsPage adds what a page of ManagedResources names, and returns where the next page begins; empty if there is none.
+// secretRefsPage adds what a page of ManagedResources names, and returns where the next page begins; empty after the last one.
 func (c *Collector) secretRefsPage(ctx context.Context, namespace string, options metav1.ListOptions, named used) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

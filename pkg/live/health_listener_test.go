@@ -10,7 +10,7 @@ import (
 
 func TestHealthNews(t *testing.T) {
 	view, notified := NewView(Options{}), &told{}
-	view.health.notify("shop") // nobody listens
+	view.health.notify("shop") // there is no listener yet
 	view.ListenHealth(func(origin string) { notified.add(types.NamespacedName{Name: origin}) })
 	view.health.notify("shop")
 	notified.want(t, "news", "shop")

@@ -62,7 +62,7 @@ func (s *store) show(key types.NamespacedName, observation *Observation) differe
 }
 
 // recordWrite stores the answer to a write, if it is newer than what the watches have shown, and returns how the object changed. The answer
-// may be late: if there is no object, and its watch has come as far, then the object is gone again.
+// may be late: if the object does not exist, and its watch has come as far, the object was deleted again.
 func (s *store) recordWrite(key types.NamespacedName, observation *Observation) difference {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -70,7 +70,7 @@ func validateSeedConfig(raw *runtime.RawExtension, path *field.Path) field.Error
 	return append(errs, validation.ValidateSeedTemplate(template, path)...)
 }
 
-// splitSeedConfig takes the Seed out of a configuration; nil if there is none. The error says what is wrong with the rest.
+// splitSeedConfig takes the Seed out of a configuration; nil if it has no Seed. The error says what is wrong with the rest.
 func splitSeedConfig(raw []byte) (*gardenletv1alpha1.GardenletConfiguration, *runtime.RawExtension, error) {
 	var seed struct {
 		SeedConfig *runtime.RawExtension `json:"seedConfig"`
