@@ -50,6 +50,11 @@ const (
 // Relevant reports whether an annotation of a Service affects its policies.
 func Relevant(annotation string) bool { return strings.HasPrefix(annotation, domain) }
 
+// AliasAnnotation returns the annotation of a Service with a JSON list of ports that Pods with the label of an alias may talk to.
+func AliasAnnotation(alias string) string {
+	return annotationAliasPrefix + alias + annotationAliasSuffix
+}
+
 // toKey returns the key of the label with which a Pod says that it talks to something, and whether it had to be shortened.
 func toKey(what string) (key string, shortened bool) {
 	part := "to-" + what

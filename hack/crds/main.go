@@ -1,0 +1,88 @@
+// Command crds copies the CustomResourceDefinitions of other projects, from the Go modules that are pinned in this repository, into config/crd.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-k8s/trellis/test/landscape/build"
+)
+
+// source is a file of a module.
+type source struct {
+	// module is in the go.mod of a directory of the repository.
+	module, directory string
+	file              string
+	license           string
+	// to is where the definitions are written to.
+	to string
+}
+
+var sources = []source{{
+	module: "k8s.io/autoscaler/vertical-pod-autoscaler", directory: "test/landscape/binaries/vpa",
+	file: "deploy/vpa-v1-crd-gen.yaml", license: "Apache License 2.0", to: "config/crd/autoscaling",
+}}
+
+func main() {
+	for _, s := range sources {
+		if err := s.copy("."); err != nil {
+			fmt.Fprintf(os.Stderr, "crds: %v\n", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// copy writes a file for each definition, below the root of the repository, with its origin in the first line.
+func (s source) copy(root string) error {
+	version, err := build.Version(root, s.directory, s.module)
+	if err != nil {
+		return err
+	}
+	command := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", s.module) //nolint:gosec,noctx // the module is pinned here
+	command.Dir = filepath.Join(root, s.directory)
+	command.Stderr = os.Stderr
+	path, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("find the module %s: %w", s.module, err)
+	}
+	content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(path)), s.file)) //nolint:gosec // a file of a pinned module
+	if err != nil {
+		return err
+	}
+	header := fmt.Sprintf("# Copied by make generate from %s of %s %s (%s).\n", s.file, s.module, version, s.license)
+	for document := range bytes.SplitSeq(bytes.TrimPrefix(content, []byte("---\n")), []byte("\n---\n")) {
+		name, err := nameOf(document)
+		if err != nil {
+			return fmt.Errorf("%s of %s: %w", s.file, s.module, err)
+		}
+		text := header + strings.TrimRight(string(document), "\n") + "\n"
+		if err := os.WriteFile(filepath.Join(root, s.to, name), []byte(text), 0o644); err != nil { //nolint:gosec // a file of the repository
+			return err
+		}
+	}
+	return nil
+}
+
+// nameOf is the file of a definition: those that are generated here are named in the same way.
+func nameOf(document []byte) (string, error) {
+	var definition struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	if err := yaml.Unmarshal(document, &definition); err != nil {
+		return "", err
+	}
+	plural, group, found := strings.Cut(definition.Metadata.Name, ".")
+	if !found {
+		return "", errors.New("a document is not a CustomResourceDefinition")
+	}
+	return group + "_" + plural + ".yaml", nil
+}

@@ -1,0 +1,147 @@
+// Package crds has the CustomResourceDefinitions of a seed.
+package crds
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-k8s/trellis/config/crd"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// Group is a group of definitions that are installed together.
+type Group string
+
+// The groups of definitions. Those of Istio, of machines (machine.sapcloud.io) and of the observability stack would be further ones: add their
+// files below config/crd, and a row to the table in this package.
+const (
+	// ManagedResources is what the resource-manager applies.
+	ManagedResources Group = "ManagedResources"
+	// Extensions are the kinds of extensions that a garden cluster needs, too: BackupBucket, BackupEntry, DNSRecord, Extension.
+	Extensions Group = "Extensions"
+	// ShootExtensions are the other kinds of extensions, and Cluster.
+	ShootExtensions Group = "ShootExtensions"
+	// Etcd are Etcd and EtcdCopyBackupsTask.
+	Etcd Group = "Etcd"
+	// VerticalPodAutoscaler are VerticalPodAutoscaler and its checkpoints.
+	VerticalPodAutoscaler Group = "VerticalPodAutoscaler"
+)
+
+// group is where the definitions of a group are.
+type group struct {
+	directory string
+	// has reports whether a definition in the directory belongs to the group; nil if all do.
+	has func(plural string) bool
+	// protected definitions can only be deleted with a confirmation.
+	protected bool
+}
+
+// generalExtensions are the kinds of extensions in each cluster with extensions.
+var generalExtensions = []string{"backupbuckets", "backupentries", "dnsrecords", "extensions"}
+
+var groups = map[Group]group{
+	ManagedResources:      {directory: "."},
+	Extensions:            {directory: "extensions", protected: true, has: isGeneral},
+	ShootExtensions:       {directory: "extensions", protected: true, has: func(plural string) bool { return !isGeneral(plural) }},
+	Etcd:                  {directory: "druid", protected: true},
+	VerticalPodAutoscaler: {directory: "autoscaling"},
+}
+
+func isGeneral(plural string) bool { return slices.Contains(generalExtensions, plural) }
+
+// Values are what the objects depend on.
+type Values struct {
+	// Groups are those whose definitions are wanted.
+	Groups []Group
+}
+
+// Seed says what a seed is, as far as its definitions depend on it.
+type Seed struct {
+	// IsGarden is set if the seed is the garden cluster, too, and IsSelfHostedShoot if it is a shoot that hosts its own control plane:
+	// others install some or all definitions there.
+	IsGarden, IsSelfHostedShoot bool
+	// VerticalPodAutoscaler is set if the Seed's setting enables it.
+	VerticalPodAutoscaler bool
+}
+
+// Groups returns the groups whose definitions gardenlet installs in a seed.
+func (s Seed) Groups() []Group {
+	if s.IsSelfHostedShoot {
+		return nil
+	}
+	if s.IsGarden {
+		return []Group{ShootExtensions}
+	}
+	wanted := []Group{ManagedResources, Extensions, ShootExtensions, Etcd}
+	if s.VerticalPodAutoscaler {
+		wanted = append(wanted, VerticalPodAutoscaler)
+	}
+	return wanted
+}
+
+// Objects returns the definitions. They are kept when the component is deleted: with a definition, all objects of its kind are deleted.
+func Objects(values Values) ([]client.Object, error) {
+	var objects []client.Object
+	for _, name := range values.Groups {
+		group, known := groups[name]
+		if !known {
+			return nil, fmt.Errorf("the group %q of definitions is not known", name)
+		}
+		definitions, err := group.read()
+		if err != nil {
+			return nil, fmt.Errorf("read the definitions of the group %s: %w", name, err)
+		}
+		for _, definition := range definitions {
+			objects = append(objects, definition)
+		}
+	}
+	return objects, nil
+}
+
+// read returns the definitions of a group, by the names of their files.
+func (g group) read() ([]*unstructured.Unstructured, error) {
+	files, err := fs.Glob(crd.Files, path.Join(g.directory, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var definitions []*unstructured.Unstructured
+	for _, file := range files {
+		content, err := fs.ReadFile(crd.Files, file)
+		if err != nil {
+			return nil, err
+		}
+		definition := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(content, &definition.Object); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		plural, _, err := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if g.has == nil || g.has(plural) {
+			g.mark(definition)
+			definitions = append(definitions, definition)
+		}
+	}
+	return definitions, nil
+}
+
+// mark adds the labels and annotations of a definition in a seed.
+func (g group) mark(definition *unstructured.Unstructured) {
+	annotations := definition.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[resourcesv1alpha1.AnnotationKeepObject] = "true"
+	definition.SetAnnotations(annotations)
+	if g.protected {
+		definition.SetLabels(map[string]string{constants.LabelDeletionProtected: "true"})
+	}
+}

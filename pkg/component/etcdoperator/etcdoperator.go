@@ -1,0 +1,168 @@
+// Package etcdoperator has the operator of etcd clusters in a seed. Its names are those of etcd-druid, so that each of both takes the place
+// of the other one.
+package etcdoperator
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+	"github.com/trellis-k8s/trellis/pkg/netpol"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
+)
+
+// The names of the images: that of the operator, and the one that it runs as members of etcd clusters.
+const (
+	Image       = "etcd-operator"
+	ImageMember = "etcd-member"
+)
+
+const (
+	name        = "etcd-druid"
+	clusterRole = "gardener.cloud:system:etcd-druid"
+
+	configFile = "config.yaml"
+	configPath = "/etc/etcd-operator"
+
+	portMetrics = 8080
+	portHealth  = 8081
+
+	// resourceClass is that of the seed's resource-manager, which applies what the operator emits.
+	resourceClass = "seed"
+	// defaultWorkers is how many Etcds are worked on at a time.
+	defaultWorkers = 50
+)
+
+// Values are what the objects depend on.
+type Values struct {
+	// Namespace of the operator: garden.
+	Namespace string
+	// Image and MemberImage are the images with the names of the constants Image and ImageMember.
+	Image, MemberImage string
+	// PriorityClass of the operator; empty for that of a seed.
+	PriorityClass string
+	// Workers is how many Etcds are worked on at a time; 0 for 50.
+	Workers int64
+	// LogLevel and LogFormat; empty for the operator's defaults.
+	LogLevel, LogFormat string
+	// VerticalPodAutoscaler has the requests adapted. The cluster must know the kind.
+	VerticalPodAutoscaler bool
+}
+
+var selector = map[string]string{"app": name}
+
+// Objects returns the objects of the component.
+func Objects(values Values) ([]client.Object, error) {
+	if values.MemberImage == "" {
+		return nil, errors.New("the image of the members of etcd clusters must be known")
+	}
+	text, err := configuration(values)
+	if err != nil {
+		return nil, err
+	}
+	labels := parts.Merge(selector, map[string]string{constants.LabelGardenRole: name})
+	configMap, err := parts.Configuration(values.Namespace, name+"-config", labels, configFile, text)
+	if err != nil {
+		return nil, err
+	}
+	deployment, err := deployment(values, labels, configMap.Name)
+	if err != nil {
+		return nil, err
+	}
+	objects := []client.Object{
+		parts.ServiceAccount(values.Namespace, name, labels), configMap, service(values.Namespace, labels), deployment, parts.Budget(deployment),
+	}
+	objects = append(objects, parts.ClusterRights(clusterRole, labels, rules(), parts.Account{Namespace: values.Namespace, Name: name})...)
+	if values.VerticalPodAutoscaler {
+		objects = append(objects, parts.Autoscaler(deployment, "100M"))
+	}
+	return objects, nil
+}
+
+// configuration returns the operator's configuration file.
+func configuration(values Values) (string, error) {
+	config := map[string]any{
+		"apiVersion": "etcdoperator.config.gardener.cloud/v1alpha1", "kind": "EtcdOperatorConfiguration",
+		"leaderElection": map[string]any{"leaderElect": true, "resourceName": "etcd-operator", "resourceNamespace": values.Namespace},
+		"server": map[string]any{
+			"healthProbes": map[string]any{"port": portHealth}, "metrics": map[string]any{"port": portMetrics},
+		},
+		"memberImage": values.MemberImage,
+		"controllers": map[string]any{"etcd": map[string]any{
+			"concurrentSyncs": cmp.Or(values.Workers, defaultWorkers), "resourceClass": resourceClass,
+		}},
+	}
+	for field, value := range map[string]string{"logLevel": values.LogLevel, "logFormat": values.LogFormat} {
+		if value != "" {
+			config[field] = value
+		}
+	}
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		return "", fmt.Errorf("encode the configuration of the operator of etcd clusters: %w", err)
+	}
+	return string(text), nil
+}
+
+// rules are what the operator may do: it emits ManagedResources, which the resource-manager applies, and writes the status of Etcds.
+func rules() []rbacv1.PolicyRule {
+	write := []string{"get", "list", "watch", "create", "patch", "update", "delete"}
+	return []rbacv1.PolicyRule{
+		parts.Rule("druid.gardener.cloud", []string{"etcds"}, "get", "list", "watch", "patch", "update"),
+		parts.Rule("druid.gardener.cloud", []string{"etcds/status"}, "get", "patch", "update"),
+		parts.Rule("druid.gardener.cloud", []string{"etcds/finalizers"}, "update"),
+		parts.Rule("resources.gardener.cloud", []string{"managedresources"}, write...),
+		parts.Rule("", []string{"secrets"}, write...),
+		parts.Rule("coordination.k8s.io", []string{"leases"}, write...),
+		parts.Rule("apps", []string{"statefulsets"}, "get", "list", "watch"),
+		parts.Rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, "get", "list", "watch"),
+		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+	}
+}
+
+func service(namespace string, labels map[string]string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, Labels: labels,
+			Annotations: map[string]string{netpol.AliasAnnotation(constants.NetworkPolicyAllSeedScrapeTargets): parts.PortsAllowed(portMetrics)},
+		},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, Selector: selector,
+			Ports: []corev1.ServicePort{{Name: "metrics", Port: portMetrics, TargetPort: intstr.FromInt32(portMetrics), Protocol: corev1.ProtocolTCP}},
+		},
+	}
+}
+
+func deployment(values Values, labels map[string]string, configMap string) (*appsv1.Deployment, error) {
+	const config, health = "config", "health"
+	container := corev1.Container{
+		Name: name, Image: values.Image, Args: []string{"--config=" + configPath + "/" + configFile},
+		Ports: []corev1.ContainerPort{
+			{Name: "metrics", ContainerPort: portMetrics, Protocol: corev1.ProtocolTCP},
+			{Name: health, ContainerPort: portHealth, Protocol: corev1.ProtocolTCP},
+		},
+		LivenessProbe: parts.Probe("/healthz", health), ReadinessProbe: parts.Probe("/readyz", health),
+		Resources:    corev1.ResourceRequirements{Requests: parts.Requests("50m", "128Mi")},
+		VolumeMounts: []corev1.VolumeMount{parts.Mount(config, configPath)},
+	}
+	return parts.Workload{
+		Namespace: values.Namespace, Name: name, Selector: selector,
+		Labels: parts.Merge(labels, map[string]string{highavailability.LabelType: "controller"}),
+		PodLabels: parts.Merge(labels, map[string]string{
+			constants.LabelNetworkPolicyToDNS:              constants.NetworkPolicyAllowed,
+			constants.LabelNetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
+		}),
+		Replicas: 1, PriorityClass: cmp.Or(values.PriorityClass, constants.PriorityClassSystem800), ServiceAccount: name,
+		Container: container, Volumes: []corev1.Volume{parts.ConfigVolume(config, configMap)},
+	}.Deployment()
+}

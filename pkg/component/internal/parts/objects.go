@@ -1,0 +1,130 @@
+package parts
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/references"
+)
+
+// ServiceAccount returns an account whose token Kubernetes mounts only where a Pod asks for it.
+func ServiceAccount(namespace, name string, labels map[string]string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{
+		ObjectMeta:                   metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: maps.Clone(labels)},
+		AutomountServiceAccountToken: ptr.To(false),
+	}
+}
+
+// Account names a ServiceAccount that rights are given to.
+type Account struct{ Namespace, Name string }
+
+func (a Account) subject() rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: a.Name}
+}
+
+// ClusterRights returns a ClusterRole and what binds it to accounts, both with the same name.
+func ClusterRights(name string, labels map[string]string, rules []rbacv1.PolicyRule, accounts ...Account) []client.Object {
+	return []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(labels)}, Rules: rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(labels)},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects:   subjects(accounts),
+		},
+	}
+}
+
+// Rights returns a Role in a namespace and what binds it to accounts, both with the same name.
+func Rights(namespace, name string, labels map[string]string, rules []rbacv1.PolicyRule, accounts ...Account) []client.Object {
+	return []client.Object{
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: maps.Clone(labels)}, Rules: rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: maps.Clone(labels)},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects:   subjects(accounts),
+		},
+	}
+}
+
+func subjects(accounts []Account) []rbacv1.Subject {
+	list := make([]rbacv1.Subject, 0, len(accounts))
+	for _, account := range accounts {
+		list = append(list, account.subject())
+	}
+	return list
+}
+
+// Rule returns a rule about resources of an API group.
+func Rule(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+}
+
+// Everything are the rules of who may do everything.
+func Everything() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+	}
+}
+
+// Configuration returns an immutable ConfigMap with one file, named after its content, so that Pods that use it are replaced when it changes.
+func Configuration(namespace, name string, labels map[string]string, file, content string) (*corev1.ConfigMap, error) {
+	configMap := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: maps.Clone(labels)},
+		Data:       map[string]string{file: content},
+	}
+	if err := references.MakeUnique(configMap); err != nil {
+		return nil, err
+	}
+	return configMap, nil
+}
+
+// Autoscaler returns a VerticalPodAutoscaler that adapts the requests of the one container of a Deployment, in place if it can. The minimum
+// of memory may be empty.
+func Autoscaler(deployment *appsv1.Deployment, minMemory string) *unstructured.Unstructured {
+	policy := map[string]any{
+		"containerName": deployment.Spec.Template.Spec.Containers[0].Name, "controlledValues": "RequestsOnly",
+	}
+	if minMemory != "" {
+		policy["minAllowed"] = map[string]any{"memory": minMemory}
+	}
+	return NewAutoscaler(deployment.Namespace, deployment.Name, deployment.Name, policy, map[string]any{"containerName": "*", "mode": "Off"})
+}
+
+// NewAutoscaler returns a VerticalPodAutoscaler for a Deployment, with these policies for its containers.
+func NewAutoscaler(namespace, name, deployment string, policies ...any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
+		"metadata": map[string]any{"namespace": namespace, "name": name},
+		"spec": map[string]any{
+			"targetRef":      map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment},
+			"updatePolicy":   map[string]any{"updateMode": "InPlaceOrRecreate"},
+			"resourcePolicy": map[string]any{"containerPolicies": policies},
+		},
+	}}
+}
+
+// PortsAllowed is the value of an annotation that lists TCP ports of a Service's Pods for the controller of network policies.
+func PortsAllowed(ports ...int32) string {
+	list := make([]string, 0, len(ports))
+	for _, port := range ports {
+		list = append(list, `{"port":`+strconv.Itoa(int(port))+`,"protocol":"TCP"}`)
+	}
+	return "[" + strings.Join(list, ",") + "]"
+}
+
+// ServiceNames are the names by which clients in the cluster reach a Service.
+func ServiceNames(namespace, name string) []string {
+	inNamespace := fmt.Sprintf("%s.%s", name, namespace)
+	return []string{name, inNamespace, inNamespace + ".svc", inNamespace + ".svc.cluster.local"}
+}

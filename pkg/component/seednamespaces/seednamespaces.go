@@ -1,0 +1,50 @@
+// Package seednamespaces has the namespaces of a seed that other components share.
+package seednamespaces
+
+import (
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
+)
+
+// labelRole is a label of the namespaces garden and kube-system, whose values are their names.
+const labelRole = "role"
+
+// labelPodSecurity is read by the admission of Pods in Kubernetes.
+const labelPodSecurity = "pod-security.kubernetes.io/enforce"
+
+// Values are what the objects depend on.
+type Values struct {
+	// SeedIsGarden leaves the labels of the namespace garden that the operator of the garden sets to the operator.
+	SeedIsGarden bool
+	// Zones of the seed, over which components in the namespace garden are distributed.
+	Zones []string
+}
+
+// Objects returns the objects of the component. They are kept when the component is deleted: other objects live in them.
+func Objects(values Values) ([]client.Object, error) {
+	garden := namespace(constants.GardenNamespace)
+	if !values.SeedIsGarden {
+		maps.Copy(garden.Labels, map[string]string{
+			constants.LabelGardenRole:      constants.RoleGarden,
+			highavailability.LabelConsider: "true",
+			labelPodSecurity:               "privileged",
+		})
+		garden.Annotations[highavailability.AnnotationZones] = strings.Join(values.Zones, ",")
+	}
+	return []client.Object{garden, namespace(metav1.NamespaceSystem)}, nil
+}
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{labelRole: name},
+		Annotations: map[string]string{resourcesv1alpha1.AnnotationKeepObject: "true"},
+	}}
+}
