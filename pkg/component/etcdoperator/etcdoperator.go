@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -59,7 +60,8 @@ type Values struct {
 	VerticalPodAutoscaler bool
 }
 
-var selector = map[string]string{"app": name}
+// selector are the labels that select the Pods: those of etcd-druid.
+var selector = map[string]string{constants.LabelGardenRole: name}
 
 // Objects returns the objects of the component.
 func Objects(values Values) ([]client.Object, error) {
@@ -70,7 +72,7 @@ func Objects(values Values) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	labels := parts.Merge(selector, map[string]string{constants.LabelGardenRole: name})
+	labels := maps.Clone(selector)
 	configMap, err := parts.Configuration(values.Namespace, name+"-config", labels, configFile, text)
 	if err != nil {
 		return nil, err

@@ -104,7 +104,9 @@ func APIServers(endpointSlices []discoveryv1.EndpointSlice) []netip.AddrPort {
 					continue
 				}
 				for _, port := range slice.Ports {
-					servers = append(servers, netip.AddrPortFrom(address, uint16(ptr.Deref(port.Port, 0)))) //nolint:gosec // a TCP port
+					if port.Port != nil {
+						servers = append(servers, netip.AddrPortFrom(address, uint16(*port.Port))) //nolint:gosec // a TCP port
+					}
 				}
 			}
 		}

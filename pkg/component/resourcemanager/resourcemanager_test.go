@@ -1,0 +1,146 @@
+package resourcemanager
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/internal/golden"
+)
+
+func values() Values {
+	return Values{
+		Namespace: "garden", Image: "resource-manager:v1", Replicas: 2,
+		ServerCertificate: "gardener-resource-manager-server-12345678", CABundle: []byte("bundle"),
+	}
+}
+
+func withSettings(v *Values) {
+	v.Replicas, v.VerticalPodAutoscaler = 1, true
+	v.Seed = SeedSettings{
+		LogLevel: "debug", LogFormat: "text", SeccompProfile: true,
+		NodeToleration:  &gardenletv1alpha1.NodeToleration{DefaultNotReadyTolerationSeconds: ptr.To[int64](60)},
+		NetworkPolicies: []metav1.LabelSelector{{MatchLabels: map[string]string{"team": "a"}}},
+	}
+}
+
+func TestObjects(t *testing.T) {
+	for name, change := range map[string]func(*Values){"seed": func(*Values) {}, "seed-with-settings": withSettings} {
+		t.Run(name, func(t *testing.T) {
+			v := values()
+			change(&v)
+			objects, err := Objects(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Check(t, name, objects)
+		})
+	}
+}
+
+// TestConfiguration: the program reads from the file what was written, though the file lacks what is so by default.
+func TestConfiguration(t *testing.T) {
+	for name, change := range map[string]func(*Values){"defaults": func(*Values) {}, "settings": withSettings} {
+		v := values()
+		change(&v)
+		config := seedConfiguration(v)
+		text, err := configurationText(config)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, err := configv1alpha1.Parse([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got.TypeMeta = metav1.TypeMeta{}
+		if !reflect.DeepEqual(got, config) {
+			t.Errorf("%s: the program reads\n%+v\nwant\n%+v", name, got, config)
+		}
+	}
+}
+
+func TestInvalidConfiguration(t *testing.T) {
+	v := values()
+	v.Seed.LogLevel = "loud"
+	if _, err := Objects(v); err == nil || !strings.Contains(err.Error(), "logLevel") {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+// TestRegisteredWebhooks: the webhooks of a seed are those that gardener-resource-manager has there.
+func TestRegisteredWebhooks(t *testing.T) {
+	objects, err := Objects(values())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, object := range objects {
+		switch object := object.(type) {
+		case *admissionregistrationv1.MutatingWebhookConfiguration:
+			for _, webhook := range object.Webhooks {
+				got = append(got, webhook.Name)
+			}
+		case *admissionregistrationv1.ValidatingWebhookConfiguration:
+			for _, webhook := range object.Webhooks {
+				got = append(got, webhook.Name)
+			}
+		}
+	}
+	for i := range got {
+		got[i] = strings.TrimSuffix(got[i], ".resources.gardener.cloud")
+	}
+	slices.Sort(got)
+	want := []string{
+		"cr-deletion-protection", "crd-deletion-protection", "high-availability-config", "pod-kube-apiserver-load-balancing",
+		"pod-topology-spread-constraints", "projected-token-mount",
+	}
+	for _, kind := range []string{
+		"backupbuckets", "backupentries", "bastions", "containerruntimes", "controlplanes", "dnsrecords", "etcds", "extensions", "infrastructures",
+		"networks", "operatingsystemconfigs", "selfhostedshootexposures", "workers",
+	} {
+		want = append(want, "validation.extensions."+kind)
+	}
+	want = append(want, "vpa-in-place-updates")
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+// TestChangedConfiguration: a changed setting replaces the Pods, since it has another ConfigMap.
+func TestChangedConfiguration(t *testing.T) {
+	names := map[string]bool{}
+	for _, level := range []string{"info", "debug"} {
+		v := values()
+		v.Seed.LogLevel = level
+		objects, err := Objects(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		configMap := ""
+		for _, object := range objects {
+			if _, isConfigMap := object.(*corev1.ConfigMap); isConfigMap {
+				configMap = object.GetName()
+			}
+		}
+		for _, object := range objects {
+			if deployment, isDeployment := object.(*appsv1.Deployment); isDeployment {
+				if got := deployment.Spec.Template.Spec.Volumes[0].ConfigMap.Name; got != configMap || configMap == "" {
+					t.Errorf("the Pods mount the ConfigMap %q, the component has %q", got, configMap)
+				}
+			}
+		}
+		names[configMap] = true
+	}
+	if len(names) != 2 {
+		t.Errorf("two settings have the ConfigMaps %v", names)
+	}
+}
