@@ -52,6 +52,11 @@ var recipes = map[string]recipe{
 	"kubelet":                 {program: "landscape/kubelet"},
 	"kube-proxy":              {program: "landscape/kube-proxy", tools: true},
 	"node-agents":             {program: "landscape/node-agents", own: true, tools: true},
+
+	// Those of other projects that components of a seed run.
+	"vpa-admission-controller": {program: "landscape/vpa-admission-controller", user: nobody},
+	"vpa-recommender":          {program: "landscape/vpa-recommender", user: nobody},
+	"vpa-updater":              {program: "landscape/vpa-updater", user: nobody},
 }
 
 // essential are the images that the base cluster needs for its start. containerd pulls others from the landscape's registry.

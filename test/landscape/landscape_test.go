@@ -107,6 +107,10 @@ func TestImages(t *testing.T) {
 	for name, pinned := range map[string][2]string{
 		"coredns": {"test/landscape/binaries/coredns", "github.com/coredns/coredns"},
 		"etcd":    {"test/controlplane/binaries", "go.etcd.io/etcd/server/v3"},
+
+		"vpa-admission-controller": {"test/landscape/binaries/vpa", "k8s.io/autoscaler/vertical-pod-autoscaler"},
+		"vpa-recommender":          {"test/landscape/binaries/vpa", "k8s.io/autoscaler/vertical-pod-autoscaler"},
+		"vpa-updater":              {"test/landscape/binaries/vpa", "k8s.io/autoscaler/vertical-pod-autoscaler"},
 	} {
 		version, err := build.Version(root, pinned[0], pinned[1])
 		if err != nil {

@@ -197,13 +197,13 @@ func (l *Landscape) announce(ctx context.Context) error {
 	return l.waitFor(ctx, "registry", func() error { return store.Announce(ctx, l.Registry(), references) })
 }
 
-// Push builds a program of the project, makes its image, imports it, and returns its reference.
+// Push builds a program of the project or of a component, makes its image, imports it, and returns its reference.
 func (l *Landscape) Push(ctx context.Context, name string) (string, error) {
 	r, known := recipes[name]
 	if !known {
 		return "", fmt.Errorf("no recipe makes the image %q: choose one of %s", name, strings.Join(Names(), ", "))
 	}
-	for _, p := range build.Own() {
+	for _, p := range append(build.Own(), build.Components()...) {
 		if "landscape/"+p.Name == r.program {
 			if err := l.builder.Build(ctx, []build.Program{p}); err != nil {
 				return "", err

@@ -31,6 +31,7 @@ const (
 	runc         = "github.com/opencontainers/runc"
 	plugins      = "github.com/containernetworking/plugins"
 	kubernetes   = "k8s.io/kubernetes"
+	autoscaler   = "k8s.io/autoscaler/vertical-pod-autoscaler"
 	stamp        = "k8s.io/component-base/version"
 	// Without these, Kubernetes programs report a version that clients cannot parse.
 	kubernetesLinker = "-X " + stamp + ".gitVersion=$VERSION -X " + stamp + ".gitMajor=$MAJOR -X " + stamp + ".gitMinor=$MINOR"
@@ -59,13 +60,22 @@ func Containers() []Program {
 	return programs
 }
 
-// Upstream are the other programs that are not the project's own.
+// Upstream are the other programs of the base cluster that are not the project's own.
 func Upstream() []Program {
 	return []Program{
 		{Name: "kubelet", Module: controlPlane, Package: kubernetes + "/cmd/kubelet", From: kubernetes, Linker: kubernetesLinker},
 		{Name: "kube-proxy", Module: controlPlane, Package: kubernetes + "/cmd/kube-proxy", From: kubernetes, Linker: kubernetesLinker},
 		{Name: "coredns", Module: binaries + "coredns", Package: ".", From: "github.com/coredns/coredns"},
 		{Name: "local-provisioner", Module: binaries + "provisioner", Package: ".", From: "sigs.k8s.io/sig-storage-lib-external-provisioner/v13"},
+	}
+}
+
+// Components are programs of others that the components of a seed run. The base cluster does not need them: they are built with their images.
+func Components() []Program {
+	return []Program{
+		{Name: "vpa-admission-controller", Module: binaries + "vpa", Package: autoscaler + "/pkg/admission-controller", From: autoscaler},
+		{Name: "vpa-recommender", Module: binaries + "vpa", Package: autoscaler + "/pkg/recommender", From: autoscaler},
+		{Name: "vpa-updater", Module: binaries + "vpa", Package: autoscaler + "/pkg/updater", From: autoscaler},
 	}
 }
 
