@@ -211,7 +211,7 @@ FOREIGN := $(addprefix k8s.io/,api/autoscaling/v1 api/core/v1 api/networking/v1 
 	apimachinery/pkg/api/resource apimachinery/pkg/apis/meta/v1 apimachinery/pkg/runtime apimachinery/pkg/util/intstr apimachinery/pkg/version)
 
 .PHONY: generate
-generate: bin/controller-gen bin/openapi-gen ## Generate deep copies, CRDs, OpenAPI definitions, the references, the PrometheusRule, and what the Helm chart and config/ have of them.
+generate: bin/controller-gen bin/openapi-gen ## Generate deep copies, CRDs (and copy those of others), OpenAPI definitions, the references, the PrometheusRule, and what the Helm chart and config/ have of them.
 	bin/controller-gen object paths=./pkg/apis/...
 	bin/controller-gen crd paths=./pkg/apis/resources/... output:crd:dir=config/crd
 	bin/controller-gen crd paths=./pkg/apis/extensions/... output:crd:dir=config/crd/extensions
@@ -220,6 +220,7 @@ generate: bin/controller-gen bin/openapi-gen ## Generate deep copies, CRDs, Open
 	bin/openapi-gen --go-header-file /dev/null --report-filename /dev/null --output-pkg github.com/trellis-k8s/trellis/pkg/openapi \
 		--output-dir pkg/openapi --output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
 		$(addprefix --readonly-pkg ,$(FOREIGN)) $(FOREIGN) $(SERVED)
+	$(GO) run ./hack/crds
 	$(GO) run ./hack/docs
 	$(GO) run ./hack/chart
 
