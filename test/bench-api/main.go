@@ -2,18 +2,12 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 const usage = `Measures the garden's API server with Shoots, and the same objects as a CustomResourceDefinition of the kube-apiserver
@@ -45,37 +39,11 @@ type options struct {
 	Output   string        `json:"-"`
 }
 
-func main() { os.Exit(runMain()) }
-
-func runMain() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	log.SetLogger(logr.Discard()) // errors are returned
-
-	opts, err := parseOptions(os.Args[1:], os.Stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-api:", err)
-		return 2
-	}
-	if err := run(ctx, opts, os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "bench-api:", err)
-		return 1
-	}
-	return 0
-}
+func main() { os.Exit(measure.Main("bench-api", parseOptions, run)) }
 
 func parseOptions(args []string, out io.Writer) (options, error) {
 	var opts options
-	flags := flag.NewFlagSet("bench-api", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // errors are returned
-	flags.Usage = func() {
-		fmt.Fprint(out, usage)
-		flags.SetOutput(out)
-		flags.PrintDefaults()
-	}
+	flags := measure.NewFlags("bench-api", usage, out, &opts.Output)
 	flags.IntVar(&opts.Shoots, "shoots", 10000, "number of Shoots, and of objects of the CustomResourceDefinition")
 	flags.IntVar(&opts.Writers, "writers", 32, "number of concurrent writers, where there are many")
 	flags.IntVar(&opts.Watchers, "watchers", 100, "number of watchers, each with a connection of its own")
@@ -85,12 +53,8 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	flags.DurationVar(&opts.Timeout, "timeout", 30*time.Minute, "how long the whole run may take")
 	flags.StringVar(&opts.Binary, "binary", "", "the API server to measure (default: built from this repository)")
 	flags.StringVar(&opts.Profile, "profile", "", "`directory` for a CPU profile of each server and phase; figures of such a run are not for the record")
-	flags.StringVar(&opts.Output, "o", "table", "form of the report: table, markdown or json")
 	if err := flags.Parse(args); err != nil {
 		return opts, err
-	}
-	if flags.NArg() > 0 {
-		return opts, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	return opts, opts.validate()
 }
@@ -102,10 +66,5 @@ func (o options) validate() error {
 	if o.Shoots < 2*o.Turns || o.Shoots < o.Changes {
 		return errors.New("--shoots must be at least --changes and twice --turns")
 	}
-	switch o.Output {
-	case "table", "markdown", "json":
-		return nil
-	default:
-		return fmt.Errorf("-o: unknown form %q, use table, markdown or json", o.Output)
-	}
+	return nil
 }

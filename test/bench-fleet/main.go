@@ -2,19 +2,13 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"slices"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 const usage = `Measures the example flow with a fleet of sites, with the resource-manager and the flow as processes on a real control plane.
@@ -49,37 +43,11 @@ type options struct {
 	Keep    bool          `json:"-"`
 }
 
-func main() { os.Exit(runMain()) }
-
-func runMain() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	log.SetLogger(logr.Discard()) // errors are returned
-
-	opts, err := parseOptions(os.Args[1:], os.Stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-fleet:", err)
-		return 2
-	}
-	if err := run(ctx, opts, os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "bench-fleet:", err)
-		return 1
-	}
-	return 0
-}
+func main() { os.Exit(measure.Main("bench-fleet", parseOptions, run)) }
 
 func parseOptions(args []string, out io.Writer) (options, error) {
 	var opts options
-	flags := flag.NewFlagSet("bench-fleet", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // errors are returned
-	flags.Usage = func() {
-		fmt.Fprint(out, usage)
-		flags.SetOutput(out)
-		flags.PrintDefaults()
-	}
+	flags := measure.NewFlags("bench-fleet", usage, out, &opts.Output)
 	flags.IntVar(&opts.Owners, "owners", 1000, "number of sites, each in a namespace of its own")
 	flags.IntVar(&opts.Bundles, "bundles", 12, "bundles of each site: network, settings and apps")
 	flags.DurationVar(&opts.Rest, "rest", 10*time.Minute, "how long both processes are watched at rest")
@@ -91,13 +59,9 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	flags.StringVar(&opts.Sites, "sites", "bin/sites", "the program of the example flow")
 	flags.StringVar(&opts.Profile, "profile", "", "`directory` for profiles of the resource-manager; figures of such a run are not for the record")
 	flags.StringVar(&opts.JSON, "json", "", "`file` to write all figures into")
-	flags.StringVar(&opts.Output, "o", "table", "form of the report: table, markdown or json")
 	flags.BoolVar(&opts.Keep, "keep", false, "leave logs and audit log behind")
 	if err := flags.Parse(args); err != nil {
 		return opts, err
-	}
-	if flags.NArg() > 0 {
-		return opts, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	return opts, opts.validate()
 }
@@ -114,8 +78,6 @@ func (o options) validate() error {
 		return errors.New("--owners, --workers and --budget must be at least 1")
 	case o.Bundles < leastBundles || o.Bundles > mostBundles:
 		return fmt.Errorf("--bundles must be from %d to %d", leastBundles, mostBundles)
-	case !slices.Contains([]string{"table", "markdown", "json"}, o.Output):
-		return fmt.Errorf("-o: unknown form %q, use table, markdown or json", o.Output)
 	}
 	return nil
 }

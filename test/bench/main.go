@@ -2,20 +2,15 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/trellis-k8s/trellis/test/measure"
 )
 
 const usage = `Measures the resource-manager on a real control plane of its own, against what a bare client reaches that sends the
@@ -75,36 +70,12 @@ type options struct {
 	Turns int `json:"turns"`
 }
 
-func main() { os.Exit(runMain()) }
-
-func runMain() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	log.SetLogger(logr.Discard()) // errors are returned
-
-	opts, err := parseOptions(os.Args[1:], os.Stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		return 2 // it is printed
-	}
-	if err := run(ctx, opts, os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return 1
-	}
-	return 0
-}
+func main() { os.Exit(measure.Main("bench", parseOptions, run)) }
 
 func parseOptions(args []string, out io.Writer) (options, error) {
 	var opts options
 	var phases, sets, against string
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.SetOutput(out)
-	flags.Usage = func() {
-		fmt.Fprint(out, usage)
-		flags.PrintDefaults()
-	}
+	flags := measure.NewFlags("bench", usage, out, &opts.Output)
 	flags.IntVar(&opts.ManagedResources, "managed-resources", 300, "number of ManagedResources")
 	flags.IntVar(&opts.Objects, "objects", 10, "objects of each ManagedResource")
 	flags.IntVar(&opts.Turns, "turns", 3, "how often creating and updating are measured, by turns with the limit")
@@ -122,7 +93,6 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 		"costs, so the figures of such a run are not for the record")
 	flags.StringVar(&opts.JSON, "json", "", "`file` to write all figures into")
 	flags.StringVar(&opts.Base, "base", "", "JSON `file` of a run with fewer objects, from which the growth of memory is counted")
-	flags.StringVar(&opts.Output, "o", "table", "form of the report: table, markdown or json")
 	flags.BoolVar(&opts.Keep, "keep", false, "leave logs and audit log behind")
 	flags.StringVar(&sets, "sets", "", "`directories` of manifests, with commas between them: measures how long one ManagedResource with all of a directory "+
 		"takes to be applied, to lose a fifth, and to be deleted, and nothing else")
@@ -132,14 +102,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 		return opts, err
 	}
 	opts.Phases, opts.Sets, opts.Against = strings.Split(phases, ","), listOf(sets), listOf(against)
-	err := opts.validate()
-	if flags.NArg() > 0 {
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
-	if err != nil {
-		fmt.Fprintln(out, "bench:", err)
-	}
-	return opts, err
+	return opts, opts.validate()
 }
 
 func (o options) validate() error {
@@ -150,9 +113,6 @@ func (o options) validate() error {
 	}
 	if min(o.ManagedResources, o.Objects, o.Namespaces, o.Workers, o.Rounds, o.Turns) < 1 {
 		return errors.New("--managed-resources, --objects, --namespaces, --workers, --rounds and --turns must be at least 1")
-	}
-	if !slices.Contains([]string{"table", "markdown", "json"}, o.Output) {
-		return fmt.Errorf("-o: there is no form %q, only table, markdown and json", o.Output)
 	}
 	return nil
 }
