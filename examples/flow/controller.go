@@ -66,7 +66,7 @@ type Options struct {
 
 // DefaultPacing returns what suits a flow whose bundles are small.
 func DefaultPacing() flow.Pacing {
-	return flow.Pacing{Budget: 20, MaxFailed: 3, Retry: 30 * time.Second}
+	return flow.Pacing{Budget: 20, MaxFailed: 3, Retry: 5 * time.Minute}
 }
 
 // Reconciler runs the flow for one site at a time.
@@ -110,6 +110,7 @@ func (r *Reconciler) AddToManager(mgr ctrl.Manager) error {
 		Watches(&resourcesv1alpha1.ManagedResource{}, toOwner).
 		Watches(&corev1.Secret{}, toOwner, builder.OnlyMetadata).
 		Watches(network, toOwner).
+		WatchesRawSource(r.Emitter.Pacer.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Options.Workers}).
 		Complete(r)
 }

@@ -1,14 +1,10 @@
 package flow
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
@@ -19,11 +15,11 @@ type Pacing struct {
 	Budget int
 	// MaxFailed is how many owners may fail with the present version before the rest is held.
 	MaxFailed int
-	// Retry is after how long an owner that is held asks again for a slot.
+	// Retry is after how long an owner that is held asks again for a slot, if nothing brings it back before: see [Pacer.Source].
 	Retry time.Duration
 }
 
-// Fleet is the state of all ManagedResources of a flow.
+// Fleet is the state of ManagedResources of a flow.
 type Fleet struct {
 	// Rolling counts those that are not rolled out.
 	Rolling int
@@ -31,111 +27,85 @@ type Fleet struct {
 	Failed int
 }
 
-// Admit decides whether an owner may change now that only the code has changed, by a number of bundles. Otherwise it returns why not, and when
-// to ask again. It is pure.
-func (p Pacing) Admit(bundles int, window *Window, fleet Fleet, now time.Time) (why string, next time.Time) {
+// Admit decides whether an owner may change now that only the code has changed. It would have a number of bundles that are rolling out,
+// beside those of the other owners. If it may not, the result is why, and when to ask again. It is pure.
+func (p Pacing) Admit(bundles int, window *Window, others Fleet, now time.Time) (why string, next time.Time) {
 	switch {
-	case fleet.Failed > 0 && fleet.Failed >= p.MaxFailed:
-		return fmt.Sprintf("%d owners fail with this version of the program, which stops its rollout", fleet.Failed), now.Add(p.Retry)
+	case others.Failed > 0 && others.Failed >= p.MaxFailed:
+		return fmt.Sprintf("%d owners fail with this version of the program, which stops its rollout", others.Failed), now.Add(p.Retry)
 	case window != nil && !window.Open:
 		return "only the program has changed, and the maintenance window is closed", window.Opens
-	case fleet.Rolling > 0 && fleet.Rolling+bundles > p.Budget:
-		return fmt.Sprintf("only the program has changed, and %d of at most %d ManagedResources are rolling out", fleet.Rolling, p.Budget), now.Add(p.Retry)
+	case others.Rolling > 0 && others.Rolling+bundles > p.Budget:
+		return fmt.Sprintf("only the program has changed, and %d of at most %d ManagedResources are rolling out", others.Rolling, p.Budget), now.Add(p.Retry)
 	}
 	return "", time.Time{}
 }
 
 // FleetOf counts over the ManagedResources of a flow.
 func FleetOf(all []resourcesv1alpha1.ManagedResource, version string) Fleet {
-	var fleet Fleet
-	failed := map[string]bool{}
+	return sharesOf(all, version).fleet()
+}
+
+// share is what one owner contributes to a fleet.
+type share struct {
+	// rolling counts its ManagedResources that are not rolled out, with those that it is about to write.
+	rolling int
+	// failed is set if it fails with the present version of the program.
+	failed bool
+	// seen is when the flow last made a plan for it; zero if it has not.
+	seen time.Time
+	// present and older count its settled ManagedResources that the present version of the program has written, and the others.
+	present, older int
+}
+
+// add counts a ManagedResource.
+func (s *share) add(mr *resourcesv1alpha1.ManagedResource, version string) {
+	present := mr.Annotations[AnnotationVersion] == version
+	switch {
+	case notRolledOut(mr) != "":
+		s.rolling++
+	case present:
+		s.present++
+	default:
+		s.older++
+	}
+	s.failed = s.failed || present && failing(mr) != ""
+}
+
+// begun reports whether the rollout of the present version may have begun without having come to an end.
+func (s share) begun() bool { return s.older > 0 && (s.present > 0 || s.rolling > 0) }
+
+// shares are those of all owners of a flow.
+type shares map[types.UID]share
+
+func sharesOf(all []resourcesv1alpha1.ManagedResource, version string) shares {
+	found := shares{}
 	for i := range all {
-		mr := &all[i]
-		if notRolledOut(mr) != "" {
-			fleet.Rolling++
-		}
-		if mr.Annotations[AnnotationVersion] == version && failing(mr) != "" {
-			failed[mr.Labels[LabelOwner]] = true
-		}
+		owner := types.UID(all[i].Labels[LabelOwner])
+		own := found[owner]
+		own.add(&all[i], version)
+		found[owner] = own
 	}
-	fleet.Failed = len(failed)
-	return fleet
+	return found
 }
 
-// Pacer admits owners one after the other. Its memory bridges the time until a cache shows what was written; after a restart all that it has
-// to know is what lives.
-type Pacer struct {
-	Pacing Pacing
-	Clock  clock.PassiveClock
-
-	mu sync.Mutex
-	// admitted are the bundles of owners that may change and whose change has not been seen yet.
-	admitted map[types.UID]int
-	// fleet was counted at a time. Owners that ask soon after each other share it: each would look at all ManagedResources otherwise.
-	fleet   Fleet
-	counted time.Time
-}
-
-// countedFor is how long a count of the fleet is used.
-const countedFor = time.Second
-
-// hold returns a wait for an owner that has to wait for its slot, and when to ask again.
-func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, plan Plan, live Live, decision Decision, version string,
-) (*Wait, time.Time, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	changes := 0
-	for _, step := range decision.Steps {
-		if step.Action != ActionRestore && step.Action != ActionRecord {
-			changes++
+// fleet returns the sum of all shares.
+func (s shares) fleet() Fleet {
+	var sum Fleet
+	for _, own := range s {
+		sum.Rolling += own.rolling
+		if own.failed {
+			sum.Failed++
 		}
 	}
-	if changes == 0 || plan.Deleting || !inputsOf(live.owned(owner)).codeOnly(plan, version) {
-		if p.admitted[owner.UID] > 0 {
-			delete(p.admitted, owner.UID)
-			p.counted = time.Time{} // what was admitted is rolling out now
-		}
-		return nil, time.Time{}, nil
-	}
-	if p.admitted[owner.UID] > 0 {
-		return nil, time.Time{}, nil
-	}
-	if err := p.count(ctx, reader, owner.Flow, version); err != nil {
-		return nil, time.Time{}, err
-	}
-	fleet := p.fleet
-	for _, bundles := range p.admitted {
-		fleet.Rolling += bundles
-	}
-	why, next := p.Pacing.Admit(changes, plan.Window, fleet, p.Clock.Now())
-	if why != "" {
-		return &Wait{Name: "rollout-slot", Reason: why, HoldsAll: true}, next, nil
-	}
-	if p.admitted == nil {
-		p.admitted = map[types.UID]int{}
-	}
-	p.admitted[owner.UID] = changes
-	return nil, time.Time{}, nil
+	return sum
 }
 
-// count counts over the ManagedResources of a flow, unless that was done a moment ago.
-func (p *Pacer) count(ctx context.Context, reader client.Reader, flow, version string) error {
-	now := p.Clock.Now()
-	if !p.counted.IsZero() && now.Sub(p.counted) < countedFor {
-		return nil
+// without returns the fleet without one of its owners.
+func (f Fleet) without(own share) Fleet {
+	f.Rolling -= own.rolling
+	if own.failed {
+		f.Failed--
 	}
-	var all resourcesv1alpha1.ManagedResourceList
-	if err := reader.List(ctx, &all, client.MatchingLabels{LabelFlow: flow}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the ManagedResources of %s: %w", flow, err)
-	}
-	p.fleet, p.counted = FleetOf(all.Items, version), now
-	return nil
-}
-
-// earlier returns the earlier of two times; zero stands for never.
-func earlier(a, b time.Time) time.Time {
-	if b.IsZero() || !a.IsZero() && a.Before(b) {
-		return a
-	}
-	return b
+	return f
 }
