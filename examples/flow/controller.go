@@ -75,6 +75,7 @@ type Reconciler struct {
 	Uncached client.Reader
 	Emitter  *flow.Emitter
 	Runner   *flow.Runner
+	Ledgers  *flow.Ledgers
 	Options  Options
 }
 
@@ -91,6 +92,7 @@ func New(ctx context.Context, mgr ctrl.Manager, options Options) (*Reconciler, e
 		Pacer: &flow.Pacer{Pacing: options.Pacing, Clock: options.Clock}, Clock: options.Clock,
 		Schema: func(ctx context.Context) (*flow.Schema, error) { return flow.ServedSchema(ctx, reader) },
 	}
+	r.Ledgers = &flow.Ledgers{Cached: reader, Uncached: r.Uncached}
 	r.Runner = &flow.Runner{Writer: r.Client, Clock: options.Clock, Acts: map[string]flow.Act{TaskDrain: {Run: r.drain}}}
 	return r, nil
 }
@@ -167,7 +169,7 @@ func (r *Reconciler) observe(ctx context.Context, site *corev1.ConfigMap) (Input
 		return in, err
 	}
 	if in.Deleting {
-		in.Ledger, err = flow.ReadLedger(ctx, r.Uncached, in.ledger())
+		in.Ledger, err = r.Ledgers.Read(ctx, in.ledger())
 		return in, err
 	}
 	network := &unstructured.Unstructured{}
@@ -224,7 +226,7 @@ func (r *Reconciler) finish(ctx context.Context, site *corev1.ConfigMap, in Inpu
 	if len(in.Emitted) > 0 {
 		return reconcile.Result{}, nil // the watch shows when they are gone
 	}
-	left, err := flow.Remaining(ctx, r.Uncached, in.Owner)
+	left, err := flow.Remaining(ctx, r.Uncached, in.Owner, in.Owner.Namespace)
 	if err != nil || len(left) > 0 {
 		return reconcile.Result{}, err
 	}
@@ -233,6 +235,7 @@ func (r *Reconciler) finish(ctx context.Context, site *corev1.ConfigMap, in Inpu
 	if err := client.IgnoreNotFound(r.Client.Delete(ctx, ledger)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("delete the ledger of site %s: %w", in.Owner, err)
 	}
+	r.Ledgers.Forget(in.ledger())
 	return reconcile.Result{}, r.patch(ctx, site, func() { controllerutil.RemoveFinalizer(site, Finalizer) })
 }
 

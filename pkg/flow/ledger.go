@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,52 @@ func ReadLedger(ctx context.Context, uncached client.Reader, key Key) (*Ledger, 
 	return ledger, nil
 }
 
+// Ledgers reads the ledgers of a flow, and sends no request for one that has not changed since. It is safe for concurrent use, with one
+// reader of a ledger at a time.
+type Ledgers struct {
+	// Cached reads the metadata of Secrets from a cache.
+	Cached client.Reader
+	// Uncached reads from the API server.
+	Uncached client.Reader
+
+	mu    sync.Mutex
+	known map[Key]*Ledger
+}
+
+// Read returns a ledger as the API server has it. What was read or written before is returned if the cache shows that very version, or that
+// there still is none.
+func (l *Ledgers) Read(ctx context.Context, key Key) (*Ledger, error) {
+	shown := &metav1.PartialObjectMetadata{}
+	shown.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	if err := l.Cached.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, shown); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the metadata of the ledger in Secret %s: %w", key, err)
+	}
+	l.mu.Lock()
+	known := l.known[key]
+	l.mu.Unlock()
+	if known != nil && known.version() == shown.ResourceVersion {
+		return known, nil
+	}
+	ledger, err := ReadLedger(ctx, l.Uncached, key)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == nil {
+		l.known = map[Key]*Ledger{}
+	}
+	l.known[key] = ledger
+	return ledger, nil
+}
+
+// Forget frees the memory of a ledger whose owner is gone.
+func (l *Ledgers) Forget(key Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.known, key)
+}
+
 // NewLedger returns a ledger with entries, for plans in tests and in previews.
 func NewLedger(key Key, entries map[string]Entry) *Ledger {
 	return &Ledger{entries: maps.Clone(entries), key: key}
@@ -70,6 +117,14 @@ func (l *Ledger) Entry(name string) (Entry, bool) {
 func (l *Ledger) Has(name, value string) bool {
 	entry, found := l.entries[name]
 	return found && entry.Value == value
+}
+
+// version is the resourceVersion of the Secret; empty if there is none.
+func (l *Ledger) version() string {
+	if l.secret == nil {
+		return ""
+	}
+	return l.secret.ResourceVersion
 }
 
 // Write writes an entry down. It fails if another writer has written the ledger since it was read, so that no entry is lost.

@@ -27,20 +27,26 @@ func Emitted(ctx context.Context, reader client.Reader, owner Owner) ([]Key, err
 	return keys, nil
 }
 
-// Remaining returns the ManagedResources of an owner that still exist in any namespace, as the API server lists them. The finalizer of the
-// owner is removed only if there are none: a cache may not show yet what was emitted a moment ago.
-func Remaining(ctx context.Context, uncached client.Reader, owner Owner) ([]Key, error) {
+// Remaining returns the ManagedResources of an owner that still exist, as the API server lists them. The finalizer of the owner is removed only
+// if there are none: a cache may not show yet what was emitted a moment ago. Name the namespaces of the owner's bundles: without any, all are
+// listed, and the API server looks at the ManagedResources of all owners.
+func Remaining(ctx context.Context, uncached client.Reader, owner Owner, namespaces ...string) ([]Key, error) {
 	if owner.UID == "" {
 		return nil, fmt.Errorf("the owner %s has no UID", owner)
 	}
-	var list metav1.PartialObjectMetadataList
-	list.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResourceList"))
-	if err := uncached.List(ctx, &list, owner.labels()); err != nil {
-		return nil, fmt.Errorf("list the ManagedResources of %s %s: %w", owner.Flow, owner, err)
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
 	}
 	keys := map[Key]bool{}
-	for i := range list.Items {
-		keys[keyOf(&list.Items[i])] = true
+	for _, namespace := range namespaces {
+		var list metav1.PartialObjectMetadataList
+		list.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResourceList"))
+		if err := uncached.List(ctx, &list, owner.labels(), client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("list the ManagedResources of %s %s: %w", owner.Flow, owner, err)
+		}
+		for i := range list.Items {
+			keys[keyOf(&list.Items[i])] = true
+		}
 	}
 	return slices.SortedFunc(maps.Keys(keys), Key.Compare), nil
 }
