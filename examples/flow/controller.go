@@ -142,20 +142,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if emitErr != nil && result.Live.ManagedResources == nil {
 		return reconcile.Result{}, emitErr
 	}
-	if err := errors.Join(emitErr, r.report(ctx, &site, inputs, result)); err != nil {
+	pause, err := r.report(ctx, &site, inputs, result)
+	if err := errors.Join(emitErr, err); err != nil {
 		return reconcile.Result{}, err
 	}
 	if inputs.Deleting {
-		return r.finish(ctx, &site, inputs, plan)
+		return r.finish(ctx, &site, inputs, plan, pause)
 	}
-	return at(result.Plan.NextAt(inputs.Now), inputs.Now), nil
+	return after(pause, result.Plan.NextAt(inputs.Now), inputs.Now), nil
 }
 
-func at(next, now time.Time) reconcile.Result {
-	if next.IsZero() {
-		return reconcile.Result{}
+// after returns to run again after a pause, or at a time if that is earlier. Zero stands for never.
+func after(pause time.Duration, next, now time.Time) reconcile.Result {
+	if !next.IsZero() && (pause == 0 || next.Sub(now) < pause) {
+		pause = next.Sub(now)
 	}
-	return reconcile.Result{RequeueAfter: next.Sub(now)}
+	return reconcile.Result{RequeueAfter: pause}
 }
 
 // observe reads the inputs of the plan.
@@ -191,8 +193,8 @@ func (in Inputs) ledger() flow.Key {
 	return flow.Key{Namespace: in.Owner.Namespace, Name: in.Owner.Name + "-ledger"}
 }
 
-// report writes the progress, if it has changed.
-func (r *Reconciler) report(ctx context.Context, site *corev1.ConfigMap, in Inputs, result flow.Result) error {
+// report writes the progress, if it has changed, and returns how long it may wait with that; 0 if nothing is left to write.
+func (r *Reconciler) report(ctx context.Context, site *corev1.ConfigMap, in Inputs, result flow.Result) (pause time.Duration, err error) {
 	operation := flow.Operation{Name: "Reconciliation of the site", Type: corev1beta1.LastOperationTypeReconcile}
 	if in.Deleting {
 		operation.Name, operation.Type = "Deletion of the site", corev1beta1.LastOperationTypeDelete
@@ -202,11 +204,15 @@ func (r *Reconciler) report(ctx context.Context, site *corev1.ConfigMap, in Inpu
 			operation.Before = flow.Report{} // the progress was edited: it is written again
 		}
 	}
-	text, err := json.Marshal(flow.Progress(operation, in.Owner, result, in.Now))
+	report := flow.Progress(operation, in.Owner, result, in.Now)
+	text, err := json.Marshal(report)
 	if err != nil || string(text) == site.Annotations[AnnotationReport] {
-		return err
+		return 0, err
 	}
-	return r.patch(ctx, site, func() {
+	if pause := report.Pause(operation.Before, in.Now); pause > 0 {
+		return pause, nil
+	}
+	return 0, r.patch(ctx, site, func() {
 		if site.Annotations == nil {
 			site.Annotations = map[string]string{}
 		}
@@ -214,8 +220,8 @@ func (r *Reconciler) report(ctx context.Context, site *corev1.ConfigMap, in Inpu
 	})
 }
 
-// finish carries out what a deletion needs beside its plan, and lets the ConfigMap go when nothing is left.
-func (r *Reconciler) finish(ctx context.Context, site *corev1.ConfigMap, in Inputs, plan flow.Plan) (reconcile.Result, error) {
+// finish carries out what a deletion needs beside its plan, and lets the ConfigMap go when nothing is left. Pause is how long the report waits.
+func (r *Reconciler) finish(ctx context.Context, site *corev1.ConfigMap, in Inputs, plan flow.Plan, pause time.Duration) (reconcile.Result, error) {
 	if len(plan.Tasks) > 0 {
 		outcome, err := r.Runner.Run(ctx, in.Owner, in.Ledger, plan.Tasks)
 		if err != nil || !outcome.Done {
@@ -224,7 +230,7 @@ func (r *Reconciler) finish(ctx context.Context, site *corev1.ConfigMap, in Inpu
 		return reconcile.Result{RequeueAfter: time.Millisecond}, nil // with the ledger as it is now
 	}
 	if len(in.Emitted) > 0 {
-		return reconcile.Result{}, nil // the watch shows when they are gone
+		return reconcile.Result{RequeueAfter: pause}, nil // the watch shows when they are gone
 	}
 	left, err := flow.Remaining(ctx, r.Uncached, in.Owner, in.Owner.Namespace)
 	if err != nil || len(left) > 0 {

@@ -23,6 +23,23 @@ type Report struct {
 	LastErrors    []corev1beta1.LastError
 }
 
+// progressEvery is how often a step forward is reported, if that is all that is new.
+const progressEvery = 5 * time.Second
+
+// Pause returns how long to wait before this report is written in place of the one before; 0 if it is due now. What users wait for is
+// written at once: the end of an operation, its errors, and the beginning of the next one. Each write costs as much as that of a bundle, so
+// a step forward alone can wait.
+func (r Report) Pause(before Report, now time.Time) time.Duration {
+	last, was := r.LastOperation, before.LastOperation
+	if last.State != corev1beta1.LastOperationStateProcessing || was.State != last.State || was.Type != last.Type {
+		return 0
+	}
+	if !equality.Semantic.DeepEqual(r.LastErrors, before.LastErrors) {
+		return 0
+	}
+	return max(0, was.LastUpdateTime.Add(progressEvery).Sub(now))
+}
+
 // Operation is what a report is about.
 type Operation struct {
 	// Name of the flow, such as "Shoot cluster reconciliation".

@@ -102,3 +102,42 @@ func TestCodesOfConditionsAreTakenAsTheyAre(t *testing.T) {
 		t.Errorf("codes %s", got)
 	}
 }
+
+func TestReportsThatCanWait(t *testing.T) {
+	plan := Plan{Bundles: []Bundle{bundle("a", "1"), bundle("b", "1"), bundle("c", "1")}}
+	operation := Operation{Name: "Reconciliation"}
+	step := func(done int) Report {
+		live := emitted(t, plan)
+		for _, name := range []string{"a", "b", "c"}[done:] {
+			live.ManagedResources[named(name)].Generation++
+		}
+		return Progress(operation, owner, Result{Plan: plan, Live: live, Decision: decide(t, plan, live)}, start)
+	}
+	failed := step(1)
+	failed.LastErrors = append(failed.LastErrors, Progress(operation, owner, Result{
+		Plan: plan, Live: nothingLive(), Decision: Decision{Problems: map[Key]string{named("a"): "no"}},
+	}, start).LastErrors...)
+	for name, test := range map[string]struct {
+		before, after Report
+		now           time.Time
+		want          time.Duration
+	}{
+		"the first one":             {Report{}, step(0), start, 0},
+		"a step forward":            {step(1), step(2), start.Add(time.Second), progressEvery - time.Second},
+		"a step forward, later":     {step(1), step(2), start.Add(progressEvery), 0},
+		"the end":                   {step(2), step(3), start.Add(time.Second), 0},
+		"a new beginning":           {step(3), step(2), start.Add(time.Second), 0},
+		"an error":                  {step(1), failed, start.Add(time.Second), 0},
+		"an error that is gone":     {failed, step(1), start.Add(time.Second), 0},
+		"another kind of operation": {Report{LastOperation: step(1).LastOperation}, deletionOf(step(1)), start, 0},
+	} {
+		if got := test.after.Pause(test.before, test.now); got != test.want {
+			t.Errorf("%s: waits %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func deletionOf(report Report) Report {
+	report.LastOperation.Type = "Delete"
+	return report
+}
