@@ -8,9 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -39,16 +37,11 @@ const (
 // NetworkKind is the kind of extension object that a site needs.
 var NetworkKind = schema.GroupVersionKind{Group: "extensions.gardener.cloud", Version: "v1alpha1", Kind: "Infrastructure"}
 
-// CacheOptions restrict what the flow's process caches: the Secrets of the flow, of which it reads the metadata, and the one definition that
-// it looks at.
+// CacheOptions restrict what the flow's process caches to what its plans and emissions read.
 func CacheOptions() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{
-		&corev1.Secret{}:    {Label: labels.SelectorFromSet(labels.Set{flow.LabelFlow: FlowName})},
-		&corev1.ConfigMap{}: {Label: labels.SelectorFromSet(labels.Set{LabelSite: "true"})},
-		&apiextensionsv1.CustomResourceDefinition{}: {
-			Field: fields.OneTermEqualSelector("metadata.name", "managedresources."+resourcesv1alpha1.SchemeGroupVersion.Group),
-		},
-	}
+	options := flow.CacheOptions(FlowName)
+	options[&corev1.ConfigMap{}] = cache.ByObject{Label: labels.SelectorFromSet(labels.Set{LabelSite: "true"})}
+	return options
 }
 
 // Options of the flow's process.
@@ -184,7 +177,7 @@ func (r *Reconciler) observe(ctx context.Context, site *corev1.ConfigMap) (Input
 	}
 	var mr resourcesv1alpha1.ManagedResource
 	key := in.bundle("network").Key
-	err = r.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &mr)
+	err = r.Emitter.Reader.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &mr, client.UnsafeDisableDeepCopy)
 	in.NetworkSince = mr.CreationTimestamp.Time
 	return in, client.IgnoreNotFound(err)
 }

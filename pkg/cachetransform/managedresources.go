@@ -10,7 +10,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// pooledMaps is how many different sets of labels or annotations a Compactor holds once for all objects that have them.
+// pooledMaps is how many different sets of labels or annotations a Compactor knows, to hold them once for all objects that have them.
 const pooledMaps = 4096
 
 // Compactor makes ManagedResources small before a cache keeps them: nearly all of their memory is inventory, in which most
@@ -36,7 +36,7 @@ func (c *Compactor) Compact(obj any) (any, error) {
 	resources := make([]resourcesv1alpha1.ObjectReference, len(mr.Status.Resources)) // a decoder's slices have room for more
 	for i, entry := range mr.Status.Resources {
 		entry.APIVersion, entry.Kind, entry.Namespace = Intern(entry.APIVersion), Intern(entry.Kind), Intern(entry.Namespace)
-		entry.Labels, entry.Annotations = c.share(entry.Labels), c.share(entry.Annotations)
+		entry.Labels, entry.Annotations = c.Share(entry.Labels), c.Share(entry.Annotations)
 		resources[i] = entry
 	}
 	mr.Status.Resources = resources
@@ -52,8 +52,9 @@ func (c *Compactor) Compact(obj any) (any, error) {
 	return mr, nil
 }
 
-// share returns a map that is equal to the given one, and held once.
-func (c *Compactor) share(values map[string]string) map[string]string {
+// Share returns a map that is equal to the given one and that all objects with equal ones hold together; nil for an empty one. It must not be
+// changed.
+func (c *Compactor) Share(values map[string]string) map[string]string {
 	if len(values) == 0 {
 		return nil
 	}
@@ -66,8 +67,9 @@ func (c *Compactor) share(values map[string]string) map[string]string {
 	if pooled, known := c.pool[text.String()]; known {
 		return pooled
 	}
-	if len(c.pool) < pooledMaps {
-		c.pool[text.String()] = values
+	if len(c.pool) == pooledMaps {
+		clear(c.pool) // those that repeat come again, and those of one owner come together
 	}
+	c.pool[text.String()] = values
 	return values
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Live is what exists of the bundles of an owner.
+// Live is what exists of the bundles of an owner. It is read only: its objects are those of the cache.
 type Live struct {
 	// ManagedResources are all that the flow has emitted for the owner, and others that have the name of a bundle of the plan.
 	ManagedResources map[Key]*resourcesv1alpha1.ManagedResource
@@ -36,7 +36,7 @@ func Observe(ctx context.Context, reader client.Reader, owner Owner, plan Plan) 
 		Foreign: map[Key]*resourcesv1alpha1.ManagedResource{},
 	}
 	var list resourcesv1alpha1.ManagedResourceList
-	if err := reader.List(ctx, &list, ownedBy(reader, owner)...); err != nil {
+	if err := reader.List(ctx, &list, append(ownedBy(reader, owner), client.UnsafeDisableDeepCopy)...); err != nil {
 		return Live{}, fmt.Errorf("list the ManagedResources of %s %s: %w", owner.Flow, owner, err)
 	}
 	for i := range list.Items {
@@ -59,7 +59,7 @@ func Observe(ctx context.Context, reader client.Reader, owner Owner, plan Plan) 
 	}
 	secrets := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := reader.List(ctx, &secrets, ownedBy(reader, owner)...); err != nil {
+	if err := reader.List(ctx, &secrets, append(ownedBy(reader, owner), client.UnsafeDisableDeepCopy)...); err != nil {
 		return Live{}, fmt.Errorf("list the Secrets of %s %s: %w", owner.Flow, owner, err)
 	}
 	for i := range secrets.Items {
@@ -75,7 +75,7 @@ func readInto(ctx context.Context, reader client.Reader, known map[Key]*resource
 		return nil
 	}
 	mr := &resourcesv1alpha1.ManagedResource{}
-	err := reader.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, mr)
+	err := reader.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, mr, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

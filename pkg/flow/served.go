@@ -18,19 +18,21 @@ type Schema struct {
 	properties *apiextensionsv1.JSONSchemaProps
 }
 
+// managedResources is the name of their CustomResourceDefinition.
+var managedResources = "managedresources." + resourcesv1alpha1.SchemeGroupVersion.Group
+
 // ServedSchema reads what the API server knows of ManagedResources. It may be older than this program.
 func ServedSchema(ctx context.Context, reader client.Reader) (*Schema, error) {
 	var definition apiextensionsv1.CustomResourceDefinition
-	name := "managedresources." + resourcesv1alpha1.SchemeGroupVersion.Group
-	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &definition, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("read the CustomResourceDefinition %s: %w", name, err)
+	if err := reader.Get(ctx, client.ObjectKey{Name: managedResources}, &definition, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("read the CustomResourceDefinition %s: %w", managedResources, err)
 	}
 	for _, version := range definition.Spec.Versions {
 		if version.Name == resourcesv1alpha1.SchemeGroupVersion.Version && version.Served && version.Schema != nil {
 			return &Schema{version.Schema.OpenAPIV3Schema}, nil
 		}
 	}
-	return nil, fmt.Errorf("the CustomResourceDefinition %s does not serve %s", name, resourcesv1alpha1.SchemeGroupVersion.Version)
+	return nil, fmt.Errorf("the CustomResourceDefinition %s does not serve %s", managedResources, resourcesv1alpha1.SchemeGroupVersion.Version)
 }
 
 // waits returns a wait that holds the whole plan if a bundle needs a field that the API server does not know. Half of a plan would not do:

@@ -42,8 +42,8 @@ Flags:
 
 type options struct {
 	sites.Options
-	kubeconfig, namespace, health, metrics string
-	qps                                    float64
+	kubeconfig, namespace, health, metrics, profiles string
+	qps                                              float64
 }
 
 func main() { os.Exit(runMain()) }
@@ -84,6 +84,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	flags.DurationVar(&opts.Pacing.Retry, "retry", opts.Pacing.Retry, "time after which a site that waits for its rollout asks again")
 	flags.StringVar(&opts.health, "health-address", "0", "`address` of /healthz and /readyz; 0 for none")
 	flags.StringVar(&opts.metrics, "metrics-address", "0", "`address` of /metrics; 0 for none")
+	flags.StringVar(&opts.profiles, "profile-address", "0", "`address` of /debug/pprof; 0 for none")
 	flags.Float64Var(&opts.qps, "qps", 0, "requests per second; 0 for the default of client-go, -1 for no limit")
 	if err := flags.Parse(args); err != nil {
 		return opts, err
@@ -105,7 +106,7 @@ func run(ctx context.Context, opts options) error {
 		return err
 	}
 	managerOptions := ctrl.Options{
-		Scheme: scheme, Metrics: server.Options{BindAddress: opts.metrics}, HealthProbeBindAddress: opts.health,
+		Scheme: scheme, Metrics: server.Options{BindAddress: opts.metrics}, HealthProbeBindAddress: opts.health, PprofBindAddress: opts.profiles,
 		Cache: cache.Options{ByObject: sites.CacheOptions(), DefaultTransform: cache.TransformStripManagedFields()}, GracefulShutdownTimeout: new(10 * time.Second),
 	}
 	if opts.namespace != "" {
