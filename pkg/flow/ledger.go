@@ -68,8 +68,8 @@ type Ledgers struct {
 	known map[Key]*Ledger
 }
 
-// Read returns a ledger as the API server has it. What was read or written before is returned if the cache shows that very version, or that
-// there still is none.
+// Read returns a ledger as the API server has it. What was read or written before is returned if the cache shows that very version, or
+// shows as before that it does not exist.
 func (l *Ledgers) Read(ctx context.Context, key Key) (*Ledger, error) {
 	shown := &metav1.PartialObjectMetadata{}
 	shown.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

@@ -104,8 +104,8 @@ func sharesAround(owner Owner, live Live, decision Decision, version string) (be
 }
 
 // count counts over the ManagedResources of a flow, if that is due. The count of an owner that was looked at since the last time stays: what
-// is read here may be behind what it wrote. At the first time it is not known of which owners a rollout has been interrupted: all that may
-// have one count as if it went on, until they are looked at or the next count.
+// is read here may be behind what it wrote. At the first time it is not known whose rollouts were interrupted: an owner whose rollout may
+// have been counts as if it went on, until it is looked at or the next count.
 func (p *Pacer) count(ctx context.Context, reader client.Reader, flow, version string, now time.Time) error {
 	if !p.counted.IsZero() && now.Sub(p.counted) < countEvery {
 		return nil
