@@ -73,7 +73,8 @@ type Ledgers struct {
 func (l *Ledgers) Read(ctx context.Context, key Key) (*Ledger, error) {
 	shown := &metav1.PartialObjectMetadata{}
 	shown.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	if err := l.Cached.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, shown); client.IgnoreNotFound(err) != nil {
+	err := client.IgnoreNotFound(l.Cached.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, shown))
+	if err != nil {
 		return nil, fmt.Errorf("read the metadata of the ledger in Secret %s: %w", key, err)
 	}
 	l.mu.Lock()
