@@ -31,11 +31,17 @@ const (
 	Finalizer = "sites.example.org/flow"
 	// AnnotationReport on the ConfigMap of a site has its progress, a flow.Report as JSON.
 	AnnotationReport = "sites.example.org/report"
-	fieldManager     = "sites-flow"
+	// AnnotationObserved on the ConfigMap of a site says which declaration the report is about, as status.observedGeneration does for kinds
+	// that have a status: see [Declaration].
+	AnnotationObserved = "sites.example.org/observed"
+	fieldManager       = "sites-flow"
 )
 
 // NetworkKind is the kind of extension object that a site needs.
 var NetworkKind = schema.GroupVersionKind{Group: "extensions.gardener.cloud", Version: "v1alpha1", Kind: "Infrastructure"}
+
+// Declaration returns the digest of what is declared for a site.
+func Declaration(site *corev1.ConfigMap) (string, error) { return flow.InputsDigest(site.Data) }
 
 // CacheOptions restrict what the flow's process caches to what its plans and emissions read.
 func CacheOptions() map[client.Object]cache.ByObject {
@@ -199,17 +205,26 @@ func (r *Reconciler) report(ctx context.Context, site *corev1.ConfigMap, in Inpu
 	}
 	report := flow.Progress(operation, in.Owner, result, in.Now)
 	text, err := json.Marshal(report)
-	if err != nil || string(text) == site.Annotations[AnnotationReport] {
+	if err != nil {
+		return 0, fmt.Errorf("encode the report of site %s: %w", in.Owner, err)
+	}
+	observed, err := Declaration(site)
+	if err != nil {
 		return 0, err
 	}
-	if pause := report.Pause(operation.Before, in.Now); pause > 0 {
-		return pause, nil
+	if observed == site.Annotations[AnnotationObserved] {
+		if string(text) == site.Annotations[AnnotationReport] {
+			return 0, nil
+		}
+		if pause := report.Pause(operation.Before, in.Now); pause > 0 {
+			return pause, nil
+		}
 	}
 	return 0, r.patch(ctx, site, func() {
 		if site.Annotations == nil {
 			site.Annotations = map[string]string{}
 		}
-		site.Annotations[AnnotationReport] = string(text)
+		site.Annotations[AnnotationReport], site.Annotations[AnnotationObserved] = string(text), observed
 	})
 }
 

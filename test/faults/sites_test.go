@@ -171,8 +171,10 @@ func (s *sites) objections(version string, ended bool) []string {
 		return objections
 	}
 	var report flow.Report
+	declared, problem := example.Declaration(&site)
+	kit.Must(s, problem)
 	if text := site.Annotations[example.AnnotationReport]; err != nil || json.Unmarshal([]byte(text), &report) != nil ||
-		report.LastOperation.State != "Succeeded" {
+		report.LastOperation.State != "Succeeded" || site.Annotations[example.AnnotationObserved] != declared {
 		objections = append(objections, fmt.Sprintf("the site reports %q (%v)", text, err))
 	}
 	if len(list.Items) != 3 {
