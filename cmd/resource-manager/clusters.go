@@ -12,6 +12,7 @@ import (
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
+	"github.com/trellis-k8s/trellis/pkg/restclient"
 )
 
 // restConfig returns how to reach a cluster: by the kubeconfig file or, without one, as a pod of the cluster.
@@ -21,8 +22,7 @@ func restConfig(connection *configv1alpha1.ClientConnection) (*rest.Config, erro
 		return nil, err
 	}
 	config.UserAgent = "resource-manager/" + version
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return noRedirects{plainWatches{next}} })
-	config.WarningHandlerWithContext = &warnings{told: map[string]bool{}}
+	restclient.Tune(config)
 	config.QPS, config.Burst = connection.QPS, int(connection.Burst)
 	config.AcceptContentTypes, config.ContentType = connection.AcceptContentTypes, connection.ContentType
 	return config, nil

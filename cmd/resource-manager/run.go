@@ -32,6 +32,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health"
 	healthcontroller "github.com/trellis-k8s/trellis/pkg/health/controller"
 	"github.com/trellis-k8s/trellis/pkg/health/expression"
+	"github.com/trellis-k8s/trellis/pkg/leaderfence"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 	"github.com/trellis-k8s/trellis/pkg/manifest"
@@ -62,7 +63,7 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 	setUp := newStartupRetry(clock.RealClock{}, log)
 	sourceConfig.Wrap(setUp.wrap)
 	targetConfig.Wrap(setUp.wrap)
-	election, err := newElection(config, sourceConfig, targetConfig)
+	election, err := leaderfence.NewElection(&config.LeaderElection, "resource-manager", sourceConfig, sourceConfig, targetConfig)
 	if err != nil {
 		return err
 	}
@@ -76,11 +77,11 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 	setUp.end()
 	log.Info("Starting resource-manager", "version", version,
 		"source", sourceConfig.Host, "target", targetConfig.Host, "class", *config.Controllers.ResourceClass)
-	return election.start(ctx, mgr)
+	return election.Start(ctx, mgr)
 }
 
 // newManager returns the manager of the source cluster, with its health checks.
-func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfig *rest.Config, election *election, log logr.Logger,
+func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfig *rest.Config, election *leaderfence.Election, log logr.Logger,
 ) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -96,7 +97,7 @@ func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfi
 		},
 		LeaderElection:                      election != nil,
 		LeaderElectionID:                    timing.ResourceName, // in metrics; the lock has it already
-		LeaderElectionResourceLockInterface: election.resourceLock(),
+		LeaderElectionResourceLockInterface: election.ResourceLock(),
 		LeaderElectionReleaseOnCancel:       true,
 		LeaseDuration:                       &timing.LeaseDuration.Duration,
 		RenewDeadline:                       &timing.RenewDeadline.Duration,

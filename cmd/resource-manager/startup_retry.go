@@ -12,6 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
+
+	"github.com/trellis-k8s/trellis/pkg/restclient"
 )
 
 // startupRetryLimit is how long API servers may be out of reach while a resource-manager is set up: less than its liveness probe waits.
@@ -85,7 +87,7 @@ func isTransient(response *http.Response, err error) bool {
 		return response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests
 	}
 	var certificate *tls.CertificateVerificationError
-	return !errors.As(err, &certificate) && !errors.Is(err, errRedirected)
+	return !errors.As(err, &certificate) && !errors.Is(err, restclient.ErrRedirected)
 }
 
 func outcome(response *http.Response, err error) string {

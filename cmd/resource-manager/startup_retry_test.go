@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/trellis-k8s/trellis/pkg/restclient"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
@@ -70,7 +71,7 @@ func TestPatience(t *testing.T) {
 		"it was started before": {over: true, answers: []func() (*http.Response, error){fails(reset), ok}, count: 1, outcome: reset.Error()},
 		"never":                 {answers: []func() (*http.Response, error){fails(reset)}, count: 11, outcome: reset.Error()},
 		"redirected": {
-			answers: []func() (*http.Response, error){fails(fmt.Errorf("%w (301)", errRedirected)), ok}, count: 1, outcome: errRedirected.Error() + " (301)",
+			answers: []func() (*http.Response, error){fails(fmt.Errorf("%w (301)", restclient.ErrRedirected)), ok}, count: 1, outcome: restclient.ErrRedirected.Error() + " (301)",
 		},
 		"nobody we know": {
 			answers: []func() (*http.Response, error){fails(&tls.CertificateVerificationError{Err: reset}), ok}, count: 1,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net/http"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -15,6 +14,7 @@ import (
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/restclient"
 	"github.com/trellis-k8s/trellis/pkg/ui/gate"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/certificates"
 )
@@ -70,7 +70,7 @@ func addUI(ctx context.Context, mgr manager.Manager, config *configv1alpha1.Reso
 // anonymous returns how a cluster is reached, without the credentials of the resource-manager.
 func anonymous(config *rest.Config) *rest.Config {
 	config = rest.AnonymousClientConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return noRedirects{next} })
+	config.Wrap(restclient.NoRedirects)
 	return config
 }
 

@@ -28,14 +28,30 @@ func Read(path string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
-	if err := checkUsers(raw); err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
-	}
-	config, err := clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
+	config, err := use(raw)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
 	return config, nil
+}
+
+// Parse is Read for the content of a file.
+func Parse(content []byte) (*rest.Config, error) {
+	if len(content) > maxSize {
+		return nil, fmt.Errorf("the kubeconfig has %d bytes, more than the %d allowed", len(content), maxSize)
+	}
+	raw, err := clientcmd.Load(content)
+	if err != nil {
+		return nil, fmt.Errorf("parse the kubeconfig: %w", err)
+	}
+	return use(raw)
+}
+
+func use(raw *clientcmdapi.Config) (*rest.Config, error) {
+	if err := checkUsers(raw); err != nil {
+		return nil, err
+	}
+	return clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
 }
 
 // checkUsers rejects ways to authenticate that run programs, read other files or impersonate another user, as

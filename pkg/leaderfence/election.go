@@ -1,4 +1,4 @@
-package main
+package leaderfence
 
 import (
 	"context"
@@ -13,28 +13,25 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/leaderfence"
 )
 
 // minElectionTimeout is the least that a request of leader election may take.
 const minElectionTimeout = time.Second
 
-// election is the part in leader election of a resource-manager. It is nil if leaders are not elected.
-type election struct {
-	fence  *leaderfence.Fence
+// Election is the part of a process in leader election. It is nil if leaders are not elected.
+type Election struct {
+	fence  *Fence
 	lock   resourcelock.Interface
 	events electionEvents
 }
 
-// newElection prepares leader election in the source cluster, as controller-runtime would. From then on the connections to both
-// clusters refuse to write when this process no longer holds the leader lease.
-func newElection(config *configv1alpha1.ResourceManagerConfiguration, sourceConfig, targetConfig *rest.Config) (*election, error) {
-	settings := config.LeaderElection
+// NewElection prepares leader election in a cluster, as controller-runtime would; nil if the settings do not ask for it. From then on the
+// guarded connections refuse to write when this process no longer holds the leader lease.
+func NewElection(settings *componentbaseconfigv1alpha1.LeaderElectionConfiguration, reporter string, leases *rest.Config, guarded ...*rest.Config) (*Election, error) {
 	if !ptr.Deref(settings.LeaderElect, false) {
 		return nil, nil
 	}
@@ -43,35 +40,42 @@ func newElection(config *configv1alpha1.ResourceManagerConfiguration, sourceConf
 		return nil, fmt.Errorf("leader election: read the name of this host: %w", err)
 	}
 	// One request that hangs must not cost the lease.
-	leaseConfig := rest.AddUserAgent(rest.CopyConfig(sourceConfig), "leader-election")
+	leaseConfig := rest.AddUserAgent(rest.CopyConfig(leases), "leader-election")
 	leaseConfig.Timeout = max(settings.RenewDeadline.Duration/2, minElectionTimeout)
 	client, err := kubernetes.NewForConfig(leaseConfig)
 	if err != nil {
-		return nil, fmt.Errorf("leader election: set up the connection to the source cluster: %w", err)
+		return nil, fmt.Errorf("leader election: set up the connection to the cluster with the lease: %w", err)
 	}
-	e := &election{fence: leaderfence.New(settings.RenewDeadline.Duration, clock.RealClock{})}
+	e := &Election{fence: New(settings.RenewDeadline.Duration, clock.RealClock{}), events: electionEvents{reporter: reporter}}
 	lock, err := resourcelock.New(settings.ResourceLock, settings.ResourceNamespace, settings.ResourceName, client.CoreV1(), client.CoordinationV1(),
 		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID()), EventRecorder: &e.events})
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
 	}
 	e.lock = e.fence.Lock(lock)
-	for _, guarded := range []*rest.Config{sourceConfig, targetConfig} {
-		guarded.Wrap(e.fence.Guard)
+	for _, config := range guarded {
+		e.Guard(config)
 	}
 	return e, nil
 }
 
-// resourceLock is what the manager elects leaders with, nil if it does not.
-func (e *election) resourceLock() resourcelock.Interface {
+// Guard makes a connection refuse to write when this process no longer holds the leader lease.
+func (e *Election) Guard(config *rest.Config) {
+	if e != nil {
+		config.Wrap(e.fence.Guard)
+	}
+}
+
+// ResourceLock is what the manager elects leaders with, nil if it does not.
+func (e *Election) ResourceLock() resourcelock.Interface {
 	if e == nil {
 		return nil
 	}
 	return e.lock
 }
 
-// start runs a manager until the context ends, something fails, or the lease is in other hands.
-func (e *election) start(ctx context.Context, mgr manager.Manager) error {
+// Start runs a manager until the context ends, something fails, or another process holds the lease.
+func (e *Election) Start(ctx context.Context, mgr manager.Manager) error {
 	if e == nil {
 		return mgr.Start(ctx)
 	}
@@ -81,26 +85,27 @@ func (e *election) start(ctx context.Context, mgr manager.Manager) error {
 	go func() {
 		select {
 		case <-e.fence.Lost():
-			cancel(leaderfence.ErrNotLeader)
+			cancel(ErrNotLeader)
 		case <-ctx.Done():
 		}
 	}()
 	err := mgr.Start(ctx)
-	if errors.Is(context.Cause(ctx), leaderfence.ErrNotLeader) {
-		return fmt.Errorf("leader election: %w: another process holds the lease", leaderfence.ErrNotLeader)
+	if errors.Is(context.Cause(ctx), ErrNotLeader) {
+		return fmt.Errorf("leader election: %w: another process holds the lease", ErrNotLeader)
 	}
 	return err
 }
 
 // electionEvents are the Events on the lease. There is a manager that writes them only after there is a lock.
 type electionEvents struct {
-	manager atomic.Pointer[manager.Manager]
+	reporter string
+	manager  atomic.Pointer[manager.Manager]
 }
 
 // Eventf writes an Event.
 func (e *electionEvents) Eventf(object runtime.Object, eventType, reason, message string, arguments ...any) {
 	if mgr := e.manager.Load(); mgr != nil {
-		recorder := (*mgr).GetEventRecorderFor("resource-manager") //nolint:staticcheck // what leader election takes
+		recorder := (*mgr).GetEventRecorderFor(e.reporter) //nolint:staticcheck // what leader election takes
 		recorder.Eventf(object, eventType, reason, message, arguments...)
 	}
 }

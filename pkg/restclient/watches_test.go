@@ -1,4 +1,4 @@
-package main
+package restclient
 
 import (
 	"net/http"
