@@ -18,8 +18,8 @@ help: ## List the targets.
 ##@ Build and run
 
 .PHONY: build
-build: ## Build bin/resource-manager, bin/apiserver and bin/kubectl-mr.
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/resource-manager ./cmd/apiserver ./cmd/kubectl-mr
+build: ## Build bin/resource-manager, bin/apiserver, bin/gardenlet and bin/kubectl-mr.
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/resource-manager ./cmd/apiserver ./cmd/gardenlet ./cmd/kubectl-mr
 	@ln -sf kubectl-mr bin/kubectl_complete-mr
 
 .PHONY: controlplane

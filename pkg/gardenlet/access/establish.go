@@ -1,0 +1,229 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
+)
+
+// Garden is the access of a gardenlet to its garden.
+type Garden struct {
+	// SeedName is the name of the Seed.
+	SeedName string
+	// Config says where credentials are.
+	Config *v1alpha1.GardenClientConnection
+	// Seed reads and writes Secrets of the seed, without a cache.
+	Seed  client.Client
+	Clock clock.Clock
+}
+
+// Establish returns a connection to the garden: with the kubeconfig Secret if it is filled, otherwise with a certificate that it requests with
+// the bootstrap kubeconfig, otherwise with the kubeconfig file. What the bootstrap was authenticated with is deleted afterwards, and the CA
+// is that of the garden.
+func (g Garden) Establish(ctx context.Context) (*Connection, error) {
+	config, err := g.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	connection, err := NewConnection(settingsOf(g.Config).apply(config))
+	if err != nil {
+		return nil, err
+	}
+	if g.Config.KubeconfigSecret == nil {
+		return connection, nil
+	}
+	if err := g.endBootstrap(ctx, connection); err != nil {
+		return nil, err
+	}
+	return connection, g.refreshCA(ctx, connection)
+}
+
+// find returns the credentials to use.
+func (g Garden) find(ctx context.Context) (*rest.Config, error) {
+	if g.Config.KubeconfigSecret != nil {
+		own, err := readSecret(ctx, g.Seed, g.Config.KubeconfigSecret)
+		if err != nil || own.config != nil {
+			return own.config, err
+		}
+		bootstrapped, err := g.bootstrap(ctx, own)
+		if err != nil || bootstrapped != nil {
+			return bootstrapped, err
+		}
+	}
+	if g.Config.Kubeconfig != "" {
+		return kubeconfig.Read(g.Config.Kubeconfig)
+	}
+	return nil, fmt.Errorf("%w: gardenClientConnection of the configuration has no kubeconfig, and its Secrets hold none", ErrNoAccess)
+}
+
+// bootstrap requests a certificate with the bootstrap kubeconfig and stores it; nil without a bootstrap kubeconfig.
+func (g Garden) bootstrap(ctx context.Context, own stored) (*rest.Config, error) {
+	if g.Config.BootstrapKubeconfig == nil {
+		return nil, nil
+	}
+	bootstrap, err := readSecret(ctx, g.Seed, g.Config.BootstrapKubeconfig)
+	if err != nil || bootstrap.config == nil {
+		return nil, err
+	}
+	log.FromContext(ctx).Info("Requesting a client certificate for the garden", "secret", client.ObjectKeyFromObject(bootstrap.secret).String())
+	config := settingsOf(g.Config).apply(bootstrap.config)
+	issued, err := g.requester().request(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	config = withCertificate(config, issued.certificate, issued.key)
+	if err := writeSecret(ctx, g.Seed, g.Config.KubeconfigSecret, own, config, issued.request); err != nil {
+		return nil, err
+	}
+	return config, g.deleteBootstrapSecret(ctx)
+}
+
+func (g Garden) requester() requester {
+	r := requester{seed: g.SeedName, clock: g.Clock}
+	if validity := g.Config.KubeconfigValidity; validity != nil && validity.Validity != nil {
+		r.validity = validity.Validity.Duration
+	}
+	return r
+}
+
+func (g Garden) deleteBootstrapSecret(ctx context.Context) error {
+	reference := g.Config.BootstrapKubeconfig
+	if reference == nil {
+		return nil
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name}}
+	if err := g.Seed.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete the bootstrap kubeconfig in Secret %s/%s of the seed: %w", reference.Namespace, reference.Name, err)
+	}
+	return nil
+}
+
+// endBootstrap deletes what a bootstrap was authenticated with, so that it cannot be used again. It continues where an earlier process was
+// ended.
+func (g Garden) endBootstrap(ctx context.Context, connection *Connection) error {
+	own, err := readSecret(ctx, g.Seed, g.Config.KubeconfigSecret)
+	if err != nil || own.secret == nil || own.secret.Annotations[annotationBootstrapRequest] == "" {
+		return err
+	}
+	if err := g.deleteBootstrapSecret(ctx); err != nil {
+		return err
+	}
+	garden, err := newClient(connection)
+	if err != nil {
+		return err
+	}
+	name := own.secret.Annotations[annotationBootstrapRequest]
+	csr, err := garden.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		err = deleteUser(ctx, garden, csr.Spec.Username)
+	}
+	if client.IgnoreNotFound(err) != nil { // kube-controller-manager deletes old requests
+		return fmt.Errorf("delete what CertificateSigningRequest %s of the garden was authenticated with: %w", name, err)
+	}
+	return forgetRequest(ctx, g.Seed, own.secret)
+}
+
+func newClient(connection *Connection) (kubernetes.Interface, error) {
+	config := connection.Config()
+	config.Timeout = requestTimeout
+	garden, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("set up the connection to the garden: %w", err)
+	}
+	return garden, nil
+}
+
+const (
+	bootstrapUserPrefix  = "system:bootstrap:"
+	bootstrapTokenPrefix = "bootstrap-token-"
+	accountUserPrefix    = "system:serviceaccount:"
+	// bootstrapperRole begins the names of the ClusterRoleBindings with which ServiceAccounts may bootstrap gardenlets.
+	bootstrapperRole = "gardener.cloud:system:seed-bootstrapper:"
+)
+
+// deleteUser deletes the bootstrap token or the ServiceAccount of a user, with its ClusterRoleBinding. Other users stay.
+func deleteUser(ctx context.Context, garden kubernetes.Interface, user string) error {
+	if id, found := strings.CutPrefix(user, bootstrapUserPrefix); found {
+		err := garden.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, bootstrapTokenPrefix+id, metav1.DeleteOptions{})
+		return client.IgnoreNotFound(err)
+	}
+	account, found := strings.CutPrefix(user, accountUserPrefix)
+	namespace, name, complete := strings.Cut(account, ":")
+	if !found || !complete {
+		return nil
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: bootstrapperRole + account}}
+	return errors.Join(
+		client.IgnoreNotFound(garden.CoreV1().ServiceAccounts(namespace).Delete(ctx, name, metav1.DeleteOptions{})),
+		client.IgnoreNotFound(garden.RbacV1().ClusterRoleBindings().Delete(ctx, binding.Name, metav1.DeleteOptions{})),
+	)
+}
+
+const (
+	rootCAName = "kube-root-ca.crt"
+	rootCAKey  = "ca.crt"
+)
+
+// refreshCA stores and uses the CA of the garden if it has changed, unless the configuration says which CA is used.
+func (g Garden) refreshCA(ctx context.Context, connection *Connection) error {
+	if settingsOf(g.Config).fixedCA() {
+		return nil
+	}
+	garden, err := newClient(connection)
+	if err != nil {
+		return err
+	}
+	root, err := garden.CoreV1().ConfigMaps(constants.SystemPublicNamespace).Get(ctx, rootCAName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		log.FromContext(ctx).Info("Keeping the CA of the kubeconfig: the garden does not show its own", "reason", err.Error())
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the CA of the garden: %w", err)
+	}
+	ca := []byte(root.Data[rootCAKey])
+	own, err := readSecret(ctx, g.Seed, g.Config.KubeconfigSecret)
+	if err != nil || own.config == nil || len(ca) == 0 || bytes.Equal(ca, own.config.CAData) {
+		return err
+	}
+	config := rest.CopyConfig(own.config)
+	config.CAData, config.CAFile = ca, ""
+	changed := settingsOf(g.Config).apply(config)
+	if err := probe(ctx, changed); err != nil {
+		log.FromContext(ctx).Error(err, "Keeping the CA of the kubeconfig: the garden is not reachable with the CA that it shows")
+		return nil
+	}
+	log.FromContext(ctx).Info("The CA of the garden has changed")
+	if err := writeSecret(ctx, g.Seed, g.Config.KubeconfigSecret, own, config, ""); err != nil {
+		return err
+	}
+	return connection.Replace(changed)
+}
+
+// probe sends a request that everybody may send.
+func probe(ctx context.Context, config *rest.Config) error {
+	config = rest.CopyConfig(config)
+	config.Timeout = requestTimeout
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	return client.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+}

@@ -1,0 +1,118 @@
+// Package config reads the configuration file of a gardenlet.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	corevalidation "github.com/trellis-k8s/trellis/pkg/apis/core/validation"
+	"github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/gardenlet/validation"
+)
+
+// maxFileBytes is far above the size of a complete configuration and keeps a mistaken path from filling the memory.
+const maxFileBytes = 1 << 20
+
+// FeatureGates returns the names of the feature gates that a gardenlet accepts, as Gardener's gardenlet does.
+func FeatureGates() []string {
+	return []string{
+		"CustomDNSServerInNodeLocalDNS", "DefaultSeccompProfile", "DisableNginxIngressInSeed", "DoNotCopyBackupCredentials",
+		"IstioTLSTermination", "OpenTelemetryCollector", "PrometheusHealthChecks", "RemoveHTTPProxyLegacyPort", "RemoveVali",
+		"VPNBondingModeRoundRobin", "VictoriaLogsBackend",
+	}
+}
+
+// Load reads, defaults and validates the configuration file at path. The error lists everything that is wrong, with the paths of the fields.
+func Load(path string) (*v1alpha1.GardenletConfiguration, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration file: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	// One byte more than allowed is enough for Parse to see that the file is too large.
+	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration file: %w", err)
+	}
+	c, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("configuration file %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Parse decodes, defaults and validates a configuration in YAML or JSON. Decoding is strict: unknown fields and keys that are set twice are
+// errors.
+func Parse(data []byte) (*v1alpha1.GardenletConfiguration, error) {
+	if len(data) > maxFileBytes {
+		return nil, fmt.Errorf("too large: at most %d bytes are read", maxFileBytes)
+	}
+	encoded, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, fmt.Errorf("not YAML: %w", err)
+	}
+	c := &v1alpha1.GardenletConfiguration{}
+	mistakes, err := json.UnmarshalStrict(encoded, c)
+	if err != nil {
+		return nil, fmt.Errorf("not a %s: %w", v1alpha1.Kind, err)
+	}
+	v1alpha1.SetDefaults(c)
+	for _, err := range slices.Concat(validation.Validate(c, nil), validateProcess(c)) {
+		mistakes = append(mistakes, err)
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// validateProcess checks what only the process needs: configurations in ManagedSeeds and Gardenlets are completed by who deploys them.
+func validateProcess(c *v1alpha1.GardenletConfiguration) field.ErrorList {
+	var errs field.ErrorList
+	seed := field.NewPath("seedConfig")
+	if c.SeedConfig == nil {
+		errs = append(errs, field.Required(seed, "the Seed that this gardenlet works for"))
+	} else {
+		if c.SeedConfig.Metadata.Name == "" {
+			errs = append(errs, field.Required(seed.Child("metadata", "name"), "the name of the Seed"))
+		}
+		errs = append(errs, corevalidation.ValidateSeedTemplate(&c.SeedConfig.SeedTemplate, seed)...)
+	}
+	garden, at := c.GardenClientConnection, field.NewPath("gardenClientConnection")
+	errs = append(errs, validateReference(garden.BootstrapKubeconfig, at.Child("bootstrapKubeconfig"))...)
+	errs = append(errs, validateReference(garden.KubeconfigSecret, at.Child("kubeconfigSecret"))...)
+	if garden.BootstrapKubeconfig != nil && garden.KubeconfigSecret == nil {
+		errs = append(errs, field.Required(at.Child("kubeconfigSecret"), "the Secret for the kubeconfig that the gardenlet requests with bootstrapKubeconfig"))
+	}
+	if garden.Kubeconfig == "" && garden.KubeconfigSecret == nil {
+		errs = append(errs, field.Required(at.Child("kubeconfigSecret"), "set it, or kubeconfig, to reach the garden"))
+	}
+	for name := range c.FeatureGates {
+		if !slices.Contains(FeatureGates(), name) {
+			errs = append(errs, field.NotSupported(field.NewPath("featureGates").Key(name), name, FeatureGates()))
+		}
+	}
+	return errs
+}
+
+func validateReference(reference *corev1.SecretReference, path *field.Path) field.ErrorList {
+	if reference == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if reference.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), "the name of the Secret"))
+	}
+	if reference.Namespace == "" {
+		errs = append(errs, field.Required(path.Child("namespace"), "the namespace of the Secret"))
+	}
+	return errs
+}
