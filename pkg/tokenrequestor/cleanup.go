@@ -145,7 +145,7 @@ func (r *Reconciler) isNamed(ctx context.Context, one object) (bool, error) {
 		return false, fmt.Errorf("list the Secrets of the source cluster for the token requestor: %w", err)
 	}
 	for i := range list.Items {
-		named := accountOf(list.Items[i].Annotations)
+		named := r.Options.accountOf(list.Items[i].Annotations)
 		if one.kind == kindSecret {
 			named = targetOf(list.Items[i].Annotations)
 		}

@@ -74,7 +74,7 @@ func (r *Reconciler) reconcile(ctx context.Context, meta *metav1.PartialObjectMe
 
 // prepare reads what is wanted and what is there.
 func (p *pass) prepare(ctx context.Context) (err error) {
-	if p.spec, err = readTokenSpec(p.source.Annotations); err != nil {
+	if p.spec, err = p.Options.readTokenSpec(p.source.Annotations); err != nil {
 		return lasting(failureAnnotations, err)
 	}
 	if err := p.checkNamespaces(); err != nil {

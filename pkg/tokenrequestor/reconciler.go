@@ -38,6 +38,8 @@ type Options struct {
 	Namespaces []string
 	// Excludes returns whether a namespace of the source cluster is excluded nevertheless; nil excludes no namespace.
 	Excludes func(namespace string) bool
+	// AccountNamespace is that of all ServiceAccounts, whatever annotations say; empty to do what they say.
+	AccountNamespace string
 	// AccountNamespaces and TargetNamespaces are the namespaces of the target cluster in which ServiceAccounts and Secrets may be
 	// named; empty for all.
 	AccountNamespaces, TargetNamespaces []string

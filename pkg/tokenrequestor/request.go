@@ -1,6 +1,7 @@
 package tokenrequestor
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,15 +45,12 @@ type tokenSpec struct {
 func (w tokenSpec) synced() bool { return w.target.Name != "" }
 
 // readTokenSpec reads annotations. The error names all of them that cannot be used.
-func readTokenSpec(annotations map[string]string) (tokenSpec, error) {
+func (o Options) readTokenSpec(annotations map[string]string) (tokenSpec, error) {
 	labels, labelsErr := readLabels(annotations[resourcesv1alpha1.AnnotationServiceAccountLabels])
 	lifetime, lifetimeErr := readLifetime(annotations[resourcesv1alpha1.AnnotationTokenExpirationDuration])
 	w := tokenSpec{
-		account: types.NamespacedName{
-			Namespace: annotations[resourcesv1alpha1.AnnotationServiceAccountNamespace],
-			Name:      annotations[resourcesv1alpha1.AnnotationServiceAccountName],
-		},
-		labels: labels, lifetime: lifetime,
+		account: o.accountOf(annotations),
+		labels:  labels, lifetime: lifetime,
 		bundle: resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationInjectCABundle]),
 		target: targetOf(annotations),
 	}
@@ -69,9 +67,9 @@ func readTokenSpec(annotations map[string]string) (tokenSpec, error) {
 }
 
 // accountOf returns the ServiceAccount that annotations name.
-func accountOf(annotations map[string]string) types.NamespacedName {
+func (o Options) accountOf(annotations map[string]string) types.NamespacedName {
 	return types.NamespacedName{
-		Namespace: annotations[resourcesv1alpha1.AnnotationServiceAccountNamespace],
+		Namespace: cmp.Or(o.AccountNamespace, annotations[resourcesv1alpha1.AnnotationServiceAccountNamespace]),
 		Name:      annotations[resourcesv1alpha1.AnnotationServiceAccountName],
 	}
 }

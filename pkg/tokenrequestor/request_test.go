@@ -56,7 +56,7 @@ func TestReadRequest(t *testing.T) {
 		"several errors": {annotated(accountKeys+"token-expiration-duration", "0", accountKeys+"labels", "x"), nil, []string{"not a JSON", "is 0, but"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := readTokenSpec(test.annotations)
+			got, err := (Options{}).readTokenSpec(test.annotations)
 			for _, objection := range test.objections {
 				if err == nil || !strings.Contains(err.Error(), objection) {
 					t.Errorf("got the error %v, want one with %s", err, objection)
@@ -75,13 +75,24 @@ func TestReadRequest(t *testing.T) {
 	}
 }
 
+// TestAccountNamespace: with a namespace of all ServiceAccounts, the annotation does not count, whatever it says.
+func TestAccountNamespace(t *testing.T) {
+	options := Options{AccountNamespace: "seed-one"}
+	for _, namespace := range []string{"garden", "", "a/b"} {
+		got, err := options.readTokenSpec(annotated(accountKeys+"namespace", namespace))
+		if want := (types.NamespacedName{Namespace: "seed-one", Name: "web"}); err != nil || got.account != want {
+			t.Errorf("annotation %q: got %s and %v, want %s", namespace, got.account, err, want)
+		}
+	}
+}
+
 // FuzzReadWish checks that whatever is accepted can be sent to an API server.
 func FuzzReadWish(f *testing.F) {
 	f.Add("web", "garden", `{"a":"b"}`, "6h", "target", "bar")
 	f.Add("", "a/b", `{"a b":1}`, "-1h", "..", "%2e")
 	f.Add("a..b", "kube-system", "null", "9223372036854775807ns", "", "x")
 	f.Fuzz(func(t *testing.T, name, namespace, labels, duration, targetName, targetNamespace string) {
-		got, err := readTokenSpec(annotated(accountKeys+"name", name, accountKeys+"namespace", namespace, accountKeys+"labels", labels,
+		got, err := (Options{}).readTokenSpec(annotated(accountKeys+"name", name, accountKeys+"namespace", namespace, accountKeys+"labels", labels,
 			accountKeys+"token-expiration-duration", duration,
 			"token-requestor.resources.gardener.cloud/target-secret-name", targetName,
 			"token-requestor.resources.gardener.cloud/target-secret-namespace", targetNamespace))
