@@ -2,6 +2,7 @@ package main
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -30,6 +31,8 @@ func seedCacheOptions() cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}: {Transform: reduceSecret},
 			&resourcesv1alpha1.ManagedResource{}: {Transform: cachetransform.NewCompactor().Compact},
+			// Those of the seed's API server.
+			&discoveryv1.EndpointSlice{}: {Namespaces: map[string]cache.Config{metav1.NamespaceDefault: {}}},
 		},
 	}
 }

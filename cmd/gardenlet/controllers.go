@@ -9,7 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/evictionrequirements"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/lease"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/networkpolicy"
+	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
 // cacheProbeTimeout is how long a health check waits for a cache.
@@ -25,8 +29,30 @@ func (g *gardenlet) addControllers(garden *gardenAccess) error {
 	return errors.Join(
 		garden.renewer.AddToManager(g.manager),
 		g.addHeartbeat(garden),
+		g.addTokens(garden),
+		g.addSeedControllers(garden),
 		// seed.AddToManager(g.manager, garden, seed.Options{…}) goes here.
 	)
+}
+
+// addSeedControllers adds those that bring up and change what runs in the seed, beside the flow of the Seed.
+func (g *gardenlet) addSeedControllers(garden *gardenAccess) error {
+	objects, err := target.NewObjects(g.seedConfig, g.manager.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	policies := &networkpolicy.Reconciler{
+		Garden: garden.GetCache(), Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects, Clock: g.clock,
+		Options: networkpolicy.Options{
+			SeedName: g.seedName, Namespace: constants.GardenNamespace, Version: version,
+			AdditionalSelectors: g.config.Controllers.NetworkPolicy.AdditionalNamespaceSelectors,
+		},
+	}
+	requirements := &evictionrequirements.Reconciler{
+		Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects, Clock: g.clock,
+		ConcurrentSyncs: *g.config.Controllers.VPAEvictionRequirements.ConcurrentSyncs,
+	}
+	return errors.Join(policies.AddToManager(g.manager), requirements.AddToManager(g.manager))
 }
 
 // addHeartbeat adds what renews the lease of the Seed.

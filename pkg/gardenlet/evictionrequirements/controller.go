@@ -1,0 +1,178 @@
+// Package evictionrequirements restricts when Pods may be evicted to get less resources: never, or in the maintenance window of a Shoot. It
+// patches the VerticalPodAutoscalers that are labelled for it, whatever applied them. That is one of the few writes of a gardenlet to the seed
+// that do not travel in a ManagedResource: what is wanted changes with the time of the day.
+package evictionrequirements
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/crdwatch"
+)
+
+const (
+	// ControllerName names the controller in logs and metrics.
+	ControllerName = "vpa-eviction-requirements"
+	// ManagedByController is the value of the label of the VerticalPodAutoscalers.
+	ManagedByController = "managed-by-controller"
+	// Values of the annotation for the restriction.
+	restrictionNever    = "never"
+	restrictionInWindow = "in-maintenance-window-only"
+
+	fieldManager = "gardenlet"
+)
+
+var (
+	autoscalers = schema.GroupVersionResource{Group: "autoscaling.k8s.io", Version: "v1", Resource: "verticalpodautoscalers"}
+	// upscalingOnly are the requirements that let Pods be evicted only to get more.
+	upscalingOnly = []requirement{{
+		Resources: []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}, ChangeRequirement: "TargetHigherThanRequests",
+	}}
+)
+
+// requirement is one of spec.updatePolicy.evictionRequirements.
+type requirement struct {
+	Resources         []corev1.ResourceName `json:"resources"`
+	ChangeRequirement string                `json:"changeRequirement"`
+}
+
+// autoscaler is what is kept of a VerticalPodAutoscaler.
+type autoscaler struct {
+	metav1.ObjectMeta
+	requirements []requirement
+}
+
+// Reconciler patches one VerticalPodAutoscaler after the other. It is ready when its fields are set.
+type Reconciler struct {
+	Dynamic         dynamic.Interface
+	Metadata        metadata.Interface
+	Kinds           crdwatch.Kinds
+	Clock           clock.PassiveClock
+	ConcurrentSyncs int
+
+	watch *crdwatch.Watch
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// AddToManager registers the controller with the manager of the seed.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	return builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		WatchesRawSource(source.Func(r.start)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.ConcurrentSyncs}).
+		Complete(r)
+}
+
+// start watches the VerticalPodAutoscalers as long as the seed has the kind.
+func (r *Reconciler) start(ctx context.Context, q queue) error {
+	r.watch = crdwatch.New(crdwatch.Options{
+		Dynamic: r.Dynamic, Metadata: r.Metadata, Kinds: r.Kinds, Namespaces: []string{metav1.NamespaceAll},
+		Resource: autoscalers, Kind: "VerticalPodAutoscaler", LabelSelector: constants.LabelEvictionRequirements + "=" + ManagedByController,
+		Reduce: reduce, OnKnown: func() {}, Affected: "eviction requirements",
+		OnEvent: func(object any) {
+			if found, ok := object.(*autoscaler); ok {
+				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: found.Namespace, Name: found.Name}})
+			}
+		},
+	})
+	return r.watch.Start(ctx)
+}
+
+func reduce(object *unstructured.Unstructured) any {
+	kept := &autoscaler{ObjectMeta: metav1.ObjectMeta{
+		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+		Labels: object.GetLabels(), Annotations: object.GetAnnotations(),
+	}}
+	raw, _, err := unstructured.NestedSlice(object.Object, "spec", "updatePolicy", "evictionRequirements")
+	if err != nil {
+		return kept
+	}
+	content, err := json.Marshal(raw)
+	if err == nil {
+		_ = json.Unmarshal(content, &kept.requirements) // the API server has validated them
+	}
+	return kept
+}
+
+// Reconcile sets or removes the requirements, and comes back when the maintenance window begins or ends.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	found, ok := r.watch.Get(request.NamespacedName).(*autoscaler)
+	if !ok {
+		return reconcile.Result{}, nil
+	}
+	now := r.Clock.Now()
+	wanted, next, err := decide(found.Annotations, now)
+	if err != nil {
+		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("VerticalPodAutoscaler %s: %w", request.NamespacedName, err))
+	}
+	if !equality.Semantic.DeepEqual(wanted, found.requirements) {
+		if err := r.patch(ctx, found, wanted); err != nil {
+			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+				return reconcile.Result{}, nil // the watch shows what it is now
+			}
+			return reconcile.Result{}, fmt.Errorf("patch VerticalPodAutoscaler %s: %w", request.NamespacedName, err)
+		}
+		log.FromContext(ctx).Info("Changed the eviction requirements", "downscale", len(wanted) == 0)
+	}
+	if next.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: next.Sub(now)}, nil
+}
+
+// decide returns the requirements that annotations ask for, and when they change; zero for never.
+func decide(annotations map[string]string, now time.Time) ([]requirement, time.Time, error) {
+	const annotation = constants.AnnotationEvictionRequirementsDownscaleRestriction
+	switch value := annotations[annotation]; value {
+	case restrictionNever:
+		return upscalingOnly, time.Time{}, nil
+	case restrictionInWindow:
+		maintenance, err := parseWindow(annotations[constants.AnnotationShootMaintenanceWindow])
+		if err != nil {
+			return nil, time.Time{}, fmt.Errorf("the annotation %s: %w", constants.AnnotationShootMaintenanceWindow, err)
+		}
+		open, next := maintenance.at(now)
+		if open {
+			return nil, next, nil
+		}
+		return upscalingOnly, next, nil
+	default:
+		return nil, time.Time{}, fmt.Errorf("the annotation %s is %q, must be %s or %s", annotation, value, restrictionNever, restrictionInWindow)
+	}
+}
+
+// patch writes the requirements if the object still is what was read.
+func (r *Reconciler) patch(ctx context.Context, found *autoscaler, wanted []requirement) error {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": found.ResourceVersion, "uid": found.UID},
+		"spec":     map[string]any{"updatePolicy": map[string]any{"evictionRequirements": wanted}},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = r.Dynamic.Resource(autoscalers).Namespace(found.Namespace).Patch(ctx, found.Name, types.MergePatchType, body,
+		metav1.PatchOptions{FieldManager: fieldManager})
+	return err
+}

@@ -1,0 +1,115 @@
+// Package networkpolicy emits the general network policies of the namespaces of a seed, one ManagedResource for each namespace. Those of the
+// namespace garden belong to the flow of the Seed.
+package networkpolicy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+const (
+	// FlowName is the name of the flow.
+	FlowName = "network-policies"
+	// bundlePrefix begins the names of bundles. The name of the namespace follows.
+	bundlePrefix = "network-policies-"
+	// seedClass is that of ManagedResources for the cluster in which they are.
+	seedClass = "seed"
+)
+
+// Inputs are what the policies depend on.
+type Inputs struct {
+	// Namespace is that of the ManagedResources.
+	Namespace string
+	// Networks are those of the Seed.
+	Networks gardencorev1beta1.SeedNetworks
+	// Deleting is set if the Seed is being deleted.
+	Deleting bool
+	// AdditionalSelectors select further namespaces that have policies.
+	AdditionalSelectors []metav1.LabelSelector
+	// APIServers are the addresses of the seed's API server; none if they are not known.
+	APIServers []netip.AddrPort
+	// Namespaces are all that are not being deleted.
+	Namespaces []Namespace
+	// Emitted are the bundles that exist.
+	Emitted []flow.Key
+}
+
+// Namespace is one of the seed.
+type Namespace struct {
+	Name   string
+	Labels map[string]string
+	// Shoot is that whose control plane is in the namespace; nil if it is not known, or the namespace is not one of a Shoot.
+	Shoot *gardencorev1beta1.Shoot
+}
+
+func (n Namespace) isShoot() bool { return n.Labels[constants.LabelGardenRole] == constants.RoleShoot }
+
+// Plan returns a bundle for each namespace that has policies. The bundles of namespaces that are gone are deleted, and all of them when the
+// Seed is being deleted and hosts no control plane of a Shoot any more.
+func Plan(in Inputs) (flow.Plan, error) {
+	plan := flow.Plan{Deleting: in.Deleting}
+	kept := map[flow.Key]bool{}
+	hosts := slices.ContainsFunc(in.Namespaces, Namespace.isShoot)
+	for _, namespace := range in.Namespaces {
+		handled, err := networkpolicies.Handles(namespace.Name, namespace.Labels, in.AdditionalSelectors)
+		if err != nil {
+			return flow.Plan{}, err
+		}
+		if !handled || namespace.Name == constants.GardenNamespace || in.Deleting && !hosts {
+			continue
+		}
+		key := flow.Key{Namespace: in.Namespace, Name: bundlePrefix + namespace.Name}
+		kept[key] = true
+		if reason := in.unknown(namespace); reason != "" {
+			plan.Waits = append(plan.Waits, flow.Wait{Name: namespace.Name + "-known", Reason: reason, Holds: []flow.Key{key}})
+			continue
+		}
+		bundle, err := in.bundle(key, namespace)
+		if err != nil {
+			return flow.Plan{}, fmt.Errorf("network policies of namespace %s: %w", namespace.Name, err)
+		}
+		plan.Bundles = append(plan.Bundles, bundle)
+	}
+	for _, key := range in.Emitted {
+		if !kept[key] {
+			plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key})
+		}
+	}
+	return plan, nil
+}
+
+// unknown says what of the inputs for a namespace is not known yet; it is empty if all are.
+func (in Inputs) unknown(namespace Namespace) string {
+	switch {
+	case len(in.APIServers) == 0:
+		return "the addresses of the seed's API server are not known"
+	case namespace.isShoot() && namespace.Shoot == nil:
+		return "the Cluster of the Shoot, which has its networks, does not exist yet"
+	}
+	return ""
+}
+
+func (in Inputs) bundle(key flow.Key, namespace Namespace) (flow.Bundle, error) {
+	values := networkpolicies.Values{
+		Namespace: namespace.Name, Labels: namespace.Labels, AdditionalSelectors: in.AdditionalSelectors,
+		Networks: in.Networks, APIServers: in.APIServers,
+	}
+	if namespace.Shoot != nil {
+		values.ShootNetworks = networkpolicies.ShootNetworks(namespace.Shoot)
+	}
+	objects, err := networkpolicies.Objects(values)
+	return flow.Bundle{
+		Key: key, Objects: objects, Spec: resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To(seedClass)},
+		Labels: map[string]string{constants.LabelGardenRole: constants.RoleSeedSystemComponent},
+	}, err
+}

@@ -1,0 +1,166 @@
+// Package workloadidentity keeps tokens of WorkloadIdentities of the garden in Secrets of the seed, and renews them.
+package workloadidentity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+)
+
+const (
+	// ControllerName names the controller in logs and metrics.
+	ControllerName = "token-requestor-workload-identity"
+	// Purpose is the value of the label security.gardener.cloud/purpose on the Secrets.
+	Purpose = "workload-identity-token-requestor"
+
+	keyToken     = "token"
+	fieldManager = "gardenlet"
+	// Tokens are renewed after this share of their lifetime, of which at most renewalLimit counts, spread by jitter.
+	renewalShare = 0.5
+	renewalLimit = 24 * time.Hour
+	jitter       = 0.05
+	// A failure is retried after firstRetry, and later each time, up to lastRetry.
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = time.Minute
+	timeout    = 3 * time.Minute
+	// maxContext caps what is parsed of an annotation.
+	maxContext = 4 << 10
+)
+
+// Reconciler keeps the token of one Secret after the other.
+type Reconciler struct {
+	// Seed reads the metadata of Secrets from a cache and writes them, Direct reads single Secrets from the API server.
+	Seed   client.Client
+	Direct client.Reader
+	// Garden requests tokens.
+	Garden   client.Client
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+	// Random returns numbers in [0, 1). It may be called concurrently.
+	Random func() float64
+	// Lifetime is asked for.
+	Lifetime        time.Duration
+	ConcurrentSyncs int
+}
+
+// AddToManager registers the controller with the manager of the seed.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	return builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isSource))).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: r.ConcurrentSyncs, ReconciliationTimeout: timeout,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}).
+		Complete(r)
+}
+
+func isSource(object client.Object) bool {
+	return object.GetLabels()[constants.LabelSecurityPurpose] == Purpose
+}
+
+// Reconcile requests a token if one is due, and comes back when the next one is.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	secret := &corev1.Secret{}
+	if err := r.Direct.Get(ctx, request.NamespacedName, secret); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !isSource(secret) || secret.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	if wait := r.dueIn(secret); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	wait, err := r.renew(ctx, secret)
+	if err != nil {
+		r.Recorder.Eventf(secret, nil, corev1.EventTypeWarning, "TokenRequestFailed", "RequestToken", "%v", err)
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// dueIn returns how long the token of a Secret need not be renewed; 0 if it has to be now.
+func (r *Reconciler) dueIn(secret *corev1.Secret) time.Duration {
+	at, err := time.Parse(time.RFC3339, secret.Annotations[constants.AnnotationWorkloadIdentityTokenRenewTimestamp])
+	if err != nil || len(secret.Data[keyToken]) == 0 {
+		return 0
+	}
+	return max(at.Sub(r.Clock.Now()), 0)
+}
+
+// renew requests a token and stores it. It returns how soon the next one is due.
+func (r *Reconciler) renew(ctx context.Context, secret *corev1.Secret) (time.Duration, error) {
+	identity, asked, err := r.read(secret.Annotations)
+	if err != nil {
+		return 0, reconcile.TerminalError(err) // a change of the Secret has it read again
+	}
+	if err := r.Garden.SubResource("token").Create(ctx, identity, asked); err != nil {
+		return 0, fmt.Errorf("request a token of WorkloadIdentity %s of the garden: %w", client.ObjectKeyFromObject(identity), err)
+	}
+	if asked.Status.Token == "" {
+		return 0, fmt.Errorf("the garden answered the request for a token of WorkloadIdentity %s without a token", client.ObjectKeyFromObject(identity))
+	}
+	wait := r.renewalAfter(asked.Status.ExpirationTimestamp.Sub(r.Clock.Now()))
+	renewal := r.Clock.Now().Add(wait).UTC().Format(time.RFC3339)
+	before := secret.DeepCopy()
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, constants.AnnotationWorkloadIdentityTokenRenewTimestamp, renewal)
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	secret.Data[keyToken] = []byte(asked.Status.Token)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Seed.Patch(ctx, secret, patch, client.FieldOwner(fieldManager)); err != nil {
+		return 0, fmt.Errorf("write the token to Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	log.FromContext(ctx).Info("Requested a token", "workloadIdentity", client.ObjectKeyFromObject(identity).String(), "renewal", renewal)
+	return wait, nil
+}
+
+// read returns the identity that annotations name, and the request for its token.
+func (r *Reconciler) read(annotations map[string]string) (*securityv1alpha1.WorkloadIdentity, *securityv1alpha1.TokenRequest, error) {
+	identity := &securityv1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{
+		Namespace: annotations[constants.AnnotationWorkloadIdentityNamespace], Name: annotations[constants.AnnotationWorkloadIdentityName],
+	}}
+	if identity.Namespace == "" || identity.Name == "" {
+		return nil, nil, fmt.Errorf("the annotations %s and %s have to name a WorkloadIdentity of the garden",
+			constants.AnnotationWorkloadIdentityNamespace, constants.AnnotationWorkloadIdentityName)
+	}
+	asked := &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(r.Lifetime / time.Second))}}
+	text := annotations[constants.AnnotationWorkloadIdentityContextObject]
+	if text == "" {
+		return identity, asked, nil
+	}
+	if len(text) > maxContext {
+		return nil, nil, fmt.Errorf("the annotation %s has %d bytes, more than the %d allowed", constants.AnnotationWorkloadIdentityContextObject, len(text), maxContext)
+	}
+	asked.Spec.ContextObject = &securityv1alpha1.ContextObject{}
+	if err := json.Unmarshal([]byte(text), asked.Spec.ContextObject); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("the annotation %s is not an object in JSON", constants.AnnotationWorkloadIdentityContextObject), err)
+	}
+	return identity, asked, nil
+}
+
+// renewalAfter returns how soon a token is renewed that is valid for a time.
+func (r *Reconciler) renewalAfter(lifetime time.Duration) time.Duration {
+	wait := float64(min(lifetime, renewalLimit)) * renewalShare
+	return max(time.Duration(wait*(1+jitter*(2*r.Random()-1))), firstRetry)
+}
