@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
 var update = flag.Bool("update", false, "write testdata")
@@ -31,28 +33,34 @@ func TestAPIServerChart(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			values["mode"] = mode
-			files, err := Render(loaded, "garden", values)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var all strings.Builder
-			for _, name := range slices.Sorted(maps.Keys(files)) {
-				all.WriteString("# " + name + "\n" + strings.Trim(files[name], "\n") + "\n")
-			}
-			golden := filepath.Join("testdata", "apiserver-"+mode+".yaml")
-			if *update {
-				if err := os.WriteFile(golden, []byte(all.String()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if all.String() != string(want) {
-				t.Errorf("the chart makes something else than %s (-update writes it):\n%s", golden, &all)
-			}
+			checkGolden(t, loaded, "apiserver-"+mode, values)
 		})
+	}
+}
+
+// checkGolden holds what a chart makes of values against a file of testdata.
+func checkGolden(t *testing.T, loaded *chart.Chart, name string, values map[string]any) {
+	t.Helper()
+	files, err := Render(loaded, "garden", values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		all.WriteString("# " + name + "\n" + strings.Trim(files[name], "\n") + "\n")
+	}
+	golden := filepath.Join("testdata", name+".yaml")
+	if *update {
+		if err := os.WriteFile(golden, []byte(all.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all.String() != string(want) {
+		t.Errorf("the chart makes something else than %s (-update writes it):\n%s", golden, &all)
 	}
 }
 

@@ -3,12 +3,10 @@ package access
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
@@ -134,6 +132,11 @@ func (g Garden) endBootstrap(ctx context.Context, connection *Connection) error 
 	if err == nil {
 		err = deleteUser(ctx, garden, csr.Spec.Username)
 	}
+	if apierrors.IsForbidden(err) {
+		// Not allowed yet: the next start tries again. The Seed works without.
+		log.FromContext(ctx).Error(err, "What the gardenlet bootstrapped with stays in the garden: delete it", "request", name)
+		return nil
+	}
 	if client.IgnoreNotFound(err) != nil { // kube-controller-manager deletes old requests
 		return fmt.Errorf("delete what CertificateSigningRequest %s of the garden was authenticated with: %w", name, err)
 	}
@@ -169,11 +172,11 @@ func deleteUser(ctx context.Context, garden kubernetes.Interface, user string) e
 	if !found || !complete {
 		return nil
 	}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: bootstrapperRole + account}}
-	return errors.Join(
-		client.IgnoreNotFound(garden.CoreV1().ServiceAccounts(namespace).Delete(ctx, name, metav1.DeleteOptions{})),
-		client.IgnoreNotFound(garden.RbacV1().ClusterRoleBindings().Delete(ctx, binding.Name, metav1.DeleteOptions{})),
-	)
+	err := garden.RbacV1().ClusterRoleBindings().Delete(ctx, bootstrapperRole+account, metav1.DeleteOptions{})
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return client.IgnoreNotFound(garden.CoreV1().ServiceAccounts(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 }
 
 const (
