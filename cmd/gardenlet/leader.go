@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -26,6 +27,7 @@ func (g *gardenlet) NeedLeaderElection() bool { return true }
 // answer. An error that only people can correct ends the process.
 func (g *gardenlet) Start(ctx context.Context) error {
 	ctx = log.IntoContext(ctx, g.manager.GetLogger().WithName("start"))
+	g.gardenSynced.leads.Store(true)
 	delays := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 10, Cap: 30 * time.Second}
 	for {
 		ready, err := g.prepare(ctx)
@@ -35,7 +37,7 @@ func (g *gardenlet) Start(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if errors.Is(err, networks.ErrMismatch) || errors.Is(err, gardenversion.ErrSkew) || errors.Is(err, access.ErrNoAccess) {
+		if errors.Is(err, networks.ErrMismatch) || errors.Is(err, gardenversion.ErrSkew) || errors.Is(err, access.ErrNoAccess) || apierrors.IsInvalid(err) {
 			return err
 		}
 		delay := delays.Step()
@@ -99,13 +101,18 @@ func (g *gardenlet) register(ctx context.Context, garden cluster.Cluster, kube k
 
 // gardenState says whether the cache of the garden is filled.
 type gardenState struct {
+	// leads is set in the replica that works.
+	leads   atomic.Bool
 	cluster atomic.Pointer[cluster.Cluster]
 }
 
 // Check returns an error until the cache is filled. A replica that does not lead has none, and is ready to take over.
 func (s *gardenState) Check(request *http.Request) error {
 	garden := s.cluster.Load()
-	if garden == nil {
+	switch {
+	case garden == nil && s.leads.Load():
+		return errors.New("the gardenlet has no access to the garden yet, or its Seed is not registered: see the log")
+	case garden == nil:
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), cacheProbeTimeout)

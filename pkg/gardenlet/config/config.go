@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	corevalidation "github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 	"github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/gardenlet/validation"
@@ -84,7 +85,10 @@ func validateProcess(c *v1alpha1.GardenletConfiguration) field.ErrorList {
 		if c.SeedConfig.Metadata.Name == "" {
 			errs = append(errs, field.Required(seed.Child("metadata", "name"), "the name of the Seed"))
 		}
-		errs = append(errs, corevalidation.ValidateSeedTemplate(&c.SeedConfig.SeedTemplate, seed)...)
+		// Whole, not as a template: the garden checks it the same way.
+		spec := c.SeedConfig.Spec.DeepCopy()
+		gardencorev1beta1.SetDefaultsSeedSpec(spec)
+		errs = append(errs, corevalidation.ValidateSeedSpec(spec, seed.Child("spec"), false)...)
 	}
 	garden, at := c.GardenClientConnection, field.NewPath("gardenClientConnection")
 	errs = append(errs, validateReference(garden.BootstrapKubeconfig, at.Child("bootstrapKubeconfig"))...)

@@ -15,7 +15,9 @@ seedConfig:
   spec:
     provider: {type: local, region: local}
     networks: {pods: 100.96.0.0/11, services: 100.64.0.0/13}
+    ingress: {domain: ingress.one.example.org, controller: {kind: nginx}}
     dns:
+      provider: {type: local, credentialsRef: {apiVersion: v1, kind: Secret, name: dns, namespace: garden}}
       internal: {type: local, domain: internal.example.org, credentialsRef: {apiVersion: v1, kind: Secret, name: internal, namespace: garden}}
 `
 

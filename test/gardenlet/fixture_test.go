@@ -1,0 +1,304 @@
+// Package gardenlet tests the gardenlet's program between a garden and a seed, both real control planes.
+package gardenlet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-k8s/trellis/hack/chart/generate"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/served"
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/garden"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+const (
+	seedName = "one"
+	// tokenID and tokenSecret are the parts of the bootstrap token.
+	tokenID, tokenSecret = "abcdef", "0123456789abcdef"
+	gardenUser           = "gardener.cloud:system:seed:" + seedName
+	seedUser             = "system:serviceaccount:garden:gardenlet"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// binary builds the gardenlet once and returns its path.
+var binary = sync.OnceValues(func() (string, error) {
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(root, "bin", "test", "gardenlet")
+	arguments := []string{"build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", path}
+	if directory := os.Getenv("PROCESSES_COVERDIR"); directory != "" { // make coverage
+		arguments = append(arguments, "-cover", "-covermode=atomic", "-coverpkg=./cmd/...,./pkg/...")
+		if err := os.Setenv("GOCOVERDIR", directory); err != nil { // go test has set it to one that it deletes
+			return "", err
+		}
+	}
+	if output, err := exec.Command("go", append(arguments, "./cmd/gardenlet")...).CombinedOutput(); err != nil { //nolint:gosec // of a test
+		return "", fmt.Errorf("build the gardenlet: %w\n%s", err, output)
+	}
+	return path, nil
+})
+
+// fixture is a garden and a seed. The gardenlet has the rights that its chart gives, and no others.
+type fixture struct {
+	*testing.T
+	gardenPlane                  *garden.Garden
+	seedPlane                    *controlplane.ControlPlane
+	garden, seed                 client.WithWatch
+	gardenAudit, seedAudit       string
+	health                       string
+	process                      *controlplane.Process
+	seedKubeconfig, configSource string
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs control planes, which -short excludes")
+	}
+	dir := t.TempDir()
+	f := &fixture{T: t, gardenAudit: filepath.Join(dir, "garden.log"), seedAudit: filepath.Join(dir, "seed.log")}
+	authority, err := newAuthority(dir)
+	kit.Must(t, err)
+	server, err := garden.Binary()
+	kit.Must(t, err)
+	f.gardenPlane, err = garden.Start(t.Context(), garden.Options{
+		APIServer: server,
+		ControlPlane: controlplane.Options{
+			ControllerManager: true, ControllerManagerArgs: authority.args(), AuditLog: f.gardenAudit,
+			APIServerArgs: map[string][]string{"enable-bootstrap-token-auth": {"true"}},
+		},
+	})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, f.gardenPlane.Stop()) })
+	kit.Must(t, authority.addTo(filepath.Join(f.gardenPlane.Dir(), "certs", "client-cert-auth-ca.crt")))
+	f.seedPlane, err = controlplane.Start(t.Context(), controlplane.Options{AuditLog: f.seedAudit})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, f.seedPlane.Stop()) })
+	f.garden, f.seed = newClient(t, f.gardenPlane.Config(), served.AddToScheme), newClient(t, f.seedPlane.Config(), resourcesv1alpha1.AddToScheme)
+	t.Cleanup(func() {
+		if log, err := os.ReadFile(filepath.Join(f.seedPlane.Dir(), "gardenlet.log")); err == nil && t.Failed() {
+			t.Logf("log of the gardenlet:\n%s", log)
+		}
+	})
+	kit.DefineManagedResources(t, f.seedPlane.Config())
+	f.prepareSeed()
+	f.prepareGarden()
+	return f
+}
+
+func newClient(t *testing.T, config *rest.Config, kinds func(*runtime.Scheme) error) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	kit.Must(t, clientgoscheme.AddToScheme(scheme))
+	kit.Must(t, apiextensionsv1.AddToScheme(scheme))
+	kit.Must(t, kinds(scheme))
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	kit.Must(t, err)
+	return c
+}
+
+// chart applies the objects of the gardenlet's chart that are not in the excluded namespaces.
+func (f *fixture) chart(to client.Client, values map[string]any, wanted func(*unstructured.Unstructured) bool) {
+	f.Helper()
+	root, err := controlplane.RepositoryRoot()
+	kit.Must(f, err)
+	loaded, err := generate.LoadFrom(filepath.Join(root, "charts", "gardenlet"))
+	kit.Must(f, err)
+	files, err := generate.Render(loaded, "garden", values)
+	kit.Must(f, err)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		for document := range strings.SplitSeq(files[name], "\n---\n") {
+			object := &unstructured.Unstructured{}
+			kit.Must(f, yaml.Unmarshal([]byte(document), &object.Object))
+			if len(object.Object) == 0 || !wanted(object) {
+				continue
+			}
+			kit.Must(f, to.Apply(f.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test"), client.ForceOwnership))
+		}
+	}
+}
+
+// isRight reports whether an object gives rights, or has them.
+func isRight(object *unstructured.Unstructured) bool {
+	return strings.HasPrefix(object.GetAPIVersion(), "rbac.") || object.GetKind() == "ServiceAccount"
+}
+
+func gardenValues() map[string]any {
+	return map[string]any{"mode": "garden", "seeds": []any{map[string]any{"name": seedName, "bootstrapTokenID": tokenID}}}
+}
+
+// prepareGarden creates what the garden has before there is a Seed: rights and a bootstrap token.
+func (f *fixture) prepareGarden() {
+	f.Helper()
+	f.namespace(f.garden, "garden", nil)
+	f.namespace(f.garden, "gardener-system-public", nil)
+	f.chart(f.garden, gardenValues(), func(object *unstructured.Unstructured) bool { return object.GetNamespace() != "seed-"+seedName })
+	kit.Must(f, f.garden.Create(f.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-" + tokenID}, Type: corev1.SecretTypeBootstrapToken,
+		StringData: map[string]string{"token-id": tokenID, "token-secret": tokenSecret, "usage-bootstrap-authentication": "true"},
+	}))
+	config := f.gardenPlane.Config()
+	f.secret("gardenlet-kubeconfig-bootstrap", nil, map[string]string{"kubeconfig": f.kubeconfig(config, tokenID+"."+tokenSecret)})
+}
+
+// prepareSeed creates what the seed has before the gardenlet: rights.
+func (f *fixture) prepareSeed() {
+	f.Helper()
+	f.namespace(f.seed, "garden", nil)
+	f.chart(f.seed, map[string]any{}, isRight)
+	token := &authenticationv1.TokenRequest{}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet"}}
+	kit.Must(f, f.seed.SubResource("token").Create(f.Context(), account, token))
+	f.seedKubeconfig = filepath.Join(f.TempDir(), "seed.kubeconfig")
+	kit.Must(f, os.WriteFile(f.seedKubeconfig, []byte(f.kubeconfig(f.seedPlane.Config(), token.Status.Token)), 0o600))
+}
+
+// admit creates what the garden's controller-manager creates for a new Seed: its namespace, and rights in it.
+func (f *fixture) admit() {
+	f.Helper()
+	f.namespace(f.garden, "seed-"+seedName, nil)
+	f.chart(f.garden, gardenValues(), func(object *unstructured.Unstructured) bool { return object.GetNamespace() == "seed-"+seedName })
+}
+
+func (f *fixture) namespace(in client.Client, name string, labels map[string]string) *corev1.Namespace {
+	f.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	kit.Must(f, in.Create(f.Context(), namespace))
+	return namespace
+}
+
+// secret creates a Secret in the namespace garden of the seed.
+func (f *fixture) secret(name string, change func(*corev1.Secret), content map[string]string) *corev1.Secret {
+	f.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name}, StringData: content}
+	if change != nil {
+		change(secret)
+	}
+	kit.Must(f, f.seed.Create(f.Context(), secret))
+	return secret
+}
+
+// kubeconfig returns a kubeconfig with a token.
+func (f *fixture) kubeconfig(config *rest.Config, token string) string {
+	f.Helper()
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.CurrentContext = "test"
+	kubeconfig.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	if !strings.Contains(config.Host, "://") {
+		kubeconfig.Clusters["test"].Server = "https://" + config.Host
+	}
+	kubeconfig.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: token}
+	kubeconfig.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
+	content, err := clientcmd.Write(*kubeconfig)
+	kit.Must(f, err)
+	return string(content)
+}
+
+// approve approves all requests for certificates of gardenlets until the test ends, as the garden's controller-manager does.
+func (f *fixture) approve() {
+	f.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	requests, err := f.garden.Watch(ctx, &certificatesv1.CertificateSigningRequestList{})
+	kit.Must(f, err)
+	var done sync.WaitGroup
+	f.Cleanup(func() { cancel(); done.Wait() })
+	done.Go(func() {
+		for event := range requests.ResultChan() {
+			csr, ok := event.Object.(*certificatesv1.CertificateSigningRequest)
+			if !ok || !strings.HasPrefix(csr.Name, "seed-csr-") || len(csr.Status.Conditions) > 0 {
+				continue
+			}
+			csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+				Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "AutoApproved", LastUpdateTime: metav1.Now(),
+			}}
+			_ = f.garden.SubResource("approval").Update(ctx, csr) // the test fails without a certificate
+		}
+	})
+}
+
+const configuration = `apiVersion: gardenlet.config.gardener.cloud/v1alpha1
+kind: GardenletConfiguration
+gardenClientConnection:
+  bootstrapKubeconfig: {name: gardenlet-kubeconfig-bootstrap, namespace: garden}
+  kubeconfigSecret: {name: gardenlet-kubeconfig, namespace: garden}
+  kubeconfigValidity: {validity: 1h}
+seedClientConnection: {kubeconfig: $KUBECONFIG}
+controllers:
+  seed: {leaseResyncSeconds: 1, leaseResyncMissThreshold: 60}
+logFormat: text
+server:
+  healthProbes: {bindAddress: 127.0.0.1, port: $HEALTH_PORT}
+  metrics: {bindAddress: 127.0.0.1, port: $METRICS_PORT}
+seedConfig:
+  metadata: {name: one, labels: {some: label}}
+  spec:
+    provider: {type: local, region: local}
+    networks: {pods: 100.96.0.0/11, services: 10.0.0.0/24}
+    ingress: {domain: ingress.one.example.org, controller: {kind: nginx}}
+    dns:
+      provider: {type: local, credentialsRef: {apiVersion: v1, kind: Secret, name: dns, namespace: garden}}
+      internal: {type: local, domain: internal.example.org, credentialsRef: {apiVersion: v1, kind: Secret, name: internal, namespace: garden}}
+`
+
+// start starts the gardenlet.
+func (f *fixture) start() {
+	f.Helper()
+	path, err := binary()
+	kit.Must(f, err)
+	health, metrics := kit.FreePort(f), kit.FreePort(f)
+	f.health = fmt.Sprintf("http://127.0.0.1:%d", health)
+	content := strings.NewReplacer("$KUBECONFIG", f.seedKubeconfig, "$HEALTH_PORT", fmt.Sprint(health), "$METRICS_PORT", fmt.Sprint(metrics)).
+		Replace(configuration)
+	file := filepath.Join(f.TempDir(), "gardenlet.yaml")
+	kit.Must(f, os.WriteFile(file, []byte(content), 0o600))
+	f.process, err = f.seedPlane.StartProcess("gardenlet", path, "--config", file)
+	kit.Must(f, err)
+}
+
+// status returns the status of one of the gardenlet's health checks; 0 if it does not answer.
+func (f *fixture) status(path string) int {
+	ctx, cancel := context.WithTimeout(f.Context(), 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.health+path, http.NoBody)
+	kit.Must(f, err)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	kit.Must(f, response.Body.Close())
+	return response.StatusCode
+}
