@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
@@ -38,10 +36,4 @@ func (o Options) validate() error {
 		return errors.New("the flow of the Seed needs SeedName, Namespace, Config, Identity and Clock")
 	}
 	return nil
-}
-
-// AddToManager adds the controllers of the Seed to the manager of the seed cluster. The garden's cache has the Seed and the
-// ControllerInstallations, BackupBuckets and BackupEntries that refer to it.
-func AddToManager(_ manager.Manager, _ cluster.Cluster, o Options) error {
-	return o.validate()
 }

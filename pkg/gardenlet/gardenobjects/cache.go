@@ -1,0 +1,132 @@
+// Package gardenobjects reads single objects of the garden, such as credentials that a Seed names, through a watch of each: gardenlet may not
+// list all of them, and asks for nothing while they stay the same.
+package gardenobjects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// syncTimeout is how long the first read of an object may take.
+const syncTimeout = 10 * time.Second
+
+// Cache has the objects that were asked for. It is a runnable of a manager. A watch lasts until the process ends: there are few of them.
+type Cache struct {
+	garden cluster.Cluster
+
+	mu sync.Mutex
+	// running is the context of the watches; nil before the start.
+	running  context.Context //nolint:containedctx // the watches outlive the calls that begin them
+	watches  map[key]cache.Cache
+	onChange []func(client.Object)
+}
+
+type key struct {
+	kind schema.GroupKind
+	name client.ObjectKey
+}
+
+// New returns a cache of a garden.
+func New(garden cluster.Cluster) *Cache {
+	return &Cache{garden: garden, watches: map[key]cache.Cache{}}
+}
+
+// OnChange has a function called with each object that came, changed or went. It must not block.
+func (c *Cache) OnChange(call func(client.Object)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onChange = append(c.onChange, call)
+}
+
+// Start keeps the watches until the context ends.
+func (c *Cache) Start(ctx context.Context) error {
+	c.mu.Lock()
+	c.running = ctx
+	c.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+// Get reads an object. The first time it begins to watch it.
+func (c *Cache) Get(ctx context.Context, name client.ObjectKey, object client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	watch, err := c.watch(ctx, name, object)
+	if err != nil {
+		return fmt.Errorf("watch %s in the garden: %w", name, err)
+	}
+	return watch.Get(ctx, name, object)
+}
+
+func (c *Cache) watch(ctx context.Context, name client.ObjectKey, object client.Object) (cache.Cache, error) {
+	kind, err := apiutil.GVKForObject(object, c.garden.GetScheme())
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := key{kind.GroupKind(), name}
+	if watch := c.watches[at]; watch != nil {
+		return watch, nil
+	}
+	if c.running == nil {
+		return nil, errors.New("the manager has not been started")
+	}
+	watch, err := cache.New(c.garden.GetConfig(), cache.Options{
+		HTTPClient: c.garden.GetHTTPClient(), Scheme: c.garden.GetScheme(), Mapper: c.garden.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{object: {Namespaces: map[string]cache.Config{
+			name.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", name.Name)},
+		}}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	informer, err := watch.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := informer.AddEventHandler(c.handler()); err != nil {
+		return nil, err
+	}
+	go func() { _ = watch.Start(c.running) }() // its reflectors log what goes wrong
+	c.watches[at] = watch
+	return watch, nil
+}
+
+// handler calls the functions of OnChange.
+func (c *Cache) handler() toolscache.ResourceEventHandler {
+	call := func(object any) {
+		if tombstone, gone := object.(toolscache.DeletedFinalStateUnknown); gone {
+			object = tombstone.Obj
+		}
+		changed, ok := object.(client.Object)
+		if !ok {
+			return
+		}
+		c.mu.Lock()
+		calls := c.onChange
+		c.mu.Unlock()
+		for _, each := range calls {
+			each(changed)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: call, DeleteFunc: call, UpdateFunc: func(before, after any) {
+		old, ok := before.(client.Object)
+		if changed, same := after.(client.Object); ok && same && old.GetResourceVersion() == changed.GetResourceVersion() {
+			return
+		}
+		call(after)
+	}}
+}

@@ -1,0 +1,241 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
+	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+	"github.com/trellis-k8s/trellis/pkg/seed/care"
+)
+
+const (
+	fieldManager = "gardenlet"
+	// startTimeout is how long the start may read from the seed.
+	startTimeout = 30 * time.Second
+)
+
+// AddToManager adds the controllers of the Seed to the manager of the seed cluster. The garden's cache has the Seed, the
+// ControllerRegistrations, and the ControllerInstallations and BackupBuckets that refer to the Seed. What is read from the seed is read through
+// caches of its own, which have no more than that.
+func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	caches, err := newCaches(mgr, o)
+	if err != nil {
+		return err
+	}
+	r, err := newReconciler(mgr, garden, o, caches)
+	if err != nil {
+		return err
+	}
+	for _, runnable := range []manager.Runnable{caches.seed, caches.material, r.objects} {
+		if err := mgr.Add(runnable); err != nil {
+			return fmt.Errorf("add a cache of the seed: %w", err)
+		}
+	}
+	if err := r.watch(mgr, garden, caches); err != nil {
+		return err
+	}
+	careOptions := care.Options{SeedName: o.SeedName, Clock: o.Clock}
+	if controllers := o.Config.Controllers; controllers != nil && controllers.SeedCare != nil {
+		careOptions.Thresholds = controllers.SeedCare.ConditionThresholds
+	}
+	return care.AddToManager(mgr, garden, caches.seed, careOptions)
+}
+
+// caches are those of the seed cluster. Two of them, as they select different Secrets.
+type caches struct {
+	seed     cache.Cache
+	material cache.Cache
+	// emitted is the first one with an index by owner.
+	emitted flow.IndexedReader
+}
+
+func newCaches(mgr manager.Manager, o Options) (*caches, error) {
+	emitted, err := labels.NewRequirement(flow.LabelFlow, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	var components map[string]cache.Config
+	for _, namespace := range append(care.Namespaces(), o.Namespace) {
+		if components == nil {
+			components = map[string]cache.Config{}
+		}
+		components[namespace] = cache.Config{}
+	}
+	options := cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
+		DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: false,
+		ByObject: map[client.Object]cache.ByObject{
+			&resourcesv1alpha1.ManagedResource{}: {Namespaces: components},
+			&corev1.Secret{}:                     {Namespaces: map[string]cache.Config{o.Namespace: {LabelSelector: labels.NewSelector().Add(*emitted)}}},
+			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{metav1.NamespaceSystem: {
+				FieldSelector: fields.OneTermEqualSelector("metadata.name", constants.ClusterIdentityName),
+			}}},
+			&discoveryv1.EndpointSlice{}: {Namespaces: map[string]cache.Config{metav1.NamespaceDefault: {
+				LabelSelector: labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: "kubernetes"}),
+			}}},
+			&corev1.Pod{}: {Transform: care.ReducePod},
+			&apiextensionsv1.CustomResourceDefinition{}: {Transform: reduceDefinition},
+		},
+	}
+	c := &caches{}
+	if c.seed, err = cache.New(mgr.GetConfig(), options); err != nil {
+		return nil, fmt.Errorf("make a cache of the seed: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if c.emitted, err = flow.IndexOwners(ctx, c.seed); err != nil {
+		return nil, err
+	}
+	options.ByObject = map[client.Object]cache.ByObject{&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.Namespace: {
+		LabelSelector: labels.SelectorFromSet(labels.Set{constants.LabelSecretsManagerIdentity: identity}),
+	}}}}
+	if c.material, err = cache.New(mgr.GetConfig(), options); err != nil {
+		return nil, fmt.Errorf("make a cache of the Secrets of gardenlet: %w", err)
+	}
+	return c, nil
+}
+
+// reduceDefinition keeps the schema of ManagedResources alone: the flow looks at it, and at the names of the others.
+func reduceDefinition(object any) (any, error) {
+	definition, ok := object.(*apiextensionsv1.CustomResourceDefinition)
+	if !ok {
+		return object, nil
+	}
+	definition.ManagedFields = nil
+	if definition.Spec.Group != resourcesv1alpha1.GroupName {
+		definition.Annotations = nil
+		for i := range definition.Spec.Versions {
+			definition.Spec.Versions[i].Schema = nil
+		}
+	}
+	return definition, nil
+}
+
+func newReconciler(mgr manager.Manager, garden cluster.Cluster, o Options, of *caches) (*reconciler, error) {
+	vector, err := images.FromEnvironment()
+	if err != nil {
+		return nil, fmt.Errorf("read the list of images: %w", err)
+	}
+	r := &reconciler{
+		seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), cache: of.seed, garden: garden.GetClient(), gardenUncached: garden.GetAPIReader(),
+		objects: gardenobjects.New(garden), events: garden.GetEventRecorder("gardenlet"), options: o, images: vector,
+		version: versionOf(mgr.GetConfig(), mgr.GetHTTPClient()),
+	}
+	r.secrets = &secrets.Manager{
+		Reader: of.material, Uncached: r.uncached, Writer: r.seed, Namespace: o.Namespace, Identity: identity, Clock: o.Clock,
+	}
+	r.emitter = &flow.Emitter{
+		Reader: of.emitted, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock,
+		Rules:  flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: o.Version},
+		Schema: func(ctx context.Context) (*flow.Schema, error) { return flow.ServedSchema(ctx, of.seed) },
+	}
+	return r, nil
+}
+
+// watch adds the watches: all that the plan reads is watched, and what has to happen at a time is in its Next.
+func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *caches) error {
+	built, err := controller.New("seed", mgr, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: 1, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
+	})
+	if err != nil {
+		return fmt.Errorf("add the controller of the Seed: %w", err)
+	}
+	request := []reconcile.Request{{NamespacedName: types.NamespacedName{Name: r.options.SeedName}}}
+	toSeed := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return request })
+	changed := make(chan event.GenericEvent, 1)
+	r.objects.OnChange(func(object client.Object) {
+		select {
+		case changed <- event.GenericEvent{Object: object}:
+		default: // one is waiting already
+		}
+	})
+	secret, node := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	own := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[flow.LabelFlow] == FlowName })
+	for _, watched := range []source.Source{
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, toSeed, ownSeed(r.options.SeedName)),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{}, toSeed, conditionsChanged()),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, toSeed, predicate.GenerationChangedPredicate{}),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{}, toSeed),
+		source.Kind[client.Object](of.seed, &resourcesv1alpha1.ManagedResource{}, toSeed, own),
+		source.Kind[client.Object](of.seed, secret, toSeed, own),
+		source.Kind[client.Object](of.material, &corev1.Secret{}, toSeed),
+		source.Kind[client.Object](of.seed, &corev1.ConfigMap{}, toSeed),
+		source.Kind[client.Object](of.seed, &discoveryv1.EndpointSlice{}, toSeed),
+		source.Kind[client.Object](of.seed, &apiextensionsv1.CustomResourceDefinition{}, toSeed, comesOrGoes(managedResources)),
+		source.Kind[client.Object](of.seed, node, toSeed, comesOrGoes("")),
+		source.Channel(changed, toSeed),
+	} {
+		if err := built.Watch(watched); err != nil {
+			return fmt.Errorf("add a watch of the flow of the Seed: %w", err)
+		}
+	}
+	return nil
+}
+
+// managedResources is the definition whose schema the flow looks at.
+const managedResources = "managedresources." + resourcesv1alpha1.GroupName
+
+// ownSeed lets changes of the Seed pass that the flow has not made itself: those of its specification, annotations and finalizers.
+func ownSeed(name string) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetName() == name },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, after := e.ObjectOld, e.ObjectNew
+			return after.GetName() == name && (before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() ||
+				!equality.Semantic.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) ||
+				!equality.Semantic.DeepEqual(before.GetFinalizers(), after.GetFinalizers()) ||
+				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil))
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// conditionsChanged lets changes of an installation pass that the flow looks at.
+func conditionsChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1beta1.ControllerInstallation)
+		after, same := e.ObjectNew.(*corev1beta1.ControllerInstallation)
+		return !ok || !same || !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
+	}}
+}
+
+// comesOrGoes lets creations and deletions pass, and changes of one object, if it has a name.
+func comesOrGoes(always string) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return always != "" && e.ObjectNew.GetName() == always && e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+	}}
+}

@@ -1,0 +1,193 @@
+// Package care keeps the conditions of a Seed that say how its system components are, and deletes Pods of the seed that ended and are not
+// cleaned up. The conditions are computed from those of ManagedResources, which are watched: nothing is polled.
+package care
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+const (
+	reasonRunning       = "SystemComponentsRunning"
+	reasonEmergencyStop = "EmergencyStopShootReconciliations"
+	// maxNamed is how many ManagedResources a message names.
+	maxNamed = 10
+)
+
+// observation is what the conditions are computed from.
+type observation struct {
+	seed *corev1beta1.Seed
+	// components are the ManagedResources that count.
+	components []resourcesv1alpha1.ManagedResource
+	// threshold is how long a failed check shows as Progressing; 0 for not at all.
+	threshold time.Duration
+	now       time.Time
+}
+
+// problem is why a check fails.
+type problem struct {
+	reason, message string
+	codes           []corev1beta1.ErrorCode
+}
+
+// systemComponents returns the condition SeedSystemComponentsHealthy, and when it changes without an event; zero for never.
+func (o observation) systemComponents() (corev1beta1.Condition, time.Time) {
+	before := find(o.seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy)
+	if len(o.components) == 0 {
+		return Update(before, corev1beta1.Condition{
+			Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionUnknown, Reason: corev1beta1.ReasonConditionInitialized,
+			Message: "no ManagedResource of the seed's system components exists yet",
+		}, o.now), time.Time{}
+	}
+	var failed []problem
+	for i := range o.components {
+		if found := check(&o.components[i]); found != nil {
+			failed = append(failed, *found)
+		}
+	}
+	if len(failed) == 0 {
+		return Update(before, corev1beta1.Condition{
+			Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue, Reason: reasonRunning,
+			Message: "all system components of the seed are applied, healthy and rolled out",
+		}, o.now), time.Time{}
+	}
+	condition := corev1beta1.Condition{Type: corev1beta1.SeedSystemComponentsHealthy, Reason: failed[0].reason, Message: join(failed)}
+	for _, each := range failed {
+		condition.Codes = append(condition.Codes, each.codes...)
+	}
+	slices.Sort(condition.Codes)
+	condition.Codes = slices.Compact(condition.Codes)
+	status, next := o.statusOfFailure(before, condition.Reason)
+	condition.Status = status
+	return Update(before, condition, o.now), next
+}
+
+// statusOfFailure returns Progressing while a failure is younger than the threshold, and when that ends.
+func (o observation) statusOfFailure(before *corev1beta1.Condition, reason string) (corev1beta1.ConditionStatus, time.Time) {
+	if o.threshold <= 0 || before == nil {
+		return corev1beta1.ConditionFalse, time.Time{}
+	}
+	var until time.Time
+	if last := o.seed.Status.LastOperation; last != nil && last.State == corev1beta1.LastOperationStateSucceeded {
+		until = last.LastUpdateTime.Add(o.threshold)
+	}
+	switch before.Status {
+	case corev1beta1.ConditionTrue:
+		return corev1beta1.ConditionProgressing, o.now.Add(o.threshold)
+	case corev1beta1.ConditionProgressing:
+		if since := before.LastTransitionTime.Add(o.threshold); since.After(until) {
+			until = since
+		}
+	case corev1beta1.ConditionFalse:
+		if before.Reason != reason {
+			return corev1beta1.ConditionProgressing, o.now.Add(o.threshold)
+		}
+	}
+	if o.now.Before(until) {
+		return corev1beta1.ConditionProgressing, until
+	}
+	return corev1beta1.ConditionFalse, time.Time{}
+}
+
+// check returns why a ManagedResource is not applied, healthy and rolled out; nil if it is.
+func check(mr *resourcesv1alpha1.ManagedResource) *problem {
+	name := fmt.Sprintf("ManagedResource %s/%s", mr.Namespace, mr.Name)
+	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
+	if mr.Status.ObservedGeneration != mr.Generation {
+		return &problem{reason: corev1beta1.ReasonOutdatedStatus, message: fmt.Sprintf("%s: generation %d has not been observed", name, mr.Generation)}
+	}
+	for _, wanted := range []struct {
+		kind   resourcesv1alpha1.ConditionType
+		status resourcesv1alpha1.ConditionStatus
+	}{
+		{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue},
+		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue},
+		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse},
+	} {
+		condition := applied
+		if wanted.kind != resourcesv1alpha1.ResourcesApplied {
+			condition = resourcesv1alpha1.ConditionOf(mr.Status.Conditions, wanted.kind)
+		}
+		switch condition.Status {
+		case wanted.status:
+			continue
+		case "":
+			return &problem{reason: corev1beta1.ReasonMissingManagedResourceCondition, message: fmt.Sprintf("%s has no condition %s", name, wanted.kind)}
+		}
+		found := &problem{reason: condition.Reason, message: fmt.Sprintf("%s: %s", name, condition.Message)}
+		for _, code := range condition.Codes {
+			found.codes = append(found.codes, corev1beta1.ErrorCode(code))
+		}
+		return found
+	}
+	return nil
+}
+
+func join(failed []problem) string {
+	texts := make([]string, 0, len(failed))
+	for _, each := range failed[:min(len(failed), maxNamed)] {
+		texts = append(texts, each.message)
+	}
+	if more := len(failed) - maxNamed; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// emergencyStop returns the condition EmergencyStopShootReconciliations while the Seed asks for the stop, nil otherwise.
+func (o observation) emergencyStop(annotated bool) *corev1beta1.Condition {
+	if !annotated {
+		return nil
+	}
+	condition := Update(find(o.seed.Status.Conditions, corev1beta1.SeedEmergencyStopShootReconciliations), corev1beta1.Condition{
+		Type: corev1beta1.SeedEmergencyStopShootReconciliations, Status: corev1beta1.ConditionTrue, Reason: reasonEmergencyStop,
+		Message: "the Seed is annotated: no Shoot on it is reconciled",
+	}, o.now)
+	return &condition
+}
+
+// Update returns a condition with its times: they move only with what they belong to. before is nil if the condition is new.
+func Update(before *corev1beta1.Condition, condition corev1beta1.Condition, now time.Time) corev1beta1.Condition {
+	condition.LastTransitionTime, condition.LastUpdateTime = metav1.NewTime(now), metav1.NewTime(now)
+	if before == nil {
+		return condition
+	}
+	if before.Status == condition.Status {
+		condition.LastTransitionTime = before.LastTransitionTime
+		if before.Reason == condition.Reason && before.Message == condition.Message && slices.Equal(before.Codes, condition.Codes) {
+			condition.LastUpdateTime = before.LastUpdateTime
+		}
+	}
+	return condition
+}
+
+func find(conditions []corev1beta1.Condition, kind corev1beta1.ConditionType) *corev1beta1.Condition {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// Set puts a condition in its place in a list.
+func Set(conditions []corev1beta1.Condition, condition corev1beta1.Condition) []corev1beta1.Condition {
+	result := slices.Clone(conditions)
+	if existing := find(result, condition.Type); existing != nil {
+		*existing = condition
+		return result
+	}
+	return append(result, condition)
+}
+
+// remove leaves a condition out of a list.
+func remove(conditions []corev1beta1.Condition, kind corev1beta1.ConditionType) []corev1beta1.Condition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(condition corev1beta1.Condition) bool { return condition.Type == kind })
+}

@@ -1,0 +1,153 @@
+package care
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// Options are those of the controllers.
+type Options struct {
+	SeedName string
+	// Thresholds by type of condition.
+	Thresholds []gardenletv1alpha1.ConditionThreshold
+	Clock      clock.PassiveClock
+}
+
+// Namespaces are those whose ManagedResources count.
+func Namespaces() []string {
+	return []string{constants.GardenNamespace, constants.IstioSystemNamespace}
+}
+
+// conditions writes the conditions of the Seed.
+type conditions struct {
+	garden  client.Client
+	seed    client.Reader
+	options Options
+}
+
+// AddToManager adds the controllers. The cache is one of the seed cluster: it has the ManagedResources of [Namespaces] and, reduced by
+// [ReducePod], all Pods.
+func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed cache.Cache, options Options) error {
+	c := &conditions{garden: garden.GetClient(), seed: seed, options: options}
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: options.SeedName}}
+	built, err := controller.New("seed-care", mgr, controller.Options{Reconciler: c, MaxConcurrentReconciles: 1, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation})
+	if err != nil {
+		return fmt.Errorf("add the controller of the Seed's conditions: %w", err)
+	}
+	if err := built.Watch(source.Kind(garden.GetCache(), &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{}, seedChanged(options.SeedName))); err != nil {
+		return fmt.Errorf("watch the Seed: %w", err)
+	}
+	toSeed := handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *resourcesv1alpha1.ManagedResource) []reconcile.Request {
+		return []reconcile.Request{request}
+	})
+	if err := built.Watch(source.Kind(seed, &resourcesv1alpha1.ManagedResource{}, toSeed, componentChanged())); err != nil {
+		return fmt.Errorf("watch the ManagedResources of the seed: %w", err)
+	}
+	return addStalePods(mgr, seed, options.Clock)
+}
+
+// seedChanged lets the creation of the Seed pass, and changes of its last operation to Succeeded, of what asks for the emergency stop, and
+// of the condition itself.
+func seedChanged(name string) predicate.TypedPredicate[*corev1beta1.Seed] {
+	succeeded := func(seed *corev1beta1.Seed) bool {
+		return seed.Status.LastOperation != nil && seed.Status.LastOperation.State == corev1beta1.LastOperationStateSucceeded
+	}
+	return predicate.TypedFuncs[*corev1beta1.Seed]{
+		CreateFunc: func(e event.TypedCreateEvent[*corev1beta1.Seed]) bool { return e.Object.Name == name },
+		UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Seed]) bool {
+			return e.ObjectNew.Name == name && (!succeeded(e.ObjectOld) && succeeded(e.ObjectNew) || stopped(e.ObjectOld) != stopped(e.ObjectNew) ||
+				!equality.Semantic.DeepEqual(e.ObjectOld.Status.Conditions, e.ObjectNew.Status.Conditions))
+		},
+		DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Seed]) bool { return false },
+	}
+}
+
+// componentChanged lets pass what may change the verdict on a ManagedResource.
+func componentChanged() predicate.TypedPredicate[*resourcesv1alpha1.ManagedResource] {
+	return predicate.TypedFuncs[*resourcesv1alpha1.ManagedResource]{UpdateFunc: func(e event.TypedUpdateEvent[*resourcesv1alpha1.ManagedResource]) bool {
+		before, after := e.ObjectOld, e.ObjectNew
+		return before.Generation != after.Generation || before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
+			counts(before) != counts(after) || !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
+	}}
+}
+
+// counts reports whether a ManagedResource is one of the seed's system components.
+func counts(mr *resourcesv1alpha1.ManagedResource) bool {
+	return mr.Spec.Class != nil && *mr.Spec.Class != ""
+}
+
+// stopped reports whether a Seed asks for the emergency stop.
+func stopped(seed *corev1beta1.Seed) bool {
+	asked, err := strconv.ParseBool(seed.Annotations[constants.AnnotationShootEmergencyStopReconciliations])
+	return err == nil && asked
+}
+
+// Reconcile computes the conditions and writes them if they have changed.
+func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var seed corev1beta1.Seed
+	if err := c.garden.Get(ctx, request.NamespacedName, &seed); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	o := observation{seed: &seed, now: c.options.Clock.Now(), threshold: c.threshold(corev1beta1.SeedSystemComponentsHealthy)}
+	for _, namespace := range Namespaces() {
+		var list resourcesv1alpha1.ManagedResourceList
+		if err := c.seed.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			return reconcile.Result{}, fmt.Errorf("list the ManagedResources in namespace %s: %w", namespace, err)
+		}
+		o.components = append(o.components, slices.DeleteFunc(list.Items, func(mr resourcesv1alpha1.ManagedResource) bool { return !counts(&mr) })...)
+	}
+	slices.SortFunc(o.components, func(a, b resourcesv1alpha1.ManagedResource) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	healthy, next := o.systemComponents()
+	wanted := Set(seed.Status.Conditions, healthy)
+	if stop := o.emergencyStop(stopped(&seed)); stop != nil {
+		wanted = Set(wanted, *stop)
+	} else {
+		wanted = remove(wanted, corev1beta1.SeedEmergencyStopShootReconciliations)
+	}
+	if !equality.Semantic.DeepEqual(wanted, seed.Status.Conditions) {
+		// Each writer of conditions sends its own ones: they are merged by type.
+		before := client.StrategicMergeFrom(seed.DeepCopy())
+		seed.Status.Conditions = wanted
+		if err := c.garden.Status().Patch(ctx, &seed, before); err != nil {
+			return reconcile.Result{}, fmt.Errorf("write the conditions of Seed %s: %w", seed.Name, err)
+		}
+	}
+	if next.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: max(next.Sub(o.now), time.Millisecond)}, nil
+}
+
+func (c *conditions) threshold(kind corev1beta1.ConditionType) time.Duration {
+	for _, threshold := range c.options.Thresholds {
+		if threshold.Type == string(kind) {
+			return threshold.Duration.Duration
+		}
+	}
+	return 0
+}

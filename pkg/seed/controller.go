@@ -1,0 +1,264 @@
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
+	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// The reasons of Events about the Seed.
+const (
+	eventInUse       = "DeletionRefused"
+	eventInactive    = "NotActive"
+	eventError       = "ReconcileError"
+	actionReconcile  = "Reconcile"
+	actionDelete     = "Delete"
+	defaultSyncAfter = time.Minute
+)
+
+// reconciler runs the flow of the one Seed.
+type reconciler struct {
+	seed     client.Client
+	uncached client.Reader
+	// cache has what the flow reads of the seed.
+	cache          cache.Cache
+	garden         client.Client
+	gardenUncached client.Reader
+	objects        *gardenobjects.Cache
+	events         events.EventRecorder
+	emitter        *flow.Emitter
+	secrets        *secrets.Manager
+	options        Options
+	images         images.Vector
+	version        func(context.Context) (string, error)
+
+	// facts were read when the operation for the generation of factsFor began.
+	facts    *facts
+	factsFor int64
+	// unused is how many Secrets are not used any more.
+	unused int
+	// said is the last Event about the deletion, which is not repeated.
+	said string
+}
+
+// Reconcile makes a plan and emits it. Each step leaves all as it is if nothing has to be done.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var seed corev1beta1.Seed
+	if err := r.garden.Get(ctx, request.NamespacedName, &seed); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !controllerutil.ContainsFinalizer(&seed, constants.GardenerName) {
+		if seed.DeletionTimestamp != nil {
+			return reconcile.Result{}, nil
+		}
+		// The watch shows the change, and the next pass goes on.
+		return reconcile.Result{}, r.patch(ctx, &seed, func() { controllerutil.AddFinalizer(&seed, constants.GardenerName) })
+	}
+	result, err := r.run(ctx, &seed)
+	if err != nil {
+		if reported := r.write(ctx, &seed, r.failed(&seed, err)); reported != nil {
+			err = errors.Join(err, reported)
+		}
+		r.events.Eventf(&seed, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", err)
+	}
+	return result, err
+}
+
+// run is one pass.
+func (r *reconciler) run(ctx context.Context, seed *corev1beta1.Seed) (reconcile.Result, error) {
+	if r.facts == nil || r.factsFor != seed.Generation {
+		read, err := r.readFacts(ctx)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		r.facts, r.factsFor = read, seed.Generation
+	}
+	in, err := r.observe(ctx, seed)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.write(ctx, seed, r.started(in)); err != nil {
+		return reconcile.Result{}, err
+	}
+	plan, err := Plan(in)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	result, emitErr := r.emitter.Emit(ctx, in.Owner, plan)
+	if emitErr != nil {
+		return reconcile.Result{}, emitErr
+	}
+	status, later := r.progress(in, result)
+	if err := r.write(ctx, seed, status); err != nil {
+		return reconcile.Result{}, err
+	}
+	next := plan.NextAt(in.Now)
+	if at := result.Plan.NextAt(in.Now); next.IsZero() || !at.IsZero() && at.Before(next) {
+		next = at
+	}
+	if in.Deleting {
+		return r.finish(ctx, seed, in, plan, next)
+	}
+	if err := errors.Join(r.ensureBucket(ctx, in), r.operate(ctx, seed), r.cleanUp(ctx, in, result)); err != nil {
+		return reconcile.Result{}, err
+	}
+	return r.after(in, next, later), nil
+}
+
+// after returns when the next pass is due though nothing was seen to change. At the sync period all is computed again, and nothing is sent.
+func (r *reconciler) after(in Inputs, next time.Time, later time.Duration) reconcile.Result {
+	wait := defaultSyncAfter
+	if controllers := r.options.Config.Controllers; controllers != nil && controllers.Seed != nil && controllers.Seed.SyncPeriod != nil {
+		wait = controllers.Seed.SyncPeriod.Duration
+	}
+	if !next.IsZero() {
+		wait = min(wait, max(next.Sub(in.Now), time.Millisecond))
+	}
+	if later > 0 {
+		wait = min(wait, later)
+	}
+	return reconcile.Result{RequeueAfter: wait}
+}
+
+// ensureBucket has the BackupBucket of the Seed exist in the garden, once the extensions that it needs can be installed.
+func (r *reconciler) ensureBucket(ctx context.Context, in Inputs) error {
+	backup := in.Seed.Spec.Backup
+	if backup == nil || in.Extensions == nil || in.checkVersion() != "" || len(in.missingExtensions()) > 0 {
+		return nil
+	}
+	wanted := bucketOf(in.Seed)
+	if in.Bucket == nil {
+		if err := r.garden.Create(ctx, wanted); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("create BackupBucket %s: %w", wanted.Name, err)
+		}
+		return nil
+	}
+	if equality.Semantic.DeepEqual(in.Bucket.Spec, wanted.Spec) {
+		return nil
+	}
+	before := client.MergeFrom(in.Bucket.DeepCopy())
+	in.Bucket.Spec = wanted.Spec
+	if err := r.garden.Patch(ctx, in.Bucket, before, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("change BackupBucket %s: %w", wanted.Name, err)
+	}
+	return nil
+}
+
+// bucketOf returns the BackupBucket of a Seed.
+func bucketOf(seed *corev1beta1.Seed) *corev1beta1.BackupBucket {
+	backup := seed.Spec.Backup
+	return &corev1beta1.BackupBucket{
+		ObjectMeta: metav1.ObjectMeta{Name: BucketName(seed), OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(seed, corev1beta1.SchemeGroupVersion.WithKind("Seed")),
+		}},
+		Spec: corev1beta1.BackupBucketSpec{
+			Provider:       corev1beta1.BackupBucketProvider{Type: backup.Provider, Region: ptr.Deref(backup.Region, seed.Spec.Provider.Region)},
+			ProviderConfig: backup.ProviderConfig, SeedName: ptr.To(seed.Name), CredentialsRef: backup.CredentialsRef,
+		},
+	}
+}
+
+// cleanUp deletes Secrets that nothing uses any more.
+func (r *reconciler) cleanUp(ctx context.Context, in Inputs, result flow.Result) error {
+	if r.unused == 0 || len(result.Written) > 0 {
+		return nil
+	}
+	rules := r.emitter.Rules
+	live, err := flow.Observe(ctx, r.uncached, in.Owner, result.Plan)
+	if err != nil {
+		return err
+	}
+	live.Uncached = true
+	unsettled, err := flow.Unsettled(in.Owner, result.Plan, live, rules)
+	if err != nil || len(unsettled) > 0 {
+		return err
+	}
+	var pods corev1.PodList
+	if err := r.uncached.List(ctx, &pods, client.InNamespace(in.Namespace)); err != nil {
+		return fmt.Errorf("list the Pods in namespace %s: %w", in.Namespace, err)
+	}
+	var users []client.Object
+	for i := range pods.Items {
+		users = append(users, &pods.Items[i])
+	}
+	for _, bundle := range result.Plan.Bundles {
+		users = append(users, bundle.Objects...)
+	}
+	referred, err := secrets.Referred(users...)
+	if err != nil {
+		return err
+	}
+	return r.secrets.CleanUp(ctx, secrets.Wanted{Configs: in.secretConfigs()}, unsettled, referred)
+}
+
+// finish carries out what a deletion needs beside its plan, and lets the Seed go when nothing is left.
+func (r *reconciler) finish(ctx context.Context, seed *corev1beta1.Seed, in Inputs, plan flow.Plan, next time.Time) (reconcile.Result, error) {
+	if in.Users == nil || len(*in.Users) > 0 {
+		why, _ := in.inUse()
+		if why != r.said {
+			r.events.Eventf(seed, nil, corev1.EventTypeWarning, eventInUse, actionDelete, "%s", why)
+			r.said = why
+		}
+		return r.after(in, next, 0), nil
+	}
+	if in.Bucket != nil {
+		if in.Bucket.DeletionTimestamp != nil {
+			return r.after(in, next, 0), nil // the watch shows when it is gone
+		}
+		err := r.garden.Delete(ctx, in.Bucket, client.Preconditions{UID: &in.Bucket.UID})
+		return r.after(in, next, 0), client.IgnoreNotFound(err)
+	}
+	if len(in.Emitted) > 0 || len(plan.Waits) > 0 {
+		return r.after(in, next, 0), nil // the watches show when they are gone
+	}
+	left, err := flow.Remaining(ctx, r.uncached, in.Owner)
+	if err != nil || len(left) > 0 {
+		return r.after(in, next, 0), err
+	}
+	nothing := func(string) bool { return false }
+	if err := r.secrets.CleanUp(ctx, secrets.Wanted{}, nil, nothing); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.patch(ctx, seed, func() { controllerutil.RemoveFinalizer(seed, constants.GardenerName) })
+}
+
+// patch writes a change of the Seed, if it is still the one that was read.
+func (r *reconciler) patch(ctx context.Context, seed *corev1beta1.Seed, change func()) error {
+	before := client.MergeFromWithOptions(seed.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	change()
+	if err := r.garden.Patch(ctx, seed, before, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("write Seed %s: %w", seed.Name, err)
+	}
+	return nil
+}
+
+// write writes the status, if it has changed. Each writer of conditions sends its own ones: they are merged by type.
+func (r *reconciler) write(ctx context.Context, seed *corev1beta1.Seed, status corev1beta1.SeedStatus) error {
+	if equality.Semantic.DeepEqual(status, seed.Status) {
+		return nil
+	}
+	before := client.StrategicMergeFrom(seed.DeepCopy())
+	seed.Status = status
+	if err := r.garden.Status().Patch(ctx, seed, before, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("write the status of Seed %s: %w", seed.Name, err)
+	}
+	return nil
+}

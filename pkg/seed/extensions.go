@@ -1,0 +1,92 @@
+package seed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+// extensionParts returns a part for each extension of the Seed. They are deleted before what they use, and wait for nothing.
+func (in Inputs) extensionParts(references string) []part {
+	if in.Extensions == nil {
+		return nil
+	}
+	needs := in.on(resourcesv1alpha1.UntilApplied, bundleSystem)
+	if len(in.Seed.Spec.Resources) > 0 {
+		needs = append(needs, in.on(resourcesv1alpha1.UntilApplied, references)...)
+	}
+	var parts []part
+	for _, extension := range in.extensions() {
+		parts = append(parts, part{
+			name: prefixExtension + extension.Type, needs: needs, deletedAfter: []string{},
+			objects: func() ([]client.Object, error) { return []client.Object{in.extension(extension)}, nil },
+			adjust: func(bundle *flow.Bundle) {
+				bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth("Extension")}
+				bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
+			},
+		})
+	}
+	return parts
+}
+
+// extension returns the object of an extension of the Seed. Its operation is sent with each change of it.
+func (in Inputs) extension(extension corev1beta1.Extension) *extensionsv1alpha1.Extension {
+	return &extensionsv1alpha1.Extension{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: in.Namespace, Name: extension.Type,
+			Annotations: map[string]string{constants.AnnotationGardenerOperation: constants.OperationReconcile},
+		},
+		Spec: extensionsv1alpha1.ExtensionSpec{DefaultSpec: extensionsv1alpha1.DefaultSpec{
+			Type: extension.Type, Class: ptr.To(extensionsv1alpha1.ExtensionClassSeed), ProviderConfig: extension.ProviderConfig,
+		}},
+	}
+}
+
+// addExtensionWaits holds the extensions until the programs that are responsible for them are installed, and adds tombstones for those that
+// the Seed does not have any more.
+func (in Inputs) addExtensionWaits(plan *flow.Plan) {
+	wanted := map[flow.Key]bool{}
+	if in.Extensions != nil {
+		for _, extension := range in.extensions() {
+			wanted[in.key(prefixExtension+extension.Type)] = true
+		}
+	}
+	var holds []flow.Key
+	for _, key := range in.Emitted {
+		switch {
+		case !isExtension(key) || wanted[key]:
+		case in.Extensions == nil:
+			holds = append(holds, key)
+		default:
+			// A guard refuses the deletion of extension objects that do not confirm it.
+			plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: true})
+		}
+	}
+	if in.Extensions == nil {
+		plan.Waits = append(plan.Waits, flow.Wait{Name: "extensions-known", Reason: "the extensions of the garden are not known", Holds: holds, Deadline: in.deadline()})
+		return
+	}
+	missing := in.missingExtensions()
+	if len(missing) == 0 {
+		return
+	}
+	for key := range wanted {
+		holds = append(holds, key)
+	}
+	slices.SortFunc(holds, flow.Key.Compare)
+	plan.Waits = append(plan.Waits, flow.Wait{
+		Name: "required-extensions", Reason: fmt.Sprintf("required extensions are not ready: %s", strings.Join(missing, ", ")), Holds: holds, Deadline: in.deadline(),
+	})
+}
+
+func isExtension(key flow.Key) bool { return strings.HasPrefix(key.Name, prefixExtension) }

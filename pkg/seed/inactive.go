@@ -1,0 +1,28 @@
+package seed
+
+import (
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+)
+
+// Inactive returns what a Seed asks for and this version does not bring: the settings are accepted, and have no effect.
+func Inactive(seed *corev1beta1.Seed) []string {
+	var inactive []string
+	note := func(asked bool, what string) {
+		if asked {
+			inactive = append(inactive, what)
+		}
+	}
+	settings := corev1beta1.SeedSettings{}
+	if seed.Spec.Settings != nil {
+		settings = *seed.Spec.Settings
+	}
+	watchdog := settings.DependencyWatchdog
+	note(true, "ingress gateways (istio) and logging and monitoring")
+	note(settings.LoadBalancerServices != nil, "spec.settings.loadBalancerServices")
+	note(seed.Spec.Ingress != nil, "spec.ingress (nginx)")
+	note(seed.Spec.Ingress != nil && seed.Spec.DNS.Provider != nil, "spec.dns.provider (the DNS record of spec.ingress.domain)")
+	note(watchdog == nil || watchdog.Weeder == nil || watchdog.Weeder.Enabled, "spec.settings.dependencyWatchdog.weeder")
+	note(watchdog == nil || watchdog.Prober == nil || watchdog.Prober.Enabled, "spec.settings.dependencyWatchdog.prober")
+	note(settings.PersistentVolumeClaimAutoscaler != nil && settings.PersistentVolumeClaimAutoscaler.Enabled, "spec.settings.persistentVolumeClaimAutoscaler")
+	return inactive
+}

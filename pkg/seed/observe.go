@@ -1,0 +1,278 @@
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// classSeed is the class of what gardenlet emits.
+const classSeed = "seed"
+
+// autoscalerKind is the definition that says whether the seed knows VerticalPodAutoscalers.
+const autoscalerKind = "verticalpodautoscalers.autoscaling.k8s.io"
+
+// observe reads the inputs of the plan. In the seed all comes from caches; at rest no request is sent.
+func (r *reconciler) observe(ctx context.Context, seed *corev1beta1.Seed) (Inputs, error) {
+	in := Inputs{
+		Owner: r.owner(seed), Namespace: r.options.Namespace, Class: classSeed, Seed: seed, Config: r.options.Config, Version: r.options.Version,
+		Images: r.images, KubernetesVersion: r.facts.version, IsGarden: r.facts.isGarden,
+		IsShoot:  seed.Labels[constants.LabelSelfHostedShootCluster] == "true",
+		Deleting: seed.DeletionTimestamp != nil, Now: r.options.Clock.Now(),
+	}
+	steps := []func(context.Context, *Inputs) error{
+		r.observeEmitted, r.observeIdentity, r.observeCluster, r.observeExtensions, r.observeBucket,
+	}
+	if in.Deleting {
+		steps = append(steps, r.observeUsers, r.observeInstances)
+	} else {
+		steps = append(steps, r.observeReferences, r.observeSecrets)
+	}
+	for _, step := range steps {
+		if err := step(ctx, &in); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
+}
+
+func (r *reconciler) owner(seed *corev1beta1.Seed) flow.Owner {
+	return flow.Owner{Flow: FlowName, UID: seed.UID, Name: seed.Name}
+}
+
+func (r *reconciler) observeEmitted(ctx context.Context, in *Inputs) error {
+	var err error
+	if in.Emitted, err = flow.Emitted(ctx, r.emitter.Reader, in.Owner); err != nil {
+		return err
+	}
+	in.Kept = map[flow.Key]bool{}
+	for _, key := range in.Emitted {
+		var mr resourcesv1alpha1.ManagedResource
+		err := r.cache.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &mr)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read ManagedResource %s: %w", key, err)
+		}
+		in.Kept[key] = err == nil && ptr.Deref(mr.Spec.KeepObjects, false)
+	}
+	return nil
+}
+
+// observeIdentity reads the identity of the cluster, which the status has once it is known.
+func (r *reconciler) observeIdentity(ctx context.Context, in *Inputs) error {
+	var object corev1.ConfigMap
+	err := r.cache.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentityName}, &object)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the identity of the cluster: %w", err)
+	}
+	in.IdentityOrigin, in.Identity = object.Data[constants.ClusterIdentityOrigin], object.Data[constants.ClusterIdentityName]
+	if recorded := in.Seed.Status.ClusterIdentity; recorded != nil && *recorded != "" {
+		in.Identity = *recorded
+	}
+	if in.Identity != "" {
+		return nil
+	}
+	var system corev1.Namespace
+	if err := r.uncached.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
+		return fmt.Errorf("read the namespace whose UID is the identity of the cluster: %w", err)
+	}
+	in.Identity = string(system.UID)
+	return nil
+}
+
+// observeCluster reads what the plan needs to know of the seed's control plane and nodes.
+func (r *reconciler) observeCluster(ctx context.Context, in *Inputs) error {
+	var endpoints discoveryv1.EndpointSliceList
+	if err := r.cache.List(ctx, &endpoints, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		return fmt.Errorf("list the endpoints of the API server: %w", err)
+	}
+	in.APIServers = networkpolicies.APIServers(endpoints.Items)
+	slices.SortFunc(in.APIServers, netip.AddrPort.Compare)
+	nodes := metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := r.cache.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the nodes: %w", err)
+	}
+	in.Nodes = len(nodes.Items)
+	err := r.cache.Get(ctx, client.ObjectKey{Name: autoscalerKind}, &apiextensionsv1.CustomResourceDefinition{}, client.UnsafeDisableDeepCopy)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the definition %s: %w", autoscalerKind, err)
+	}
+	in.HasVerticalPodAutoscaler = ptr.To(err == nil)
+	return nil
+}
+
+func (r *reconciler) observeExtensions(ctx context.Context, in *Inputs) error {
+	var registrations corev1beta1.ControllerRegistrationList
+	var installations corev1beta1.ControllerInstallationList
+	if err := errors.Join(r.garden.List(ctx, &registrations), r.garden.List(ctx, &installations)); err != nil {
+		return fmt.Errorf("list the extensions of the garden: %w", err)
+	}
+	in.Extensions = &Extensions{Registrations: registrations.Items, Installations: slices.DeleteFunc(installations.Items, func(installation corev1beta1.ControllerInstallation) bool {
+		return installation.Spec.SeedRef == nil || installation.Spec.SeedRef.Name != in.Seed.Name
+	})}
+	return nil
+}
+
+func (r *reconciler) observeBucket(ctx context.Context, in *Inputs) error {
+	var bucket corev1beta1.BackupBucket
+	err := r.garden.Get(ctx, client.ObjectKey{Name: BucketName(in.Seed)}, &bucket)
+	if err == nil {
+		in.Bucket = &bucket
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read BackupBucket %s: %w", BucketName(in.Seed), err)
+	}
+	return nil
+}
+
+// observeReferences reads what spec.resources names. An object that does not exist is not known.
+func (r *reconciler) observeReferences(ctx context.Context, in *Inputs) error {
+	in.References = map[string]Reference{}
+	for _, named := range in.Seed.Spec.Resources {
+		var reference Reference
+		var object client.Object
+		switch named.ResourceRef.Kind {
+		case "Secret":
+			reference.Secret = &corev1.Secret{}
+			object = reference.Secret
+		case "ConfigMap":
+			reference.ConfigMap = &corev1.ConfigMap{}
+			object = reference.ConfigMap
+		case "WorkloadIdentity":
+			reference.WorkloadIdentity = &securityv1alpha1.WorkloadIdentity{}
+			object = reference.WorkloadIdentity
+		default:
+			in.References[named.Name] = reference // the plan reports it
+			continue
+		}
+		err := r.objects.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: named.ResourceRef.Name}, object)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read %s %s of spec.resources: %w", named.ResourceRef.Kind, named.ResourceRef.Name, err)
+		}
+		if err == nil {
+			in.References[named.Name] = reference
+		}
+	}
+	return nil
+}
+
+// observeSecrets has the Secrets of the components exist.
+func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
+	result, err := r.secrets.Ensure(ctx, secrets.Wanted{Configs: in.secretConfigs()})
+	if err != nil {
+		return err
+	}
+	in.Secrets, in.SecretsRenewed = result.Items, result.Next
+	r.unused = len(result.Unused)
+	return nil
+}
+
+// observeUsers lists what refers to a Seed that is being deleted, as the garden's API server knows it.
+func (r *reconciler) observeUsers(ctx context.Context, in *Inputs) error {
+	users := []string{}
+	var shoots corev1beta1.ShootList
+	if err := r.gardenUncached.List(ctx, &shoots, client.MatchingLabels{constants.LabelPrefixSeedName + in.Seed.Name: "true"}); err != nil {
+		return fmt.Errorf("list the Shoots of the Seed: %w", err)
+	}
+	for _, shoot := range shoots.Items {
+		users = append(users, "Shoot "+shoot.Namespace+"/"+shoot.Name)
+	}
+	var buckets corev1beta1.BackupBucketList
+	if err := r.gardenUncached.List(ctx, &buckets, client.MatchingFields{"spec.seedName": in.Seed.Name}); err != nil {
+		return fmt.Errorf("list the BackupBuckets of the Seed: %w", err)
+	}
+	for _, bucket := range buckets.Items {
+		if bucket.Name != BucketName(in.Seed) {
+			users = append(users, "BackupBucket "+bucket.Name)
+		}
+	}
+	var entries corev1beta1.BackupEntryList
+	if err := r.gardenUncached.List(ctx, &entries, client.MatchingFields{"spec.seedName": in.Seed.Name}); err != nil {
+		return fmt.Errorf("list the BackupEntries of the Seed: %w", err)
+	}
+	for _, entry := range entries.Items {
+		users = append(users, "BackupEntry "+entry.Namespace+"/"+entry.Name)
+	}
+	slices.Sort(users)
+	in.Users = &users
+	return nil
+}
+
+// observeInstances lists the objects of the kinds that the flow defines, before their definitions are removed.
+func (r *reconciler) observeInstances(ctx context.Context, in *Inputs) error {
+	stages := in.stages()
+	if len(stages[stageComponents])+len(stages[stageBase]) > 0 || len(stages[stageDefinitions]) == 0 {
+		return nil
+	}
+	instances := []string{}
+	for _, key := range stages[stageDefinitions] {
+		if key.Name == definitionsAutoscaling {
+			continue // its objects are of no use without the programs, which are gone
+		}
+		definitions, err := in.definitions(key.Name)()
+		if err != nil {
+			return err
+		}
+		for _, definition := range definitions {
+			found, err := r.instancesOf(ctx, definition.GetName())
+			if err != nil {
+				return err
+			}
+			instances = append(instances, found...)
+		}
+	}
+	slices.Sort(instances)
+	in.Instances = &instances
+	return nil
+}
+
+// instancesOf returns some of the objects of a definition.
+func (r *reconciler) instancesOf(ctx context.Context, name string) ([]string, error) {
+	var definition apiextensionsv1.CustomResourceDefinition
+	if err := r.uncached.Get(ctx, client.ObjectKey{Name: name}, &definition); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if definition.DeletionTimestamp != nil || len(definition.Spec.Versions) == 0 {
+		return nil, nil
+	}
+	list := metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: definition.Spec.Group, Version: definition.Spec.Versions[0].Name, Kind: definition.Spec.Names.ListKind,
+	})
+	err := r.uncached.List(ctx, &list, client.Limit(5))
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("list the objects of %s: %w", name, err)
+	}
+	var names []string
+	for _, item := range list.Items {
+		text := definition.Spec.Names.Kind + " " + item.Name
+		if item.Namespace != "" {
+			text = definition.Spec.Names.Kind + " " + item.Namespace + "/" + item.Name
+		}
+		names = append(names, text)
+	}
+	return names, nil
+}
