@@ -143,13 +143,17 @@ func (in Inputs) autoscaler() ([]client.Object, error) {
 	if setting := in.settings().VerticalPodAutoscaler; setting != nil {
 		values.FeatureGates, values.MaxAllowed = setting.FeatureGates, setting.MaxAllowed
 	}
-	for name, image := range map[string]*string{
-		vpa.ImageAdmissionController: &values.AdmissionControllerImage, vpa.ImageRecommender: &values.RecommenderImage, vpa.ImageUpdater: &values.UpdaterImage,
+	for _, wanted := range []struct {
+		name string
+		into *string
+	}{
+		{vpa.ImageAdmissionController, &values.AdmissionControllerImage}, {vpa.ImageRecommender, &values.RecommenderImage}, {vpa.ImageUpdater, &values.UpdaterImage},
 	} {
-		var err error
-		if *image, err = in.image(name); err != nil {
+		image, err := in.image(wanted.name)
+		if err != nil {
 			return nil, err
 		}
+		*wanted.into = image
 	}
 	return vpa.Objects(values)
 }

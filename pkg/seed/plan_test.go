@@ -35,7 +35,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-func scheme(t testing.TB) *runtime.Scheme {
+func newScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -60,9 +60,9 @@ func known(t testing.TB, change ...func(*Inputs)) Inputs {
 		t.Fatal(err)
 	}
 	seed.UID, seed.Generation = "2f4c5f6a", 1
-	vector, err := images.Load("")
-	if err != nil {
-		t.Fatal(err)
+	vector := images.Vector{}
+	for _, name := range []string{"pause", "resource-manager", "etcd-operator", "etcd-member", "vpa-admission-controller", "vpa-recommender", "vpa-updater"} {
+		vector = append(vector, images.Source{Name: name, Repository: ptr.To("registry.example.org/" + name), Tag: ptr.To("v1")})
 	}
 	config := &gardenletv1alpha1.GardenletConfiguration{}
 	gardenletv1alpha1.SetDefaults(config)
@@ -147,7 +147,7 @@ func summary(t *testing.T, plan flow.Plan) string {
 		}
 		text.WriteString("\n")
 		for _, object := range bundle.Objects {
-			kind, err := apiutil.GVKForObject(object, scheme(t))
+			kind, err := apiutil.GVKForObject(object, newScheme(t))
 			if err != nil {
 				t.Fatal(err)
 			}

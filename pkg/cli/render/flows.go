@@ -3,9 +3,10 @@ package render
 import (
 	sites "github.com/trellis-k8s/trellis/examples/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/seed"
 )
 
 // flows are all that can be rendered. A new flow is added here.
 func flows() []flow.Renderer {
-	return []flow.Renderer{sites.Renderer()}
+	return []flow.Renderer{sites.Renderer(), seed.Renderer()}
 }

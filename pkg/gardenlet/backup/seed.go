@@ -1,0 +1,218 @@
+package backup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/credentials"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
+)
+
+const (
+	// FieldManager is that of gardenlet.
+	FieldManager = "gardenlet"
+	// class is that of the seed's resource-manager.
+	class = "seed"
+	// annotationDigest on a Secret in the seed is a digest of its data.
+	annotationDigest = "credentials.gardenlet.gardener.cloud/digest"
+)
+
+// Seed is where the controllers work.
+type Seed struct {
+	// Name of the Seed, and Namespace of gardenlet in it.
+	Name, Namespace string
+	// Client writes to the seed; Uncached reads from its API server, and Emitted from a cache of what flows have emitted.
+	Client   client.Client
+	Uncached client.Reader
+	Emitted  flow.IndexedReader
+	Emitter  *flow.Emitter
+	// Garden is a client with a cache, Objects reads single objects.
+	Garden  client.Client
+	Objects *gardenobjects.Cache
+	Events  events.EventRecorder
+	Clock   clock.PassiveClock
+}
+
+// Asked returns what was asked last, as the bundle remembers it.
+func (s *Seed) Asked(ctx context.Context, owner flow.Owner, key flow.Key) (Asked, error) {
+	var mr resourcesv1alpha1.ManagedResource
+	err := s.Emitted.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &mr)
+	if err != nil {
+		return Asked{}, client.IgnoreNotFound(err)
+	}
+	live := flow.Live{ManagedResources: map[flow.Key]*resourcesv1alpha1.ManagedResource{key: &mr}}
+	digest, _, err := live.Choice(owner, key, choiceDigest)
+	at, known, errAt := live.Choice(owner, key, choiceAt)
+	if err := errors.Join(err, errAt); err != nil || !known {
+		return Asked{}, err
+	}
+	parsed, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return Asked{}, fmt.Errorf("read when an operation was asked for, from ManagedResource %s: %w", key, err)
+	}
+	return Asked{Digest: digest, At: parsed}, nil
+}
+
+// Bundle returns the bundle with an extension object, which gets the operation.
+func (s *Seed) Bundle(key flow.Key, object client.Object, operation string, asked Asked, kind string) flow.Bundle {
+	flow.AskExtension(object, operation, asked.At)
+	return flow.Bundle{
+		Key: key, Objects: []client.Object{object}, Choices: asked.Choices(),
+		Labels: map[string]string{constants.LabelGardenRole: constants.RoleExtension},
+		Spec: resourcesv1alpha1.ManagedResourceSpec{
+			Class: ptr.To(class), HealthChecks: []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth(kind)}, DriftDetection: flow.OperationOnlyOnChange(),
+		},
+	}
+}
+
+// Credentials returns the data of credentials in the garden, as a Secret of the seed with a name, or an error if they do not exist. The garden's
+// object is returned, too.
+func (s *Seed) Credentials(ctx context.Context, ref *corev1.ObjectReference, name string) (secret *corev1.Secret, of client.Object, err error) {
+	if ref == nil {
+		return nil, nil, errors.New("spec.credentialsRef is not set")
+	}
+	key := client.ObjectKey{Namespace: s.Namespace, Name: name}
+	from := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+	switch ref.Kind {
+	case "Secret":
+		found := &corev1.Secret{}
+		if err := s.Objects.Get(ctx, from, found); err != nil {
+			return nil, nil, fmt.Errorf("read the credentials: %w", err)
+		}
+		return credentials.Copy(key, found), found, nil
+	case "WorkloadIdentity":
+		found := &securityv1alpha1.WorkloadIdentity{}
+		if err := s.Objects.Get(ctx, from, found); err != nil {
+			return nil, nil, fmt.Errorf("read the credentials: %w", err)
+		}
+		secret, err := credentials.ForWorkloadIdentity(key, found, nil)
+		return secret, found, err
+	}
+	return nil, nil, fmt.Errorf("spec.credentialsRef names a %s: Secrets and WorkloadIdentities can be used", ref.Kind)
+}
+
+// EnsureSecret writes a Secret of the seed, if its data have changed. The data of tokens, which others write, stay.
+func (s *Seed) EnsureSecret(ctx context.Context, owner flow.Owner, wanted *corev1.Secret, at time.Time) error {
+	digest := DigestOf(wanted.Data, []byte(wanted.Annotations[constants.AnnotationWorkloadIdentityName]))
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := s.Emitted.Get(ctx, client.ObjectKeyFromObject(wanted), live)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read Secret %s: %w", client.ObjectKeyFromObject(wanted), err)
+	}
+	if err == nil && live.Annotations[annotationDigest] == digest && live.Annotations[constants.AnnotationGardenerTimestamp] != "" {
+		return nil
+	}
+	labels := map[string]string{flow.LabelFlow: owner.Flow, flow.LabelOwner: string(owner.UID)}
+	annotations := map[string]string{
+		annotationDigest: digest, constants.AnnotationGardenerTimestamp: at.UTC().Format(time.RFC3339Nano), flow.AnnotationOwner: owner.String(),
+	}
+	object := wanted.DeepCopy()
+	_, err = controllerutil.CreateOrPatch(ctx, s.Client, object, func() error {
+		object.Labels = merge(object.Labels, wanted.Labels, labels)
+		object.Annotations = merge(object.Annotations, wanted.Annotations, annotations)
+		if wanted.Labels[constants.LabelSecurityPurpose] != "" {
+			object.Data = merge(object.Data, wanted.Data)
+		} else {
+			object.Data = wanted.Data
+		}
+		return nil
+	})
+	if err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("write Secret %s: %w", client.ObjectKeyFromObject(wanted), err)
+	}
+	return err
+}
+
+// DeleteSecret deletes a Secret of the seed.
+func (s *Seed) DeleteSecret(ctx context.Context, name string) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
+	if err := s.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Secret %s/%s: %w", s.Namespace, name, err)
+	}
+	return nil
+}
+
+// Finalizers changes the finalizers of an object of the garden.
+func (s *Seed) Finalizers(ctx context.Context, object client.Object, change func(client.Object) bool) error {
+	copied, ok := object.DeepCopyObject().(client.Object)
+	if !ok || !change(object) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(copied, client.MergeFromWithOptimisticLock{})
+	if err := s.Garden.Patch(ctx, object, patch, client.FieldOwner(FieldManager)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("change the finalizers of %s: %w", client.ObjectKeyFromObject(object), err)
+	}
+	return nil
+}
+
+// Report returns the last operation and error from what an extension and the emission of its bundle say. Its times move only with their
+// content.
+func Report(before *corev1beta1.LastOperation, beforeError *corev1beta1.LastError, next corev1beta1.LastOperation, failed *corev1beta1.LastError, now time.Time) (*corev1beta1.LastOperation, *corev1beta1.LastError) {
+	next.LastUpdateTime = metav1.NewTime(now)
+	if before != nil {
+		same := *before
+		same.LastUpdateTime = next.LastUpdateTime
+		if same == next {
+			next.LastUpdateTime = before.LastUpdateTime
+		}
+	}
+	if failed == nil {
+		return &next, nil
+	}
+	failed = failed.DeepCopy()
+	failed.LastUpdateTime = ptr.To(metav1.NewTime(now))
+	if beforeError != nil && beforeError.Description == failed.Description && slices.Equal(beforeError.Codes, failed.Codes) {
+		failed.LastUpdateTime = beforeError.LastUpdateTime
+	}
+	return &next, failed
+}
+
+// Failing returns the error of an extension, or of the bundle with its object; nil for none.
+func Failing(live *Extension, result flow.Result, key flow.Key) *corev1beta1.LastError {
+	if live != nil && live.Status.LastError != nil {
+		return &corev1beta1.LastError{Description: live.Status.LastError.Description, Codes: live.Status.LastError.Codes}
+	}
+	if why := result.Problems[key]; why != "" {
+		return &corev1beta1.LastError{Description: why, Codes: flow.CodesIn(why)}
+	}
+	mr := result.Live.ManagedResources[key]
+	if mr == nil || mr.Status.ObservedGeneration != mr.Generation {
+		return nil
+	}
+	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
+	if applied.Status != resourcesv1alpha1.ConditionFalse {
+		return nil
+	}
+	why := cmp.Or(applied.Message, applied.Reason)
+	return &corev1beta1.LastError{Description: why, Codes: flow.CodesIn(why)}
+}
+
+func merge[V any](all ...map[string]V) map[string]V {
+	merged := map[string]V{}
+	for _, one := range all {
+		maps.Copy(merged, one)
+	}
+	return merged
+}
+
+func sortedKeys(data map[string][]byte) []string { return slices.Sorted(maps.Keys(data)) }

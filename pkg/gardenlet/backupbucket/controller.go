@@ -1,0 +1,299 @@
+package backupbucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
+)
+
+// deletingEvery is how often a bucket that is being deleted is looked at.
+const deletingEvery = 5 * time.Second
+
+// errorProgress is the progress that a failed operation shows.
+const errorProgress = 50
+
+// Reconciler has the BackupBuckets of a Seed made. Live reads the extension objects, from a cache if there is one.
+type Reconciler struct {
+	*backup.Seed
+
+	Live client.Reader
+
+	// copied are the extension objects, by name, whose generated Secret was copied.
+	copied map[string]string
+}
+
+// Reconcile brings a bucket in line with what is declared.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	bucket := &corev1beta1.BackupBucket{}
+	if err := r.Garden.Get(ctx, request.NamespacedName, bucket); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if ptr.Deref(bucket.Spec.SeedName, "") != r.Name {
+		return reconcile.Result{}, nil
+	}
+	if !controllerutil.ContainsFinalizer(bucket, constants.GardenerName) {
+		if bucket.DeletionTimestamp != nil {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, r.Finalizers(ctx, bucket, func(o client.Object) bool { return controllerutil.AddFinalizer(o, constants.GardenerName) })
+	}
+	result, err := r.run(ctx, bucket)
+	if err != nil {
+		return result, errors.Join(err, r.report(ctx, bucket, nil, &corev1beta1.LastError{Description: err.Error(), Codes: flow.CodesIn(err.Error())}))
+	}
+	return result, nil
+}
+
+func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) (reconcile.Result, error) {
+	in := inputs{
+		owner: flow.Owner{Flow: FlowName, UID: bucket.UID, Name: bucket.Name}, namespace: r.Namespace, bucket: bucket, now: r.Clock.Now(),
+	}
+	key := keyOf(r.Namespace, bucket.Name)
+	var err error
+	if in.asked, err = r.Asked(ctx, in.owner, key); err != nil {
+		return reconcile.Result{}, err
+	}
+	live, err := r.live(ctx, bucket.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	in.live = asExtension(live)
+	deleting := bucket.DeletionTimestamp != nil
+	secret, from, err := r.Credentials(ctx, bucket.Spec.CredentialsRef, SecretName(bucket.Name))
+	if err != nil && (!deleting || client.IgnoreNotFound(err) != nil) {
+		return reconcile.Result{}, err
+	}
+	if err == nil {
+		in.credentials = backup.DigestOf(secret.Data)
+		if err := r.prepare(ctx, in, secret, from, deleting); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	plan, asked, err := in.plan(func(key flow.Key, object *extensionsv1alpha1.BackupBucket, asked backup.Asked) flow.Bundle {
+		return r.Bundle(key, object, constants.OperationReconcile, asked, "BackupBucket")
+	})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	result, err := r.Emitter.Emit(ctx, in.owner, plan)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if deleting {
+		return r.finish(ctx, in, live, from, result)
+	}
+	failed := backup.Failing(in.live, result, key)
+	why := in.live.Ready(asked)
+	if why == "" {
+		if err := r.publish(ctx, bucket, live); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if err := r.report(ctx, bucket, &why, failed); err != nil {
+		return reconcile.Result{}, err
+	}
+	if next := result.Plan.NextAt(in.now); !next.IsZero() {
+		return reconcile.Result{RequeueAfter: max(next.Sub(in.now), time.Millisecond)}, nil
+	}
+	return reconcile.Result{}, nil
+}
+
+// prepare has the credentials stay in the garden while the bucket uses them, and be in the seed.
+func (r *Reconciler) prepare(ctx context.Context, in inputs, secret *corev1.Secret, from client.Object, deleting bool) error {
+	if !deleting {
+		err := r.Finalizers(ctx, from, func(o client.Object) bool {
+			added := controllerutil.AddFinalizer(o, constants.FinalizerBackupBucket)
+			return controllerutil.RemoveFinalizer(o, constants.FinalizerExternalGardener) || added
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if deleting && in.live == nil {
+		return nil
+	}
+	return r.EnsureSecret(ctx, in.owner, secret, in.now)
+}
+
+// live reads the extension object; nil if it does not exist.
+func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1.BackupBucket, error) {
+	live := &extensionsv1alpha1.BackupBucket{}
+	err := r.Live.Get(ctx, client.ObjectKey{Name: name}, live)
+	if meta.IsNoMatchError(err) || client.IgnoreNotFound(err) == nil && err != nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the extension's BackupBucket %s: %w", name, err)
+	}
+	return live, nil
+}
+
+func asExtension(live *extensionsv1alpha1.BackupBucket) *backup.Extension {
+	if live == nil {
+		return nil
+	}
+	return &backup.Extension{
+		Generation: live.Generation, Annotations: live.Annotations, Deleting: live.DeletionTimestamp != nil, Status: live.Status.DefaultStatus,
+	}
+}
+
+// publish copies what the extension generated into the garden.
+func (r *Reconciler) publish(ctx context.Context, bucket *corev1beta1.BackupBucket, live *extensionsv1alpha1.BackupBucket) error {
+	bucket.Status.ProviderStatus = live.Status.ProviderStatus
+	ref := live.Status.GeneratedSecretRef
+	if ref == nil {
+		return nil
+	}
+	generated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: constants.PrefixGeneratedBackupBucketSecret + bucket.Name}}
+	bucket.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: generated.Namespace, Name: generated.Name}
+	if r.copied[bucket.Name] == live.ResourceVersion {
+		return nil
+	}
+	source := &corev1.Secret{}
+	if err := r.Uncached.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, source); err != nil {
+		return fmt.Errorf("read the Secret that the extension generated: %w", err)
+	}
+	_, err := controllerutil.CreateOrPatch(ctx, readingGarden{r.Garden, r.Objects}, generated, func() error {
+		controllerutil.AddFinalizer(generated, constants.GardenerName)
+		generated.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(bucket, corev1beta1.SchemeGroupVersion.WithKind("BackupBucket"))}
+		generated.Data = source.Data
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("copy the Secret that the extension generated: %w", err)
+	}
+	if r.copied == nil {
+		r.copied = map[string]string{}
+	}
+	r.copied[bucket.Name] = live.ResourceVersion
+	return nil
+}
+
+// report writes the status, if it has changed. why says why the extension has not finished, empty if it has; nil after an error.
+func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucket, why *string, failed *corev1beta1.LastError) error {
+	current := &corev1beta1.BackupBucket{}
+	if err := r.Garden.Get(ctx, client.ObjectKeyFromObject(bucket), current); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	status := *current.Status.DeepCopy()
+	status.ProviderStatus, status.GeneratedSecretRef, status.ObservedGeneration = bucket.Status.ProviderStatus, bucket.Status.GeneratedSecretRef, bucket.Generation
+	next := corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
+	if bucket.DeletionTimestamp != nil {
+		next.Type = corev1beta1.LastOperationTypeDelete
+	}
+	switch {
+	case failed != nil:
+		next.State, next.Progress, next.Description = corev1beta1.LastOperationStateError, errorProgress, failed.Description
+	case *why == "":
+		next.State, next.Progress, next.Description = corev1beta1.LastOperationStateSucceeded, 100, "Backup Bucket has been successfully reconciled."
+	default:
+		next.State, next.Description = corev1beta1.LastOperationStateProcessing, *why
+	}
+	status.LastOperation, status.LastError = backup.Report(status.LastOperation, status.LastError, next, failed, r.Clock.Now())
+	if equality.Semantic.DeepEqual(status, current.Status) {
+		return nil
+	}
+	before := client.MergeFrom(current.DeepCopy())
+	current.Status = status
+	if err := r.Garden.Status().Patch(ctx, current, before, client.FieldOwner(backup.FieldManager)); err != nil {
+		return fmt.Errorf("write the status of BackupBucket %s: %w", bucket.Name, err)
+	}
+	return nil
+}
+
+// finish deletes in order: the generated Secret, the extension object with its bundle, the Secret in the seed, and the finalizers.
+func (r *Reconciler) finish(ctx context.Context, in inputs, live *extensionsv1alpha1.BackupBucket, from client.Object, result flow.Result) (reconcile.Result, error) {
+	if err := r.deleteGenerated(ctx, in.bucket); err != nil {
+		return reconcile.Result{}, err
+	}
+	left, err := flow.Remaining(ctx, r.Uncached, in.owner)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if live != nil || len(left) > 0 {
+		why := "the extension object is being deleted"
+		failed := backup.Failing(in.live, result, keyOf(r.Namespace, in.bucket.Name))
+		return reconcile.Result{RequeueAfter: deletingEvery}, r.report(ctx, in.bucket, &why, failed)
+	}
+	if err := r.DeleteSecret(ctx, SecretName(in.bucket.Name)); err != nil {
+		return reconcile.Result{}, err
+	}
+	if from != nil {
+		shared, err := r.sharesCredentials(ctx, in.bucket)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if !shared {
+			if err := r.Finalizers(ctx, from, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, constants.FinalizerBackupBucket) }); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+	}
+	return reconcile.Result{}, r.Finalizers(ctx, in.bucket, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, constants.GardenerName) })
+}
+
+// sharesCredentials reports whether another bucket uses the same credentials.
+func (r *Reconciler) sharesCredentials(ctx context.Context, bucket *corev1beta1.BackupBucket) (bool, error) {
+	var all corev1beta1.BackupBucketList
+	if err := r.Garden.List(ctx, &all); err != nil {
+		return false, fmt.Errorf("list the BackupBuckets: %w", err)
+	}
+	for _, other := range all.Items {
+		if other.Name != bucket.Name && equality.Semantic.DeepEqual(other.Spec.CredentialsRef, bucket.Spec.CredentialsRef) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (r *Reconciler) deleteGenerated(ctx context.Context, bucket *corev1beta1.BackupBucket) error {
+	ref := bucket.Status.GeneratedSecretRef
+	if ref == nil {
+		return nil
+	}
+	generated := &corev1.Secret{}
+	if err := r.Objects.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, generated); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if generated.DeletionTimestamp == nil {
+		if err := r.Garden.Delete(ctx, generated); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete the generated Secret: %w", err)
+		}
+	}
+	patch := client.MergeFrom(generated.DeepCopy())
+	controllerutil.RemoveFinalizer(generated, constants.GardenerName)
+	if err := r.Garden.Patch(ctx, generated, patch, client.FieldOwner(backup.FieldManager)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer of the generated Secret: %w", err)
+	}
+	return nil
+}
+
+// readingGarden is the client of the garden that reads Secrets through watches of each.
+type readingGarden struct {
+	client.Client
+
+	objects interface {
+		Get(ctx context.Context, key client.ObjectKey, object client.Object) error
+	}
+}
+
+// Get reads an object.
+func (g readingGarden) Get(ctx context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	return g.objects.Get(ctx, key, object)
+}

@@ -1,0 +1,168 @@
+package care
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+func component(name string, change ...func(*resourcesv1alpha1.ManagedResource)) resourcesv1alpha1.ManagedResource {
+	mr := resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, Generation: 2}}
+	mr.Status.ObservedGeneration = 2
+	for _, each := range []struct {
+		kind   resourcesv1alpha1.ConditionType
+		status resourcesv1alpha1.ConditionStatus
+	}{
+		{resourcesv1alpha1.ResourcesApplied, "True"}, {resourcesv1alpha1.ResourcesHealthy, "True"}, {resourcesv1alpha1.ResourcesProgressing, "False"},
+	} {
+		mr.Status.Conditions = append(mr.Status.Conditions, resourcesv1alpha1.Condition{Type: each.kind, Status: each.status, Reason: "Reason" + string(each.kind), Message: "message"})
+	}
+	for _, each := range change {
+		each(&mr)
+	}
+	return mr
+}
+
+func with(at int, status resourcesv1alpha1.ConditionStatus) func(*resourcesv1alpha1.ManagedResource) {
+	return func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions[at].Status = status }
+}
+
+func TestSystemComponentsHealthy(t *testing.T) {
+	for name, test := range map[string]struct {
+		components []resourcesv1alpha1.ManagedResource
+		status     corev1beta1.ConditionStatus
+		reason     string
+	}{
+		"none":                {nil, "Unknown", corev1beta1.ReasonConditionInitialized},
+		"all well":            {[]resourcesv1alpha1.ManagedResource{component("a"), component("b")}, "True", reasonRunning},
+		"not observed":        {[]resourcesv1alpha1.ManagedResource{component("a", func(mr *resourcesv1alpha1.ManagedResource) { mr.Generation = 3 })}, "False", "OutdatedStatus"},
+		"not applied":         {[]resourcesv1alpha1.ManagedResource{component("a"), component("b", with(0, "False"))}, "False", "ReasonResourcesApplied"},
+		"not healthy":         {[]resourcesv1alpha1.ManagedResource{component("a", with(1, "False"))}, "False", "ReasonResourcesHealthy"},
+		"health unknown":      {[]resourcesv1alpha1.ManagedResource{component("a", with(1, "Unknown"))}, "False", "ReasonResourcesHealthy"},
+		"progressing":         {[]resourcesv1alpha1.ManagedResource{component("a", with(2, "True"))}, "False", "ReasonResourcesProgressing"},
+		"without a condition": {[]resourcesv1alpha1.ManagedResource{component("a", func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = mr.Status.Conditions[:2] })}, "False", "MissingManagedResourceCondition"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observation{seed: &corev1beta1.Seed{}, components: test.components, now: now}
+			if got, next := o.systemComponents(); got.Status != test.status || got.Reason != test.reason || !next.IsZero() {
+				t.Errorf("%+v, next %s", got, next)
+			}
+		})
+	}
+}
+
+func TestThresholds(t *testing.T) {
+	const threshold = time.Minute
+	failing := []resourcesv1alpha1.ManagedResource{component("a", with(1, "False"))}
+	condition := func(status corev1beta1.ConditionStatus, reason string, since time.Duration) []corev1beta1.Condition {
+		return []corev1beta1.Condition{{Type: corev1beta1.SeedSystemComponentsHealthy, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(now.Add(-since))}}
+	}
+	for name, test := range map[string]struct {
+		before []corev1beta1.Condition
+		last   *corev1beta1.LastOperation
+		status corev1beta1.ConditionStatus
+		next   time.Time
+	}{
+		"was healthy":            {condition("True", reasonRunning, time.Hour), nil, "Progressing", now.Add(threshold)},
+		"progressing":            {condition("Progressing", "x", 20*time.Second), nil, "Progressing", now.Add(40 * time.Second)},
+		"progressing too long":   {condition("Progressing", "x", threshold), nil, "False", time.Time{}},
+		"failing":                {condition("False", "ReasonResourcesHealthy", time.Hour), nil, "False", time.Time{}},
+		"failing for another":    {condition("False", "x", time.Hour), nil, "Progressing", now.Add(threshold)},
+		"after an operation":     {condition("False", "ReasonResourcesHealthy", time.Hour), succeeded(10 * time.Second), "Progressing", now.Add(50 * time.Second)},
+		"long after one":         {condition("False", "ReasonResourcesHealthy", time.Hour), succeeded(time.Hour), "False", time.Time{}},
+		"not known before":       {nil, nil, "False", time.Time{}},
+		"unknown, and it failed": {condition("Unknown", "x", time.Hour), nil, "False", time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seed := &corev1beta1.Seed{Status: corev1beta1.SeedStatus{Conditions: test.before, LastOperation: test.last}}
+			got, next := observation{seed: seed, components: failing, threshold: threshold, now: now}.systemComponents()
+			if got.Status != test.status || !next.Equal(test.next) {
+				t.Errorf("%s, next %s, want %s, %s", got.Status, next, test.status, test.next)
+			}
+		})
+	}
+}
+
+func succeeded(ago time.Duration) *corev1beta1.LastOperation {
+	return &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.NewTime(now.Add(-ago))}
+}
+
+// TestTimesMoveWithTheirContent has the same condition keep its times, so that nothing is written at rest.
+func TestTimesMoveWithTheirContent(t *testing.T) {
+	before := Update(nil, corev1beta1.Condition{Type: "A", Status: "True", Reason: "R", Message: "m"}, now)
+	later := now.Add(time.Hour)
+	if same := Update(&before, corev1beta1.Condition{Type: "A", Status: "True", Reason: "R", Message: "m"}, later); !same.LastUpdateTime.Equal(&before.LastUpdateTime) {
+		t.Error("the time of an unchanged condition moved")
+	}
+	other := Update(&before, corev1beta1.Condition{Type: "A", Status: "True", Reason: "R", Message: "n"}, later)
+	if !other.LastTransitionTime.Equal(&before.LastTransitionTime) || !other.LastUpdateTime.Time.Equal(later) {
+		t.Errorf("%+v", other)
+	}
+}
+
+func TestStalePods(t *testing.T) {
+	pod := func(change func(*corev1.Pod)) *corev1.Pod {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "a"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		change(pod)
+		return pod
+	}
+	deleted := func(ago time.Duration) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { at := metav1.NewTime(now.Add(-ago)); pod.DeletionTimestamp = &at }
+	}
+	reason := func(reason string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, reason }
+	}
+	of := func(kind string, phase corev1.PodPhase) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Status.Phase, pod.OwnerReferences = phase, []metav1.OwnerReference{{Kind: kind, Name: "x"}}
+		}
+	}
+	for name, test := range map[string]struct {
+		pod  *corev1.Pod
+		want verdict
+	}{
+		"running":          {pod(func(*corev1.Pod) {}), verdict{}},
+		"evicted":          {pod(reason("Evicted")), verdict{remove: true}},
+		"node affinity":    {pod(reason("NodeAffinity")), verdict{remove: true}},
+		"node lost":        {pod(reason("NodeLost")), verdict{remove: true}},
+		"preempting":       {pod(reason("Preempting")), verdict{remove: true}},
+		"out of CPU":       {pod(reason("OutOfcpu")), verdict{remove: true}},
+		"failed otherwise": {pod(reason("Error")), verdict{}},
+		"disrupted": {pod(func(pod *corev1.Pod) {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
+		}), verdict{remove: true}},
+		"ended, of a ReplicaSet":   {pod(of("ReplicaSet", corev1.PodSucceeded)), verdict{remove: true}},
+		"failed, of a ReplicaSet":  {pod(of("ReplicaSet", corev1.PodFailed)), verdict{remove: true}},
+		"running, of a ReplicaSet": {pod(of("ReplicaSet", corev1.PodRunning)), verdict{}},
+		"ended, of a Job":          {pod(of("Job", corev1.PodSucceeded)), verdict{}},
+		"terminating":              {pod(deleted(time.Minute)), verdict{again: now.Add(4 * time.Minute)}},
+		"terminating too long":     {pod(deleted(5 * time.Minute)), verdict{remove: true, force: true}},
+		"in kube-system":           {pod(func(pod *corev1.Pod) { reason("Evicted")(pod); pod.Namespace = "kube-system" }), verdict{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reduced, err := ReducePod(test.pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, ok := reduced.(*corev1.Pod)
+			if !ok {
+				t.Fatalf("a Pod became a %T", reduced)
+			}
+			for _, each := range []*corev1.Pod{test.pod, kept} {
+				if got := judge(each, now); got != test.want {
+					t.Errorf("%+v, want %+v", got, test.want)
+				}
+			}
+			if acts := judge(test.pod, now) != (verdict{}); acts != mayBeStale(test.pod) {
+				t.Errorf("the watch lets it pass: %t, want %t", mayBeStale(test.pod), acts)
+			}
+		})
+	}
+}

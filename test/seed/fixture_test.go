@@ -1,0 +1,327 @@
+// Package seed tries the flow of a Seed with a garden and a seed cluster, both with real API servers. Pods of the seed are simulated.
+package seed
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/yaml"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/served"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	seedflow "github.com/trellis-k8s/trellis/pkg/seed"
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/garden"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+var gardens garden.Shared
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	os.Exit(gardens.Run(m))
+}
+
+// world is a garden with a Seed that is not declared yet, and its cluster.
+type world struct {
+	*testing.T
+	scheme       *runtime.Scheme
+	garden, seed client.Client
+	gardens      *garden.Garden
+	seeds        *controlplane.ControlPlane
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, gardens: gardens.Get(t), scheme: runtime.NewScheme()}
+	var err error
+	// The API server calls no webhooks: those of the resource-manager are registered for a Service whose Pods are simulated.
+	w.seeds, err = controlplane.Start(t.Context(), controlplane.Options{
+		ControllerManager: true, Scheduler: true, Nodes: 2,
+		APIServerArgs: map[string][]string{"disable-admission-plugins": {"MutatingAdmissionWebhook,ValidatingAdmissionWebhook"}},
+	})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, w.seeds.Stop()) })
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, served.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
+	} {
+		kit.Must(t, add(w.scheme))
+	}
+	w.garden, err = client.New(w.gardens.Config(), client.Options{Scheme: w.scheme})
+	kit.Must(t, err)
+	w.seed, err = client.New(w.seeds.Config(), client.Options{Scheme: w.scheme})
+	kit.Must(t, err)
+	kit.DefineManagedResources(t, w.seeds.Config())
+	w.create(w.seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})
+	// The chart of gardenlet brings it.
+	w.create(w.seed, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: constants.PriorityClassSystemCritical}, Value: 999998950})
+	w.create(w.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})
+	w.create(w.garden, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "filter"}, Data: map[string]string{"rules": "none"}})
+	var list strings.Builder
+	list.WriteString("images:\n")
+	for _, name := range []string{"pause", "resource-manager", "etcd-operator", "etcd-member", "vpa-admission-controller", "vpa-recommender", "vpa-updater"} {
+		fmt.Fprintf(&list, "- {name: %s, repository: registry.example.org/%s, tag: v1}\n", name, name)
+	}
+	file := filepath.Join(t.TempDir(), "images.yaml")
+	kit.Must(t, os.WriteFile(file, []byte(list.String()), 0o600))
+	t.Setenv("IMAGEVECTOR_OVERWRITE", file)
+	return w
+}
+
+func (w *world) create(c client.Client, object client.Object) {
+	w.Helper()
+	if err := c.Create(w.Context(), object); !apierrors.IsAlreadyExists(err) {
+		kit.Must(w, err)
+	}
+}
+
+// gardenlet runs the controllers of the Seed, until the returned function is called. It returns the requests to the garden and the seed.
+func (w *world) gardenlet(name string) (toGarden, toSeed *kit.Requests, stop func()) {
+	w.Helper()
+	toGarden, toSeed = &kit.Requests{}, &kit.Requests{}
+	config, gardenConfig := w.seeds.Config(), w.gardens.Config()
+	config.Wrap(toSeed.Wrap)
+	gardenConfig.Wrap(toGarden.Wrap)
+	gardenConfig.QPS, config.QPS = -1, -1
+	options := kit.ManagerOptions(w.scheme)
+	options.Cache.NewInformer = rewatch.NewInformer
+	mgr, err := manager.New(config, options)
+	kit.Must(w, err)
+	garden, err := cluster.New(gardenConfig, func(o *cluster.Options) { o.Scheme, o.Cache.NewInformer = w.scheme, rewatch.NewInformer })
+	kit.Must(w, err)
+	kit.Must(w, mgr.Add(garden))
+	configuration := &gardenletv1alpha1.GardenletConfiguration{}
+	gardenletv1alpha1.SetDefaults(configuration)
+	kit.Must(w, seedflow.AddToManager(mgr, garden, seedflow.Options{
+		SeedName: name, Namespace: constants.GardenNamespace, Config: configuration, Clock: clock.RealClock{}, Version: "v1",
+		Identity: &corev1beta1.Gardener{ID: "gardenlet-0", Name: "gardenlet", Version: "v1"},
+	}))
+	return toGarden, toSeed, kit.Run(w, mgr)
+}
+
+// declare creates the example Seed with the extensions that it needs, without a backup.
+func (w *world) declare(name string) *corev1beta1.Seed {
+	w.Helper()
+	root, err := controlplane.RepositoryRoot()
+	kit.Must(w, err)
+	text, err := os.ReadFile(filepath.Join(root, "examples", "fleet", "core", "seed.yaml"))
+	kit.Must(w, err)
+	seed := &corev1beta1.Seed{}
+	kit.Must(w, yaml.UnmarshalStrict(text, seed))
+	seed.Name, seed.Spec.Backup = name, nil
+	kit.Must(w, w.garden.Create(w.Context(), seed))
+	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, each := range []string{"DNSRecord/local", "ControlPlane/local", "Infrastructure/local", "Worker/local", "Extension/networking-filter"} {
+		kind, typ, _ := strings.Cut(each, "/")
+		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: typ})
+	}
+	kit.Must(w, w.garden.Create(w.Context(), registration))
+	return seed
+}
+
+// install does what the controllers of extensions would: it creates the installation, which is ready at once.
+func (w *world) install(name string) *corev1beta1.ControllerInstallation {
+	w.Helper()
+	installation := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	installation.Spec.RegistrationRef.Name, installation.Spec.SeedRef = name, &corev1.ObjectReference{Name: name}
+	kit.Must(w, w.garden.Create(w.Context(), installation))
+	for kind, status := range map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
+		corev1beta1.ControllerInstallationValid: "True", corev1beta1.ControllerInstallationInstalled: "True",
+		corev1beta1.ControllerInstallationHealthy: "True", corev1beta1.ControllerInstallationProgressing: "False",
+	} {
+		installation.Status.Conditions = append(installation.Status.Conditions, corev1beta1.Condition{
+			Type: kind, Status: status, LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(), Reason: "Test", Message: "ready",
+		})
+	}
+	kit.Must(w, w.garden.Status().Update(w.Context(), installation))
+	return installation
+}
+
+// extensions does what the programs of extensions would, until the test ends: they finish each operation at once.
+func (w *world) extensions() {
+	w.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	w.Cleanup(func() { cancel(); <-ended })
+	go func() {
+		defer close(ended)
+		kit.EventuallyWithin(quietly{w.T, ctx}, kit.Patience*100, "the test ends", func() string {
+			if ctx.Err() != nil {
+				return ""
+			}
+			var list extensionsv1alpha1.ExtensionList
+			if err := w.seed.List(ctx, &list); err != nil {
+				return "not served"
+			}
+			for i := range list.Items {
+				w.answer(ctx, &list.Items[i])
+			}
+			return "not yet"
+		})
+	}()
+}
+
+// quietly is a test whose failures do not count.
+type quietly struct {
+	testing.TB
+	ctx context.Context
+}
+
+func (quietly) Fatalf(string, ...any)      {}
+func (quietly) Errorf(string, ...any)      {}
+func (q quietly) Context() context.Context { return q.ctx }
+
+func (w *world) answer(ctx context.Context, extension *extensionsv1alpha1.Extension) {
+	if extension.Annotations[constants.AnnotationGardenerOperation] != "" {
+		delete(extension.Annotations, constants.AnnotationGardenerOperation)
+		if err := w.seed.Update(ctx, extension); err != nil {
+			return // it is tried again
+		}
+	}
+	last := extension.Status.LastOperation
+	if last != nil && last.State == corev1beta1.LastOperationStateSucceeded && extension.Status.ObservedGeneration == extension.Generation {
+		return
+	}
+	extension.Status.ObservedGeneration = extension.Generation
+	extension.Status.LastOperation = &corev1beta1.LastOperation{
+		State: corev1beta1.LastOperationStateSucceeded, Type: corev1beta1.LastOperationTypeReconcile, Progress: 100, LastUpdateTime: metav1.Now(), Description: "done",
+	}
+	_ = w.seed.Status().Update(ctx, extension) // it is tried again
+}
+
+func (w *world) get(name string) *corev1beta1.Seed {
+	w.Helper()
+	seed := &corev1beta1.Seed{}
+	err := w.garden.Get(w.Context(), client.ObjectKey{Name: name}, seed)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	kit.Must(w, err)
+	return seed
+}
+
+// eventually waits until the last operation has a state and a text, and the condition of the system components a status.
+func (w *world) eventually(name string, state corev1beta1.LastOperationState, text string, healthy corev1beta1.ConditionStatus) {
+	w.Helper()
+	kit.EventuallyWithin(w, 4*kit.Patience, fmt.Sprintf("the Seed reports %s %q", state, text), func() string {
+		seed := w.get(name)
+		last := seed.Status.LastOperation
+		at := slices.IndexFunc(seed.Status.Conditions, func(condition corev1beta1.Condition) bool {
+			return condition.Type == corev1beta1.SeedSystemComponentsHealthy
+		})
+		switch {
+		case last == nil || last.State != state || !strings.Contains(last.Description, text) || seed.Status.ObservedGeneration != seed.Generation:
+			return fmt.Sprintf("last operation %+v\n%s", last, w.bundles())
+		case healthy != "" && (at < 0 || seed.Status.Conditions[at].Status != healthy):
+			return fmt.Sprintf("conditions %+v", seed.Status.Conditions)
+		}
+		return ""
+	})
+}
+
+// bundles describes the ManagedResources for an error.
+func (w *world) bundles() string {
+	var list resourcesv1alpha1.ManagedResourceList
+	if err := w.seed.List(w.Context(), &list); err != nil {
+		return err.Error()
+	}
+	var text strings.Builder
+	for _, mr := range list.Items {
+		fmt.Fprintf(&text, "%s deleting %t", mr.Name, mr.DeletionTimestamp != nil)
+		for _, condition := range mr.Status.Conditions {
+			fmt.Fprintf(&text, " %s=%s (%s: %.150s)", condition.Type, condition.Status, condition.Reason, condition.Message)
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
+}
+
+// writes returns the requests that change something.
+func writes(requests *kit.Requests) []string {
+	var sent []string
+	for _, request := range requests.Single() {
+		if request.Method != http.MethodGet {
+			sent = append(sent, request.String())
+		}
+	}
+	return sent
+}
+
+// quiet waits until nothing was sent for a while, and returns what was sent before.
+func quiet(t *testing.T, all ...*kit.Requests) {
+	t.Helper()
+	same, before := 0, -1
+	kit.EventuallyTrue(t, "gardenlet is at rest", func() bool {
+		count := 0
+		for _, requests := range all {
+			count += len(requests.Single())
+		}
+		if count != before {
+			same, before = 0, count
+		}
+		same++
+		return same > 40
+	})
+}
+
+// ignored are kinds whose objects come and go by themselves.
+var ignored = []string{"Event", "Lease", "EndpointSlice", "Endpoints", "Pod", "ReplicaSet", "ComponentStatus", "ControllerRevision", "IPAddress"}
+
+// objects lists all objects of the seed.
+func (w *world) objects() map[string]bool {
+	w.Helper()
+	asked, err := discovery.NewDiscoveryClientForConfig(w.seeds.Config())
+	kit.Must(w, err)
+	resources, err := asked.ServerPreferredResources()
+	kit.Must(w, err)
+	found := map[string]bool{}
+	for _, of := range resources {
+		group, err := schema.ParseGroupVersion(of.GroupVersion)
+		kit.Must(w, err)
+		for _, resource := range of.APIResources {
+			if !slices.Contains(resource.Verbs, "list") || strings.Contains(resource.Name, "/") || slices.Contains(ignored, resource.Kind) {
+				continue
+			}
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(group.WithKind(resource.Kind + "List"))
+			err := w.seed.List(w.Context(), list)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			kit.Must(w, err)
+			for _, item := range list.Items {
+				found[resource.Kind+" "+item.GetNamespace()+"/"+item.GetName()] = true
+			}
+		}
+	}
+	return found
+}

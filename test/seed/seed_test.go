@@ -1,0 +1,135 @@
+package seed
+
+import (
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// TestSeed leads a Seed through its life.
+func TestSeed(t *testing.T) {
+	w := newWorld(t)
+	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
+	before := w.objects()
+	const name = "life"
+	w.declare(name)
+	w.extensions()
+	toGarden, toSeed, stop := w.gardenlet(name)
+
+	w.eventually(name, corev1beta1.LastOperationStateProcessing, "Extension/networking-filter (ControllerRegistration life has no ControllerInstallation in the seed)", "")
+	installation := w.install(name)
+	w.eventually(name, corev1beta1.LastOperationStateSucceeded, "Not active in this version", corev1beta1.ConditionTrue)
+	seed := w.get(name)
+	if seed.Status.KubernetesVersion == nil || seed.Status.ClusterIdentity == nil || *seed.Status.ClusterIdentity == "" || seed.Status.Gardener.ID != "gardenlet-0" {
+		t.Errorf("the status is %+v", seed.Status)
+	}
+	if !slices.Contains(seed.Finalizers, constants.GardenerName) {
+		t.Errorf("the finalizers are %v", seed.Finalizers)
+	}
+	quiet(t, toGarden, toSeed)
+	t.Logf("came up with %d requests to the seed, %d of them writes, and %d writes to the garden", len(toSeed.Single()), len(writes(toSeed)), len(writes(toGarden)))
+	toGarden.Forget()
+	toSeed.Forget()
+	quiet(t, toGarden, toSeed)
+	if rest := slices.Concat(toGarden.All(), toSeed.All()); len(rest) > 0 {
+		t.Errorf("requests at rest: %v", rest)
+	}
+	stop()
+
+	toGarden, toSeed, stop = w.gardenlet(name)
+	kit.EventuallyTrue(t, "the Seed is watched", func() bool { return toSeed.Watched("/managedresources") && toGarden.Watched("/seeds") })
+	quiet(t, toGarden, toSeed)
+	if sent := slices.Concat(writes(toGarden), writes(toSeed)); len(sent) > 0 {
+		t.Errorf("a restart wrote %v", sent)
+	}
+
+	kit.Change(t, w.garden, seed, func() { seed.Spec.Settings.ExcessCapacityReservation.Enabled = ptr.To(false) })
+	w.eventually(name, corev1beta1.LastOperationStateSucceeded, "", corev1beta1.ConditionTrue)
+	quiet(t, toGarden, toSeed)
+	t.Logf("one setting changed: %v %v", writes(toSeed), writes(toGarden))
+	if sent := writes(toSeed); len(sent) != 2 || !strings.HasPrefix(sent[0], "POST /api/v1/namespaces/garden/secrets") ||
+		sent[1] != "PATCH /apis/resources.gardener.cloud/v1alpha1/namespaces/garden/managedresources/system" {
+		t.Errorf("one setting changed, and gardenlet wrote to the seed %v", sent)
+	}
+
+	w.deletion(name, installation)
+	stop()
+	w.nothingLeft(before)
+}
+
+// deletion deletes the Seed, which something refers to at first.
+func (w *world) deletion(name string, installation *corev1beta1.ControllerInstallation) {
+	w.Helper()
+	bucket := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	bucket.Spec.Provider, bucket.Spec.SeedName = corev1beta1.BackupBucketProvider{Type: "local", Region: "local"}, ptr.To(name)
+	bucket.Spec.CredentialsRef = w.get(name).Spec.DNS.Provider.CredentialsRef
+	kit.Must(w, w.garden.Create(w.Context(), bucket))
+	seed := w.get(name)
+	seed.Annotations = map[string]string{constants.AnnotationConfirmationDeletion: "true"}
+	kit.Must(w, w.garden.Update(w.Context(), seed))
+	kit.Must(w, w.garden.Delete(w.Context(), seed))
+	w.eventually(name, corev1beta1.LastOperationStateError, "BackupBucket other", "")
+	var list resourcesv1alpha1.ManagedResourceList
+	kit.Must(w, w.seed.List(w.Context(), &list))
+	for _, mr := range list.Items {
+		if mr.DeletionTimestamp != nil {
+			w.Errorf("%s is being deleted though BackupBucket other refers to the Seed", mr.Name)
+		}
+	}
+
+	kit.Must(w, w.garden.Delete(w.Context(), bucket))
+	seed = w.get(name)
+	kit.Change(w, w.garden, seed, func() { seed.Annotations["example.org/look"] = "again" })
+	w.eventuallyWaits(name, "ControllerInstallation "+installation.Name)
+	kit.Must(w, w.garden.Delete(w.Context(), installation))
+	kit.EventuallyWithin(w, 4*kit.Patience, "the Seed is gone", func() string {
+		if seed := w.get(name); seed != nil {
+			return seed.Status.LastOperation.Description + "\n" + w.bundles()
+		}
+		return ""
+	})
+}
+
+// eventuallyWaits waits until the last operation names something.
+func (w *world) eventuallyWaits(name, text string) {
+	w.Helper()
+	kit.EventuallyWithin(w, 4*kit.Patience, "the Seed waits for "+text, func() string {
+		if description := w.get(name).Status.LastOperation.Description; !strings.Contains(description, text) {
+			return description + "\n" + w.bundles()
+		}
+		return ""
+	})
+}
+
+// nothingLeft compares the objects of the seed with those before the Seed. The resource-manager stays, as gardenlet's chart brought it.
+func (w *world) nothingLeft(before map[string]bool) {
+	w.Helper()
+	kit.EventuallyWithin(w, 2*kit.Patience, "nothing is left", func() string {
+		var left []string
+		for object := range w.objects() {
+			if !before[object] && !strings.Contains(object, "gardener-resource-manager") {
+				left = append(left, object)
+			}
+		}
+		sort.Strings(left)
+		return strings.Join(left, "\n")
+	})
+	var list resourcesv1alpha1.ManagedResourceList
+	if err := w.seed.List(w.Context(), &list); err != nil || len(list.Items) > 0 {
+		w.Errorf("ManagedResources are left: %v %v", list.Items, err)
+	}
+	if err := w.garden.Get(w.Context(), client.ObjectKey{Name: "life"}, &corev1beta1.Seed{}); !apierrors.IsNotFound(err) {
+		w.Errorf("the Seed: %v", err)
+	}
+}
