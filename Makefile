@@ -18,8 +18,9 @@ help: ## List the targets.
 ##@ Build and run
 
 .PHONY: build
-build: ## Build bin/resource-manager, bin/apiserver, bin/gardenlet and bin/kubectl-mr.
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/resource-manager ./cmd/apiserver ./cmd/gardenlet ./cmd/kubectl-mr
+build: ## Build all programs: bin/resource-manager, bin/apiserver, bin/gardenlet, bin/etcd-operator, bin/etcd-member, bin/kubectl-mr.
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/resource-manager ./cmd/apiserver ./cmd/gardenlet \
+		./cmd/etcd-operator ./cmd/etcd-member ./cmd/kubectl-mr
 	@ln -sf kubectl-mr bin/kubectl_complete-mr
 
 .PHONY: controlplane

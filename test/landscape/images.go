@@ -28,6 +28,8 @@ const overwrites = "images.yaml"
 type recipe struct {
 	// program is the program, below the directory bin of the repository.
 	program string
+	// further are other programs in the image, below the same directory.
+	further []string
 	// user is the user that it runs as.
 	user string
 	// own is for programs of the project: the tag is made of the content.
@@ -44,6 +46,8 @@ var recipes = map[string]recipe{
 	"probe":                   {program: "landscape/probe", own: true},
 	"resource-manager":        {program: "landscape/resource-manager", user: nobody, own: true},
 	"apiserver":               {program: "landscape/apiserver", user: nobody, own: true},
+	"etcd-operator":           {program: "landscape/etcd-operator", user: nobody, own: true},
+	"etcd-member":             {program: "landscape/etcd-member", further: []string{"etcd"}, user: nobody, own: true},
 	"coredns":                 {program: "landscape/coredns", user: nobody},
 	"etcd":                    {program: "etcd"},
 	"kube-apiserver":          {program: "kube-apiserver"},
@@ -179,14 +183,16 @@ func tagged(name, reference string) images.Source {
 }
 
 func (l *Landscape) layers(r recipe) ([]oci.Layer, error) {
-	program, err := filepath.EvalSymlinks(filepath.Join(l.Root, "bin", r.program))
-	if err != nil {
-		return nil, fmt.Errorf("finding a program: %w", err)
-	}
 	files := []oci.File{
 		{Path: "/tmp", Directory: true, Mode: os.ModeSticky | 0o777},
 		{Path: "/etc/passwd", Content: []byte("root:x:0:0:root:/:/\nnonroot:x:65532:65532:nonroot:/:/\n")},
-		{Path: "/" + filepath.Base(r.program), Source: program},
+	}
+	for _, name := range append([]string{r.program}, r.further...) {
+		program, err := filepath.EvalSymlinks(filepath.Join(l.Root, "bin", name))
+		if err != nil {
+			return nil, fmt.Errorf("finding a program: %w", err)
+		}
+		files = append(files, oci.File{Path: "/" + filepath.Base(name), Source: program})
 	}
 	if !r.tools {
 		return []oci.Layer{{Files: files}}, nil

@@ -2,11 +2,12 @@ package render
 
 import (
 	sites "github.com/trellis-k8s/trellis/examples/flow"
+	"github.com/trellis-k8s/trellis/pkg/etcd"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/seed"
 )
 
 // flows are all that can be rendered. A new flow is added here.
 func flows() []flow.Renderer {
-	return []flow.Renderer{sites.Renderer(), seed.Renderer()}
+	return []flow.Renderer{sites.Renderer(), seed.Renderer(), etcd.Renderer()}
 }

@@ -1,0 +1,116 @@
+// Command etcd-member runs one member of an etcd cluster.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/trellis-k8s/trellis/pkg/etcd/config"
+	"github.com/trellis-k8s/trellis/pkg/etcd/member"
+	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	if err := execute(); err != nil {
+		fmt.Fprintf(os.Stderr, "etcd-member: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func execute() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return newCommand().ExecuteContext(ctx)
+}
+
+func newCommand() *cobra.Command {
+	var configFile, name string
+	var showVersion bool
+	command := &cobra.Command{
+		Use:   "etcd-member --config FILE",
+		Short: "Run one member of an etcd cluster",
+		Long: `etcd-member decides how etcd starts, starts it, and reports on it by the Lease of the member, which etcd-operator reads.
+
+With data, etcd starts with them. Without data, the member joins the cluster that the Leases say has been formed; its earlier life is removed
+from that cluster first. If no cluster has been formed, the first member forms one. A cluster that was formed and whose data are lost is not
+replaced by an empty one: the member waits, and its Lease says so.
+
+Environment:
+  POD_NAME  the name of the member, unless --name is set`,
+		Example: `  # in a Pod of the StatefulSet
+  POD_NAME=etcd-main-0 etcd-member --config /var/etcd/config/member.yaml`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if showVersion {
+				fmt.Fprintln(command.OutOrStdout(), version)
+				return nil
+			}
+			if configFile == "" {
+				return errors.New(`required flag(s) "config" not set: name the configuration file`)
+			}
+			if name == "" {
+				return errors.New("the name of the member is not known: set --name or the environment variable POD_NAME")
+			}
+			settings, err := config.LoadMember(configFile)
+			if err != nil {
+				return err
+			}
+			return run(command.Context(), settings, name)
+		},
+	}
+	command.Flags().StringVar(&configFile, "config", "", "path of the configuration file")
+	command.Flags().StringVar(&name, "name", os.Getenv("POD_NAME"), "name of the member, which is that of its Lease")
+	command.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
+	return command
+}
+
+// run runs the member and serves its status until a signal comes or etcd ends.
+func run(ctx context.Context, settings *config.Member, name string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	access, err := restConfig(settings.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil)).With("member", name)
+	m, err := member.New(settings, name, access, log, time.Now)
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() {
+		err := m.Serve(ctx)
+		served <- err
+		cancel(err)
+	}()
+	err = m.Run(ctx)
+	cancel(nil)
+	return errors.Join(err, <-served)
+}
+
+// restConfig returns how to reach the API server that has the Leases.
+func restConfig(path string) (*rest.Config, error) {
+	access, err := rest.InClusterConfig()
+	if path != "" {
+		access, err = kubeconfig.Read(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the connection to the API server: %w", err)
+	}
+	access.UserAgent = "etcd-member/" + version
+	return access, nil
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/zap/zapcore"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/etcd"
+	"github.com/trellis-k8s/trellis/pkg/etcd/config"
+	"github.com/trellis-k8s/trellis/pkg/eventlimit"
+	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
+	"github.com/trellis-k8s/trellis/pkg/leaderfence"
+)
+
+// gracefulShutdown is how long running reconciles may take to finish after a signal to stop.
+const gracefulShutdown = 5 * time.Second
+
+// run starts the operator and returns when the context ends, something fails, or another process leads.
+func run(ctx context.Context, settings *config.Operator) error {
+	log := newLogger(settings)
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+	access, err := restConfig(settings)
+	if err != nil {
+		return err
+	}
+	fence := leaderfence.New(settings.LeaderElection.RenewDeadline.Duration, clock.RealClock{})
+	lock, err := newLock(settings, access, fence)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(settings, access, lock, log)
+	if err != nil {
+		return err
+	}
+	reconciler, err := etcd.New(ctx, mgr, eventlimit.New(mgr.GetEventRecorder("etcd-operator"), mgr.GetScheme(), clock.RealClock{}), etcd.Options{
+		Class: settings.Controllers.Etcd.ResourceClass, MemberImage: settings.MemberImage, Version: version,
+		AutoReconcile: settings.Controllers.Etcd.EnableEtcdSpecAutoReconcile, Workers: settings.Controllers.Etcd.ConcurrentSyncs, Clock: clock.RealClock{},
+	})
+	if err != nil {
+		return err
+	}
+	if err := reconciler.AddToManager(mgr); err != nil {
+		return fmt.Errorf("watch Etcds: %w", err)
+	}
+	log.Info("Starting etcd-operator", "version", version, "cluster", access.Host, "class", settings.Controllers.Etcd.ResourceClass)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-fence.Lost():
+			cancel(leaderfence.ErrNotLeader)
+		case <-ctx.Done():
+		}
+	}()
+	err = mgr.Start(ctx)
+	if errors.Is(context.Cause(ctx), leaderfence.ErrNotLeader) && lock != nil {
+		return fmt.Errorf("leader election: %w: another process holds the lease", leaderfence.ErrNotLeader)
+	}
+	return err
+}
+
+func newManager(settings *config.Operator, access *rest.Config, lock resourcelock.Interface, log logr.Logger) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme),
+		resourcesv1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	election := settings.LeaderElection
+	mgr, err := manager.New(access, manager.Options{
+		Scheme: scheme, Logger: log,
+		Cache:          cache.Options{ByObject: etcd.CacheOptions(), DefaultTransform: cache.TransformStripManagedFields()},
+		LeaderElection: lock != nil, LeaderElectionID: election.ResourceName, LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel: true, LeaseDuration: &election.LeaseDuration.Duration,
+		RenewDeadline: &election.RenewDeadline.Duration, RetryPeriod: &election.RetryPeriod.Duration,
+		HealthProbeBindAddress:  address(settings.Server.HealthProbes),
+		Metrics:                 metricsserver.Options{BindAddress: address(settings.Server.Metrics)},
+		PprofBindAddress:        "0",
+		GracefulShutdownTimeout: ptr.To(gracefulShutdown),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the connection to the cluster: %w", err)
+	}
+	return mgr, errors.Join(
+		mgr.AddHealthzCheck("ping", func(*http.Request) error { return nil }),
+		mgr.AddReadyzCheck("informers-synced", func(request *http.Request) error {
+			ctx, cancel := context.WithTimeout(request.Context(), time.Second)
+			defer cancel()
+			if !mgr.GetCache().WaitForCacheSync(ctx) {
+				return errors.New("the caches of the cluster are not filled yet")
+			}
+			return nil
+		}),
+	)
+}
+
+// newLock returns the lock of the leader election, nil if leaders are not elected. From then on, the connection refuses to write when this
+// process no longer holds the lease.
+func newLock(settings *config.Operator, access *rest.Config, fence *leaderfence.Fence) (resourcelock.Interface, error) {
+	election := settings.LeaderElection
+	if !*election.LeaderElect {
+		return nil, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("leader election: read the name of this host: %w", err)
+	}
+	// One request that hangs must not cost the lease.
+	leaseAccess := rest.AddUserAgent(rest.CopyConfig(access), "leader-election")
+	leaseAccess.Timeout = max(election.RenewDeadline.Duration/2, time.Second)
+	client, err := kubernetes.NewForConfig(leaseAccess)
+	if err != nil {
+		return nil, fmt.Errorf("leader election: set up the connection to the cluster: %w", err)
+	}
+	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, election.ResourceNamespace, election.ResourceName, client.CoreV1(), client.CoordinationV1(),
+		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())})
+	if err != nil {
+		return nil, fmt.Errorf("leader election: %w", err)
+	}
+	access.Wrap(fence.Guard)
+	return fence.Lock(lock), nil
+}
+
+// restConfig returns how to reach the cluster: by the kubeconfig file or, without one, as a Pod of it.
+func restConfig(settings *config.Operator) (*rest.Config, error) {
+	connection := settings.ClientConnection
+	access, err := rest.InClusterConfig()
+	if connection.Kubeconfig != "" {
+		access, err = kubeconfig.Read(connection.Kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the connection to the cluster: set clientConnection.kubeconfig, or run in a Pod: %w", err)
+	}
+	access.UserAgent = "etcd-operator/" + version
+	access.QPS, access.Burst = connection.QPS, connection.Burst
+	return access, nil
+}
+
+func newLogger(settings *config.Operator) logr.Logger {
+	level := map[string]zapcore.Level{"debug": zapcore.DebugLevel, "info": zapcore.InfoLevel, "error": zapcore.ErrorLevel}[settings.LogLevel]
+	isoTime := func(encoder *zapcore.EncoderConfig) { encoder.EncodeTime = zapcore.ISO8601TimeEncoder }
+	encoder := zap.JSONEncoder(isoTime)
+	if settings.LogFormat == "text" {
+		encoder = zap.ConsoleEncoder(isoTime)
+	}
+	return zap.New(zap.Level(level), encoder, zap.StacktraceLevel(zapcore.PanicLevel))
+}
+
+func address(at config.Address) string { return net.JoinHostPort(at.BindAddress, strconv.Itoa(at.Port)) }

@@ -1,0 +1,136 @@
+package etcd
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+// fieldManager owns what the operator writes.
+const fieldManager = "etcd-operator"
+
+// Options of the operator.
+type Options struct {
+	// Class is that of the resource-manager, and MemberImage the image of members.
+	Class, MemberImage string
+	// Version of the program.
+	Version string
+	// AutoReconcile has each change of a spec carried out at once.
+	AutoReconcile bool
+	// Workers is how many Etcds are looked at at a time.
+	Workers int
+	Clock   clock.PassiveClock
+}
+
+// Reconciler runs the flow for one Etcd at a time.
+type Reconciler struct {
+	Client   client.Client
+	Uncached client.Reader
+	Emitter  *flow.Emitter
+	Runner   *flow.Runner
+	Recorder events.EventRecorder
+	Options  Options
+
+	ledgers ledgers
+}
+
+// CacheOptions restrict what the operator caches: what flows emit for Etcds, what belongs to them, and the one definition that it looks at.
+func CacheOptions() map[client.Object]cache.ByObject {
+	ours := labels.SelectorFromSet(labels.Set{lease.LabelManagedBy: lease.ManagedBy})
+	return map[client.Object]cache.ByObject{
+		&corev1.Secret{}:        {Label: labels.SelectorFromSet(labels.Set{flow.LabelFlow: FlowName})},
+		&coordinationv1.Lease{}: {Label: ours},
+		&appsv1.StatefulSet{}:   {Label: ours},
+		&apiextensionsv1.CustomResourceDefinition{}: {
+			Field: fields.OneTermEqualSelector("metadata.name", "managedresources."+resourcesv1alpha1.SchemeGroupVersion.Group),
+		},
+	}
+}
+
+// New returns the reconciler of a manager.
+func New(ctx context.Context, mgr ctrl.Manager, recorder events.EventRecorder, options Options) (*Reconciler, error) {
+	reader, err := flow.IndexOwners(ctx, mgr.GetCache())
+	if err != nil {
+		return nil, err
+	}
+	r := &Reconciler{Client: mgr.GetClient(), Uncached: mgr.GetAPIReader(), Recorder: recorder, Options: options}
+	r.Emitter = &flow.Emitter{
+		Reader: reader, Uncached: r.Uncached, Writer: r.Client, FieldManager: fieldManager, Clock: options.Clock,
+		Rules:  flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: options.Version},
+		Schema: func(ctx context.Context) (*flow.Schema, error) { return flow.ServedSchema(ctx, reader) },
+	}
+	r.Runner = &flow.Runner{Writer: r.Client, Clock: options.Clock, Acts: map[string]flow.Act{
+		TaskDefragment: {Ready: r.mayDefragment, Run: r.defragment},
+	}}
+	return r, nil
+}
+
+// AddToManager adds the watches. All that the function reads is watched; what has to happen at a time is in Plan.Next.
+func (r *Reconciler) AddToManager(mgr ctrl.Manager) error {
+	toOwner := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {
+			return []reconcile.Request{{NamespacedName: owner}}
+		}
+		return nil
+	})
+	toEtcd := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetLabels()[lease.LabelPartOf]}}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).Named(FlowName).
+		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&resourcesv1alpha1.ManagedResource{}, toOwner).
+		Watches(&corev1.Secret{}, toOwner, builder.OnlyMetadata).
+		Watches(&appsv1.StatefulSet{}, toEtcd).
+		Watches(&coordinationv1.Lease{}, toEtcd, builder.WithPredicates(predicate.Funcs{UpdateFunc: leaseChanged})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Options.Workers}).
+		Complete(r)
+}
+
+// leaseChanged reports whether a Lease says something else than before. The renewal of one that was fresh does not count: members renew
+// theirs every few seconds.
+func leaseChanged(update event.UpdateEvent) bool {
+	before, wasLease := update.ObjectOld.(*coordinationv1.Lease)
+	after, isLease := update.ObjectNew.(*coordinationv1.Lease)
+	if !wasLease || !isLease {
+		return true
+	}
+	old, now := lease.Read(before), lease.Read(after)
+	if now.Renewed.Sub(old.Renewed) < unknownAfter {
+		old.Renewed = now.Renewed
+	}
+	if old.Holder == nil || now.Holder == nil || *old.Holder != *now.Holder {
+		return old.Holder != now.Holder
+	}
+	old.Holder = now.Holder
+	return old != now
+}
+
+// at returns when to look again.
+func at(next, now time.Time) reconcile.Result {
+	if next.IsZero() {
+		return reconcile.Result{}
+	}
+	return reconcile.Result{RequeueAfter: max(next.Sub(now), time.Millisecond)}
+}

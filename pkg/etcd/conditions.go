@@ -1,0 +1,158 @@
+package etcd
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
+)
+
+// Reasons of conditions.
+const (
+	reasonNotChecked      = "NotChecked"
+	reasonNoMembers       = "NoMembersInStatus"
+	reasonQuorate         = "Quorate"
+	reasonQuorumLost      = "QuorumLost"
+	reasonQuorumUnknown   = "QuorumUnknown"
+	reasonDataLost        = "DataLost"
+	reasonAllReady        = "AllMembersReady"
+	reasonNotAllReady     = "NotAllMembersReady"
+	reasonAllUpdated      = "AllMembersUpdated"
+	reasonNotAllUpdated   = "NotAllMembersUpdated"
+	reasonBackupNotActive = "BackupNotActive"
+	reasonSameCluster     = "MatchingClusterID"
+	reasonOtherCluster    = "ClusterIDMismatch"
+)
+
+// conditions returns the conditions of an Etcd.
+func (in Inputs) conditions(result Result) []druidv1alpha1.Condition {
+	var all []druidv1alpha1.Condition
+	add := func(kind druidv1alpha1.ConditionType, status druidv1alpha1.ConditionStatus, reason, message string) {
+		all = append(all, in.keepTimes(druidv1alpha1.Condition{Type: kind, Status: status, Reason: reason, Message: message}))
+	}
+	if in.Etcd.Spec.Replicas == 0 {
+		for _, kind := range []druidv1alpha1.ConditionType{
+			druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionTypeClusterIDMismatch,
+		} {
+			add(kind, druidv1alpha1.ConditionUnknown, reasonNotChecked, "The Etcd has 0 replicas.")
+		}
+	} else {
+		add(in.quorate())
+		add(in.allReady())
+		add(in.sameCluster())
+	}
+	add(in.allUpdated(result))
+	if in.Etcd.Spec.Backup.Store != nil {
+		add(druidv1alpha1.ConditionTypeBackupReady, druidv1alpha1.ConditionFalse, reasonBackupNotActive,
+			"No backups are made: this version of the operator accepts spec.backup, and does not carry it out.")
+	}
+	return all
+}
+
+// quorate is the condition Ready.
+func (in Inputs) quorate() (druidv1alpha1.ConditionType, druidv1alpha1.ConditionStatus, string, string) {
+	kind, replicas := druidv1alpha1.ConditionTypeReady, in.Etcd.Spec.Replicas
+	if lost := in.dataLost(); lost != "" {
+		return kind, druidv1alpha1.ConditionFalse, reasonDataLost, lost
+	}
+	statuses := in.memberStatuses()
+	if len(statuses) == 0 {
+		return kind, druidv1alpha1.ConditionUnknown, reasonNoMembers, "No member has reported yet."
+	}
+	var ready, unknown int32
+	for _, status := range statuses {
+		switch status.Status {
+		case druidv1alpha1.EtcdMemberStatusReady:
+			ready++
+		case druidv1alpha1.EtcdMemberStatusUnknown:
+			unknown++
+		}
+	}
+	// A cluster that grows is quorate as soon as those that have joined are.
+	needed := quorum(min(replicas, max(int32(len(in.served())), 1))) //nolint:gosec // a few
+	switch {
+	case ready >= needed:
+		return kind, druidv1alpha1.ConditionTrue, reasonQuorate, "A majority of the members is ready."
+	case ready+unknown >= needed:
+		return kind, druidv1alpha1.ConditionUnknown, reasonQuorumUnknown, "Members have not renewed their Leases: " + in.notReady(statuses) + "."
+	}
+	return kind, druidv1alpha1.ConditionFalse, reasonQuorumLost, "No majority of the members is ready: " + in.notReady(statuses) + "."
+}
+
+// notReady lists the members that are not ready, with what they say.
+func (in Inputs) notReady(statuses []druidv1alpha1.EtcdMemberStatus) string {
+	says := map[string]string{}
+	for _, member := range in.Members {
+		says[member.Name] = member.State.Message
+	}
+	var texts []string
+	for _, status := range statuses {
+		if status.Status == druidv1alpha1.EtcdMemberStatusReady {
+			continue
+		}
+		text := fmt.Sprintf("%s (%s)", status.Name, status.Reason)
+		if says[status.Name] != "" {
+			text = fmt.Sprintf("%s (%s: %s)", status.Name, status.Reason, says[status.Name])
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// allReady is the condition AllMembersReady.
+func (in Inputs) allReady() (druidv1alpha1.ConditionType, druidv1alpha1.ConditionStatus, string, string) {
+	kind, statuses := druidv1alpha1.ConditionTypeAllMembersReady, in.memberStatuses()
+	switch {
+	case len(statuses) == 0:
+		return kind, druidv1alpha1.ConditionUnknown, reasonNoMembers, "No member has reported yet."
+	case in.ready(in.Etcd.Spec.Replicas) == in.Etcd.Spec.Replicas:
+		return kind, druidv1alpha1.ConditionTrue, reasonAllReady, "All members are ready."
+	case in.notReady(statuses) == "":
+		return kind, druidv1alpha1.ConditionFalse, reasonNotAllReady, fmt.Sprintf("%d of %d members have reported.", len(statuses), in.Etcd.Spec.Replicas)
+	}
+	return kind, druidv1alpha1.ConditionFalse, reasonNotAllReady, "Members are not ready: " + in.notReady(statuses) + "."
+}
+
+// sameCluster is the condition ClusterIDMismatch.
+func (in Inputs) sameCluster() (druidv1alpha1.ConditionType, druidv1alpha1.ConditionStatus, string, string) {
+	kind := druidv1alpha1.ConditionTypeClusterIDMismatch
+	var first string
+	for _, member := range in.served() {
+		id := member.Holder.ClusterID
+		if first != "" && id != first {
+			return kind, druidv1alpha1.ConditionTrue, reasonOtherCluster, fmt.Sprintf("Members belong to the clusters %s and %s.", first, id)
+		}
+		first = id
+	}
+	return kind, druidv1alpha1.ConditionFalse, reasonSameCluster, "All members belong to the same cluster."
+}
+
+// allUpdated is the condition AllMembersUpdated.
+func (in Inputs) allUpdated(result Result) (druidv1alpha1.ConditionType, druidv1alpha1.ConditionStatus, string, string) {
+	kind := druidv1alpha1.ConditionTypeAllMembersUpdated
+	why := in.updated(result.Digest)
+	if result.Invalid != "" {
+		why = result.Invalid
+	}
+	if why != "" {
+		return kind, druidv1alpha1.ConditionFalse, reasonNotAllUpdated, "Not all members have the wanted settings: " + why + "."
+	}
+	return kind, druidv1alpha1.ConditionTrue, reasonAllUpdated, "All members have the wanted settings."
+}
+
+// keepTimes gives a condition the times that it had, as far as it is the same.
+func (in Inputs) keepTimes(condition druidv1alpha1.Condition) druidv1alpha1.Condition {
+	condition.LastTransitionTime, condition.LastUpdateTime = metav1.NewTime(in.Now), metav1.NewTime(in.Now)
+	for _, before := range in.Etcd.Status.Conditions {
+		if before.Type != condition.Type || before.Status != condition.Status {
+			continue
+		}
+		condition.LastTransitionTime = before.LastTransitionTime
+		if before.Reason == condition.Reason && before.Message == condition.Message {
+			condition.LastUpdateTime = before.LastUpdateTime
+		}
+	}
+	return condition
+}

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// KindMember is the kind of a member's file.
+const KindMember = "EtcdMemberConfiguration"
+
+// Placeholder stands for the name of the member in its URLs.
+const Placeholder = "{member}"
+
+// Member is the configuration of the program etcd-member, which runs one member. It is the same for all members of an Etcd.
+type Member struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Namespace and Etcd are those of the Etcd that the member belongs to. Required.
+	Namespace string `json:"namespace"`
+	Etcd      string `json:"etcd"`
+	// Kubeconfig is the path of a file. Default: empty, for the cluster in which the process runs.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// Program is the path of etcd. Default: /etcd.
+	Program string `json:"program,omitempty"`
+	// EtcdConfigFile is a configuration file of etcd, without what differs between members. Required.
+	EtcdConfigFile string `json:"etcdConfigFile"`
+	// Directory is on the volume of the member. Default: /var/etcd/data.
+	Directory string `json:"directory,omitempty"`
+	// ListenAddress is the address that etcd listens on. Default: 0.0.0.0.
+	ListenAddress string `json:"listenAddress,omitempty"`
+	// ClientURL and PeerURL are where clients and other members reach this one, with Placeholder for its name. Required.
+	ClientURL string `json:"clientURL"`
+	PeerURL   string `json:"peerURL"`
+	// StatusPort serves /readyz and /healthz; with the certificate of ClientTLS, if that is set. Default: 9095.
+	StatusPort int `json:"statusPort,omitempty"`
+	// ClientTLS are the files for connections with clients. Required if ClientURL begins with https.
+	ClientTLS *ClientTLS `json:"clientTLS,omitempty"`
+	// Heartbeat is the time between two renewals of the Lease. Default: 10s.
+	Heartbeat metav1.Duration `json:"heartbeat,omitempty"`
+	// DefragmentTimeout is the time in which the database must be defragmented. Default: 15m.
+	DefragmentTimeout metav1.Duration `json:"defragmentTimeout,omitempty"`
+}
+
+// ClientTLS are the files for connections with clients.
+type ClientTLS struct {
+	// CAFile has the certificates of the authority.
+	CAFile string `json:"caFile"`
+	// ServerCertFile and ServerKeyFile are those of the server.
+	ServerCertFile string `json:"serverCertFile"`
+	ServerKeyFile  string `json:"serverKeyFile"`
+	// CertFile and KeyFile are those of the program as a client.
+	CertFile string `json:"certFile"`
+	KeyFile  string `json:"keyFile"`
+	// ServerName is the name in the server's certificate by which the program knows its own etcd.
+	ServerName string `json:"serverName"`
+}
+
+// LoadMember reads, defaults and validates the file at path. The error lists everything that is wrong.
+func LoadMember(path string) (*Member, error) {
+	config := &Member{}
+	if err := load(path, config); err != nil {
+		return nil, err
+	}
+	config.setDefaults()
+	if err := config.validate().ToAggregate(); err != nil {
+		return nil, fmt.Errorf("configuration file %s: %w", path, err)
+	}
+	return config, nil
+}
+
+func (c *Member) setDefaults() {
+	c.Program = cmp.Or(c.Program, "/etcd")
+	c.Directory = cmp.Or(c.Directory, "/var/etcd/data")
+	c.ListenAddress = cmp.Or(c.ListenAddress, "0.0.0.0")
+	c.StatusPort = cmp.Or(c.StatusPort, 9095)
+	c.Heartbeat = cmp.Or(c.Heartbeat, metav1.Duration{Duration: 10 * time.Second})
+	c.DefragmentTimeout = cmp.Or(c.DefragmentTimeout, metav1.Duration{Duration: 15 * time.Minute})
+}
+
+func (c *Member) validate() field.ErrorList {
+	errs := validateKind(c.TypeMeta, KindMember)
+	for name, value := range map[string]string{"namespace": c.Namespace, "etcd": c.Etcd, "etcdConfigFile": c.EtcdConfigFile} {
+		if value == "" {
+			errs = append(errs, field.Required(field.NewPath(name), "must be set"))
+		}
+	}
+	for name, value := range map[string]string{"clientURL": c.ClientURL, "peerURL": c.PeerURL} {
+		if _, _, err := SplitURL(strings.ReplaceAll(value, Placeholder, "member")); err != nil {
+			errs = append(errs, field.Invalid(field.NewPath(name), value, err.Error()))
+		}
+	}
+	if strings.HasPrefix(c.ClientURL, "https:") != (c.ClientTLS != nil) {
+		errs = append(errs, field.Invalid(field.NewPath("clientTLS"), c.ClientTLS != nil, "must be set if and only if clientURL begins with https"))
+	}
+	if c.Heartbeat.Duration < 0 || c.DefragmentTimeout.Duration < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("heartbeat"), c.Heartbeat.Duration.String(), "heartbeat and defragmentTimeout must be above 0"))
+	}
+	return append(errs, validatePort(field.NewPath("statusPort"), c.StatusPort)...)
+}
+
+// SplitURL returns the scheme and the port of a URL.
+func SplitURL(text string) (scheme string, port int, err error) {
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return "", 0, err
+	}
+	port, err = strconv.Atoi(parsed.Port())
+	if err != nil || parsed.Hostname() == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return "", 0, fmt.Errorf("must be a URL with the scheme http or https, a host and a port")
+	}
+	return parsed.Scheme, port, nil
+}

@@ -1,0 +1,198 @@
+// Package config has the configuration files of the operator of etcd and of its members. Decoding is strict: unknown fields and keys that are
+// set twice are errors.
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+)
+
+// APIVersion of both files.
+const APIVersion = "etcdoperator.config.gardener.cloud/v1alpha1"
+
+// KindOperator is the kind of the operator's file.
+const KindOperator = "EtcdOperatorConfiguration"
+
+// maxFileBytes is far above the size of a complete file, and keeps a mistaken path from filling the memory.
+const maxFileBytes = 1 << 20
+
+// Operator is the configuration of the operator.
+type Operator struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// ClientConnection says how to reach the cluster with the Etcds.
+	ClientConnection ClientConnection `json:"clientConnection"`
+	// LeaderElection decides which replica works.
+	LeaderElection LeaderElection `json:"leaderElection"`
+	// Server holds the addresses on which the process listens.
+	Server Server `json:"server"`
+	// LogLevel is the least severe level that is logged: debug, info or error. Default: info.
+	LogLevel string `json:"logLevel"`
+	// LogFormat is the form of a log line: json or text. Default: json.
+	LogFormat string `json:"logFormat"`
+	// MemberImage is the image of members, with the programs etcd-member and etcd. An Etcd with spec.etcd.image has that one instead. Required.
+	MemberImage string `json:"memberImage"`
+	// Controllers configures the controllers.
+	Controllers Controllers `json:"controllers"`
+}
+
+// ClientConnection says how to reach a cluster.
+type ClientConnection struct {
+	// Kubeconfig is the path of a file. Default: empty, for the cluster in which the process runs.
+	Kubeconfig string `json:"kubeconfig"`
+	// QPS is the number of requests per second; negative for no limit. Default: 100.
+	QPS float32 `json:"qps"`
+	// Burst is the number of requests that may exceed it. Default: 130.
+	Burst int `json:"burst"`
+}
+
+// LeaderElection decides which replica works.
+type LeaderElection struct {
+	// LeaderElect switches it on. Default: true.
+	LeaderElect *bool `json:"leaderElect,omitempty"`
+	// ResourceName and ResourceNamespace are those of the Lease. Defaults: etcd-operator, garden.
+	ResourceName      string `json:"resourceName"`
+	ResourceNamespace string `json:"resourceNamespace"`
+	// LeaseDuration, RenewDeadline and RetryPeriod are the times of client-go. Defaults: 15s, 10s, 2s.
+	LeaseDuration metav1.Duration `json:"leaseDuration"`
+	RenewDeadline metav1.Duration `json:"renewDeadline"`
+	RetryPeriod   metav1.Duration `json:"retryPeriod"`
+}
+
+// Server holds the addresses on which the process listens.
+type Server struct {
+	// HealthProbes serves /healthz and /readyz. Default port: 8081.
+	HealthProbes Address `json:"healthProbes"`
+	// Metrics serves /metrics. Default port: 8080.
+	Metrics Address `json:"metrics"`
+}
+
+// Address is where a server listens.
+type Address struct {
+	// BindAddress is an IP address. Default: empty, for all.
+	BindAddress string `json:"bindAddress"`
+	Port        int    `json:"port"`
+}
+
+// Controllers configures the controllers.
+type Controllers struct {
+	// Etcd is that of Etcds.
+	Etcd EtcdController `json:"etcd"`
+}
+
+// EtcdController configures the controller of Etcds.
+type EtcdController struct {
+	// ConcurrentSyncs is how many Etcds are looked at at a time. Default: 5.
+	ConcurrentSyncs int `json:"concurrentSyncs"`
+	// EnableEtcdSpecAutoReconcile has each change of a spec carried out at once. Default: false: it waits for the annotation
+	// gardener.cloud/operation=reconcile.
+	EnableEtcdSpecAutoReconcile bool `json:"enableEtcdSpecAutoReconcile"`
+	// ResourceClass is the class of the ManagedResources that are emitted. Default: seed.
+	ResourceClass string `json:"resourceClass"`
+}
+
+// LoadOperator reads, defaults and validates the file at path. The error lists everything that is wrong.
+func LoadOperator(path string) (*Operator, error) {
+	config := &Operator{}
+	if err := load(path, config); err != nil {
+		return nil, err
+	}
+	config.setDefaults()
+	if err := config.validate().ToAggregate(); err != nil {
+		return nil, fmt.Errorf("configuration file %s: %w", path, err)
+	}
+	return config, nil
+}
+
+// load decodes a file strictly.
+func load(path string, into any) error {
+	file, err := os.Open(path) //nolint:gosec // the path is an argument of the program
+	if err != nil {
+		return fmt.Errorf("read the configuration file: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	content, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err != nil {
+		return fmt.Errorf("read the configuration file: %w", err)
+	}
+	if len(content) > maxFileBytes {
+		return fmt.Errorf("configuration file %s: too large: at most %d bytes are read", path, maxFileBytes)
+	}
+	if err := yaml.UnmarshalStrict(content, into); err != nil {
+		return fmt.Errorf("configuration file %s: %w", path, err)
+	}
+	return nil
+}
+
+func (c *Operator) setDefaults() {
+	c.ClientConnection.QPS = cmp.Or(c.ClientConnection.QPS, 100)
+	c.ClientConnection.Burst = cmp.Or(c.ClientConnection.Burst, 130)
+	election := &c.LeaderElection
+	if election.LeaderElect == nil {
+		election.LeaderElect = ptr.To(true)
+	}
+	election.ResourceName = cmp.Or(election.ResourceName, "etcd-operator")
+	election.ResourceNamespace = cmp.Or(election.ResourceNamespace, "garden")
+	election.LeaseDuration = cmp.Or(election.LeaseDuration, metav1.Duration{Duration: 15 * time.Second})
+	election.RenewDeadline = cmp.Or(election.RenewDeadline, metav1.Duration{Duration: 10 * time.Second})
+	election.RetryPeriod = cmp.Or(election.RetryPeriod, metav1.Duration{Duration: 2 * time.Second})
+	c.Server.HealthProbes.Port = cmp.Or(c.Server.HealthProbes.Port, 8081)
+	c.Server.Metrics.Port = cmp.Or(c.Server.Metrics.Port, 8080)
+	c.LogLevel, c.LogFormat = cmp.Or(c.LogLevel, "info"), cmp.Or(c.LogFormat, "json")
+	c.Controllers.Etcd.ConcurrentSyncs = cmp.Or(c.Controllers.Etcd.ConcurrentSyncs, 5)
+	c.Controllers.Etcd.ResourceClass = cmp.Or(c.Controllers.Etcd.ResourceClass, "seed")
+}
+
+func (c *Operator) validate() field.ErrorList {
+	errs := validateKind(c.TypeMeta, KindOperator)
+	if c.MemberImage == "" {
+		errs = append(errs, field.Required(field.NewPath("memberImage"), "name the image of members"))
+	}
+	errs = append(errs, oneOf(field.NewPath("logLevel"), c.LogLevel, "debug", "info", "error")...)
+	errs = append(errs, oneOf(field.NewPath("logFormat"), c.LogFormat, "json", "text")...)
+	if c.Controllers.Etcd.ConcurrentSyncs < 1 {
+		errs = append(errs, field.Invalid(field.NewPath("controllers", "etcd", "concurrentSyncs"), c.Controllers.Etcd.ConcurrentSyncs, "must be at least 1"))
+	}
+	if c.ClientConnection.Burst < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("clientConnection", "burst"), c.ClientConnection.Burst, "must be at least 0"))
+	}
+	errs = append(errs, validatePort(field.NewPath("server", "healthProbes", "port"), c.Server.HealthProbes.Port)...)
+	errs = append(errs, validatePort(field.NewPath("server", "metrics", "port"), c.Server.Metrics.Port)...)
+	election, path := c.LeaderElection, field.NewPath("leaderElection")
+	if *election.LeaderElect && election.LeaseDuration.Duration <= election.RenewDeadline.Duration {
+		errs = append(errs, field.Invalid(path.Child("leaseDuration"), election.LeaseDuration.Duration.String(), "must be longer than renewDeadline"))
+	}
+	if *election.LeaderElect && (election.RetryPeriod.Duration <= 0 || election.RenewDeadline.Duration <= election.RetryPeriod.Duration) {
+		errs = append(errs, field.Invalid(path.Child("renewDeadline"), election.RenewDeadline.Duration.String(), "must be longer than retryPeriod, which must be above 0"))
+	}
+	return errs
+}
+
+func validateKind(meta metav1.TypeMeta, kind string) field.ErrorList {
+	errs := oneOf(field.NewPath("apiVersion"), meta.APIVersion, APIVersion)
+	return append(errs, oneOf(field.NewPath("kind"), meta.Kind, kind)...)
+}
+
+func oneOf(path *field.Path, value string, allowed ...string) field.ErrorList {
+	for _, one := range allowed {
+		if value == one {
+			return nil
+		}
+	}
+	return field.ErrorList{field.NotSupported(path, value, allowed)}
+}
+
+func validatePort(path *field.Path, port int) field.ErrorList {
+	if port < 1 || port > 65535 {
+		return field.ErrorList{field.Invalid(path, port, "must be a port, from 1 to 65535")}
+	}
+	return nil
+}

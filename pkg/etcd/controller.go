@@ -1,0 +1,244 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+// Reconcile makes a plan and emits it. Each step leaves all as it is if nothing has to be done.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	etcd := &druidv1alpha1.Etcd{}
+	if err := r.Client.Get(ctx, request.NamespacedName, etcd); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !controllerutil.ContainsFinalizer(etcd, Finalizer) {
+		if etcd.DeletionTimestamp != nil {
+			return reconcile.Result{}, nil
+		}
+		if err := r.patch(ctx, etcd, func() { controllerutil.AddFinalizer(etcd, Finalizer) }); err != nil {
+			return again(err)
+		}
+	}
+	in, err := r.observe(ctx, etcd)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !in.deleting() {
+		if err := r.record(ctx, &in); err != nil {
+			r.ledgers.forget(etcd.UID)
+			return again(err)
+		}
+	}
+	return r.carryOut(ctx, in)
+}
+
+// again tries once more without an error if what was written had changed in between: the cache shows it soon.
+func again(err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// record writes down what must not be forgotten, and then says it on the Leases of members.
+func (r *Reconciler) record(ctx context.Context, in *Inputs) error {
+	owner := OwnerOf(in.Etcd)
+	for _, fact := range in.facts() {
+		if err := in.Ledger.Write(ctx, r.Client, owner, fact.name, flow.Entry{Value: fact.value, Time: in.Now.UTC()}); err != nil {
+			return err
+		}
+		if fact.name == entryAcceptedLoss {
+			r.Recorder.Eventf(in.Etcd, nil, corev1.EventTypeWarning, "DataLossAccepted", "Reconcile", "The loss of cluster %s is accepted: an empty one is formed", fact.value)
+		}
+	}
+	members := map[string]lease.Member{}
+	for _, member := range in.Members {
+		members[member.Name] = member
+	}
+	for _, wanted := range in.leases() {
+		member, exists := members[wanted.Name]
+		switch {
+		case exists && says(member, wanted):
+		case !exists:
+			if err := r.Client.Create(ctx, wanted, client.FieldOwner(fieldManager)); err != nil {
+				return fmt.Errorf("create Lease %s/%s: %w", wanted.Namespace, wanted.Name, err)
+			}
+		default:
+			if err := r.annotateLease(ctx, wanted, wanted.Annotations); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// annotateLease sets annotations on the Lease of a member.
+func (r *Reconciler) annotateLease(ctx context.Context, of client.Object, annotations map[string]string) error {
+	before := &coordinationv1.Lease{}
+	before.Namespace, before.Name = of.GetNamespace(), of.GetName()
+	after := before.DeepCopy()
+	after.Annotations = annotations
+	if err := r.Client.Patch(ctx, after, client.MergeFrom(before), client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("annotate Lease %s/%s: %w", of.GetNamespace(), of.GetName(), err)
+	}
+	return nil
+}
+
+// carryOut emits the plan, reports, and carries out its tasks.
+func (r *Reconciler) carryOut(ctx context.Context, in Inputs) (reconcile.Result, error) {
+	result, err := Plan(in)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	owner := OwnerOf(in.Etcd)
+	emitted, emitErr := r.Emitter.Emit(ctx, owner, result.Plan)
+	if emitErr != nil && emitted.Live.ManagedResources == nil {
+		return reconcile.Result{}, emitErr
+	}
+	key := BundleKey(keyOf(in.Etcd))
+	_, held := emitted.Held[key]
+	emission := Emission{
+		Report:     flow.Progress(operationOf(in), owner, emitted, in.Now),
+		CarriedOut: emitErr == nil && !held && result.NotDue == "" && emitted.Problems[key] == "" && emitted.Pending[key] == "" && !in.deleting(),
+	}
+	if err := r.report(ctx, in, Status(in, result, emission)); err != nil {
+		if emitErr == nil {
+			return again(err)
+		}
+		return reconcile.Result{}, errors.Join(emitErr, err)
+	}
+	if emitErr != nil {
+		return reconcile.Result{}, emitErr
+	}
+	if emission.CarriedOut {
+		if err := r.answer(ctx, in.Etcd); err != nil {
+			return again(err)
+		}
+	}
+	if in.deleting() {
+		return r.finish(ctx, in)
+	}
+	if len(emitted.Plan.Tasks) > 0 {
+		outcome, err := r.Runner.Run(ctx, owner, in.Ledger, emitted.Plan.Tasks)
+		if err != nil {
+			r.ledgers.forget(in.Etcd.UID)
+			return again(err)
+		}
+		if outcome.Done {
+			return reconcile.Result{RequeueAfter: time.Millisecond}, nil // with the ledger as it is now
+		}
+	}
+	return at(emitted.Plan.NextAt(in.Now), in.Now), nil
+}
+
+func operationOf(in Inputs) flow.Operation {
+	if in.deleting() {
+		return flow.Operation{Name: "Deletion of the Etcd", Type: corev1beta1.LastOperationTypeDelete}
+	}
+	return flow.Operation{Name: "Reconciliation of the Etcd", Type: corev1beta1.LastOperationTypeReconcile}
+}
+
+// report writes the status, if it has changed, and Events for what a person has to know.
+func (r *Reconciler) report(ctx context.Context, in Inputs, status druidv1alpha1.EtcdStatus) error {
+	etcd := in.Etcd
+	if reflect.DeepEqual(status, etcd.Status) {
+		return nil
+	}
+	for _, condition := range status.Conditions {
+		if condition.Reason != reasonDataLost && condition.Reason != reasonBackupNotActive {
+			continue
+		}
+		if before := conditionOf(etcd.Status, condition.Type); before.Reason != condition.Reason {
+			r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, condition.Reason, "Reconcile", "%s", condition.Message)
+		}
+	}
+	before := client.MergeFromWithOptions(etcd.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	etcd.Status = status
+	if err := r.Client.Status().Patch(ctx, etcd, before, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("write the status of Etcd %s: %w", keyOf(etcd), err)
+	}
+	return nil
+}
+
+func conditionOf(status druidv1alpha1.EtcdStatus, kind druidv1alpha1.ConditionType) druidv1alpha1.Condition {
+	for _, condition := range status.Conditions {
+		if condition.Type == kind {
+			return condition
+		}
+	}
+	return druidv1alpha1.Condition{}
+}
+
+// answer removes the annotations that have asked for the operation. The status says already that it was carried out.
+func (r *Reconciler) answer(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	if etcd.Annotations[AnnotationOperation] != OperationReconcile && etcd.Annotations[AnnotationDruidOperation] != OperationReconcile {
+		return nil
+	}
+	return r.patch(ctx, etcd, func() {
+		for _, key := range []string{AnnotationOperation, AnnotationDruidOperation} {
+			if etcd.Annotations[key] == OperationReconcile {
+				delete(etcd.Annotations, key)
+			}
+		}
+	})
+}
+
+// patch writes a change of the metadata of an Etcd, if it is still the one that was read.
+func (r *Reconciler) patch(ctx context.Context, etcd *druidv1alpha1.Etcd, change func()) error {
+	before := client.MergeFromWithOptions(etcd.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	change()
+	if err := r.Client.Patch(ctx, etcd, before, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("write Etcd %s: %w", keyOf(etcd), err)
+	}
+	return nil
+}
+
+// finish lets an Etcd go when nothing is left of it but its volumes.
+func (r *Reconciler) finish(ctx context.Context, in Inputs) (reconcile.Result, error) {
+	owner := OwnerOf(in.Etcd)
+	emitted, err := flow.Emitted(ctx, r.Emitter.Reader, owner)
+	if err != nil || len(emitted) > 0 {
+		return reconcile.Result{}, err // the watch shows when they are gone
+	}
+	left, err := flow.Remaining(ctx, r.Uncached, owner)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if len(left) > 0 {
+		return reconcile.Result{RequeueAfter: time.Second}, nil // the cache does not show them yet
+	}
+	members, err := listMembers(ctx, r.Uncached, keyOf(in.Etcd))
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	for _, member := range members {
+		lease := &coordinationv1.Lease{}
+		lease.Namespace, lease.Name = in.Etcd.Namespace, member.Name
+		if err := client.IgnoreNotFound(r.Client.Delete(ctx, lease)); err != nil {
+			return reconcile.Result{}, fmt.Errorf("delete Lease %s/%s: %w", in.Etcd.Namespace, member.Name, err)
+		}
+	}
+	key := LedgerKey(keyOf(in.Etcd))
+	ledger := &corev1.Secret{}
+	ledger.Namespace, ledger.Name = key.Namespace, key.Name
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, ledger)); err != nil {
+		return reconcile.Result{}, fmt.Errorf("delete the ledger of Etcd %s: %w", keyOf(in.Etcd), err)
+	}
+	r.ledgers.forget(in.Etcd.UID)
+	return again(r.patch(ctx, in.Etcd, func() { controllerutil.RemoveFinalizer(in.Etcd, Finalizer) }))
+}

@@ -1,0 +1,81 @@
+package etcd
+
+import (
+	"maps"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
+)
+
+// Entries of the ledger.
+const (
+	// entryCluster has the identifier of the cluster that has been formed.
+	entryCluster = "cluster"
+	// entryAcceptedLoss has that of the cluster whose loss was accepted last.
+	entryAcceptedLoss = "accepted-data-loss"
+)
+
+// fact is an entry of the ledger that is due.
+type fact struct{ name, value string }
+
+// facts returns what has to be written down for good, before anything else happens. It is pure.
+func (in Inputs) facts() []fact {
+	var due []fact
+	if id := in.cluster(); id != "" && !in.Ledger.Has(entryCluster, id) {
+		due = append(due, fact{entryCluster, id})
+	}
+	id, _ := in.lostCluster(in.Etcd.Spec.Replicas)
+	if id != "" && in.Etcd.Annotations[AnnotationAcceptDataLoss] == id && !in.Ledger.Has(entryAcceptedLoss, id) {
+		due = append(due, fact{entryAcceptedLoss, id})
+	}
+	return due
+}
+
+// cluster returns the identifier of the cluster of the member that was healthy last; empty if none ever was.
+func (in Inputs) cluster() string {
+	var last lease.Member
+	for _, member := range in.served() {
+		if member.Holder.ClusterID != "" && (last.Holder == nil || member.Renewed.After(last.Renewed)) {
+			last = member
+		}
+	}
+	if last.Holder == nil {
+		return ""
+	}
+	return last.Holder.ClusterID
+}
+
+// leases returns the Leases that members need, with what the operator says on them. They exist before the members do, so that a member that
+// finds none knows that it must not form a cluster.
+func (in Inputs) leases() []*coordinationv1.Lease {
+	names := map[string]bool{}
+	for i := range in.Etcd.Spec.Replicas {
+		names[MemberName(in.Etcd.Name, i)] = true
+	}
+	for _, member := range in.Members {
+		names[member.Name] = true
+	}
+	annotations := map[string]string{}
+	if entry, found := in.Ledger.Entry(entryCluster); found {
+		annotations[lease.AnnotationClusterID] = entry.Value
+	}
+	if entry, found := in.Ledger.Entry(entryAcceptedLoss); found {
+		annotations[lease.AnnotationAcceptedLoss] = entry.Value
+	}
+	var wanted []*coordinationv1.Lease
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		wanted = append(wanted, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: in.Etcd.Namespace, Name: name, Labels: labelsOf(in.Etcd.Name, lease.Component, name),
+			Annotations: maps.Clone(annotations), OwnerReferences: ownersOf(in.Etcd),
+		}})
+	}
+	return wanted
+}
+
+// says reports whether the Lease of a member says what the operator wants it to.
+func says(member lease.Member, wanted *coordinationv1.Lease) bool {
+	return member.ClusterID == wanted.Annotations[lease.AnnotationClusterID] && member.AcceptedLoss == wanted.Annotations[lease.AnnotationAcceptedLoss]
+}

@@ -1,0 +1,92 @@
+package member
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// data is what a member has on its volume.
+type data struct{ directory string }
+
+// identity is what a member remembers of itself.
+type identity struct {
+	// MemberID and ClusterID are written as etcd prints them.
+	MemberID  string `json:"memberID"`
+	ClusterID string `json:"clusterID"`
+	// Endpoints are where other members listen for clients.
+	Endpoints []string `json:"endpoints,omitempty"`
+	// Recorded is set once the Lease of the member has said that the cluster was formed.
+	Recorded bool `json:"recorded"`
+}
+
+func (i identity) equal(other identity) bool {
+	return i.MemberID == other.MemberID && i.ClusterID == other.ClusterID && i.Recorded == other.Recorded && slices.Equal(i.Endpoints, other.Endpoints)
+}
+
+// etcdDirectory is where etcd has its data. The name is that of etcd-druid.
+func (d data) etcdDirectory() string { return filepath.Join(d.directory, "new.etcd") }
+
+func (d data) configFile() string   { return filepath.Join(d.directory, "etcd.conf.yaml") }
+func (d data) identityFile() string { return filepath.Join(d.directory, "member.json") }
+
+// exist reports whether etcd has data: etcd makes its log in a directory beside, and renames it when it is complete.
+func (d data) exist() (bool, error) {
+	logs, err := filepath.Glob(filepath.Join(d.etcdDirectory(), "member", "wal", "*.wal"))
+	if err != nil {
+		return false, fmt.Errorf("look for the data of etcd: %w", err)
+	}
+	return len(logs) > 0, nil
+}
+
+// remove deletes what there is of etcd, and what the member remembers of itself.
+func (d data) remove() error {
+	for _, path := range []string{d.identityFile(), d.etcdDirectory()} {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("remove the data of etcd: %w", err)
+		}
+	}
+	return nil
+}
+
+// identity returns what the member remembers of itself; nothing if there is no file, or one that cannot be read.
+func (d data) identity() (identity, error) {
+	content, err := os.ReadFile(d.identityFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return identity{}, nil
+	}
+	if err != nil {
+		return identity{}, fmt.Errorf("read the identity of the member: %w", err)
+	}
+	var read identity
+	if json.Unmarshal(content, &read) != nil {
+		return identity{}, nil // it is written again when etcd runs
+	}
+	return read, nil
+}
+
+// remember writes the identity in one step.
+func (d data) remember(i identity) error {
+	content, err := json.Marshal(i)
+	if err != nil {
+		return fmt.Errorf("write the identity of the member: %w", err)
+	}
+	return d.write(d.identityFile(), content)
+}
+
+func (d data) write(path string, content []byte) error {
+	if err := os.MkdirAll(d.directory, 0o700); err != nil {
+		return fmt.Errorf("make the directory of the member: %w", err)
+	}
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		return fmt.Errorf("write a file of the member: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("write a file of the member: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package member
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
+)
+
+const (
+	// fieldManager owns what a member writes.
+	fieldManager = "etcd-member"
+	// maxAnswer is the size, in bytes, of the largest answer of the API server that is read.
+	maxAnswer = 4 << 20
+)
+
+// leases are those of the members of an Etcd. They are read and written without client-go's clients, whose types of all APIs would take more
+// memory than the rest of the program.
+type leases struct {
+	client    *http.Client
+	base      string
+	etcd, own string
+}
+
+// newLeases returns access to the Leases of an Etcd for one of its members.
+func newLeases(access *rest.Config, namespace, etcd, own string) (*leases, error) {
+	access = rest.CopyConfig(access)
+	access.Timeout = requestTimeout
+	client, err := rest.HTTPClientFor(access)
+	if err != nil {
+		return nil, fmt.Errorf("set up the connection to the API server: %w", err)
+	}
+	server, _, err := rest.DefaultServerURL(access.Host, "", coordinationv1.SchemeGroupVersion, rest.IsConfigTransportTLS(*access))
+	if err != nil {
+		return nil, fmt.Errorf("set up the connection to the API server: %w", err)
+	}
+	base := strings.TrimSuffix(server.String(), "/") + "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases"
+	return &leases{client, base, etcd, own}, nil
+}
+
+// list reads what the Leases say, from the API server.
+func (l *leases) list(ctx context.Context) ([]lease.Member, error) {
+	selector := labels.SelectorFromSet(labels.Set{lease.LabelManagedBy: lease.ManagedBy, lease.LabelPartOf: l.etcd, lease.LabelComponent: lease.Component})
+	var list coordinationv1.LeaseList
+	if err := l.send(ctx, http.MethodGet, "?labelSelector="+url.QueryEscape(selector.String()), nil, &list); err != nil {
+		return nil, fmt.Errorf("list the Leases of %s: %w", l.etcd, err)
+	}
+	members := make([]lease.Member, 0, len(list.Items))
+	for i := range list.Items {
+		members = append(members, lease.Read(&list.Items[i]))
+	}
+	return members, nil
+}
+
+// send sends a request and decodes its answer.
+func (l *leases) send(ctx context.Context, method, path string, body []byte, into any) error {
+	request, err := http.NewRequestWithContext(ctx, method, l.base+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Accept", "application/json")
+	if body != nil {
+		request.Header.Set("Content-Type", string(types.MergePatchType))
+	}
+	response, err := l.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		var status metav1.Status
+		_ = json.Unmarshal(content, &status) // the code alone says enough
+		return fmt.Errorf("the API server answers %s: %s", response.Status, status.Message)
+	}
+	return json.Unmarshal(content, into)
+}
+
+// report is what a member writes on its Lease. What is nil is left as it is; an empty text removes an annotation.
+type report struct {
+	holder      *lease.Holder
+	renewed     *time.Time
+	annotations map[string]string
+}
+
+// write writes a report, and returns what the Lease says then.
+func (l *leases) write(ctx context.Context, r report) (lease.Member, error) {
+	annotations := map[string]any{}
+	for key, value := range r.annotations {
+		annotations[key] = value
+		if value == "" {
+			annotations[key] = nil
+		}
+	}
+	spec := map[string]any{}
+	if r.holder != nil {
+		spec["holderIdentity"] = r.holder.String()
+	}
+	if r.renewed != nil {
+		spec["renewTime"] = metav1.NewMicroTime(*r.renewed)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": spec})
+	if err != nil {
+		return lease.Member{}, fmt.Errorf("write the Lease %s: %w", l.own, err)
+	}
+	var written coordinationv1.Lease
+	if err := l.send(ctx, http.MethodPatch, "/"+l.own+"?fieldManager="+fieldManager, patch, &written); err != nil {
+		return lease.Member{}, fmt.Errorf("write the Lease %s: %w", l.own, err)
+	}
+	return lease.Read(&written), nil
+}

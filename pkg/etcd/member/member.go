@@ -1,0 +1,186 @@
+package member
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/client-go/rest"
+
+	"github.com/trellis-k8s/trellis/pkg/etcd/config"
+	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
+)
+
+// retry is the time between two attempts of what is not possible yet.
+const retry = time.Second
+
+// Member runs one member.
+type Member struct {
+	config             *config.Member
+	name               string
+	clientURL, peerURL string
+	data               data
+	leases             *leases
+	log                *slog.Logger
+	now                func() time.Time
+
+	mu sync.Mutex
+	// etcd is a client of the member's own etcd; nil before that was started.
+	etcd *clientv3.Client
+	// recorded is set once the Lease has said that the cluster was formed.
+	recorded bool
+	// state is what the Lease says of why the member does not serve, and unwritten is set if it may say something else.
+	state     lease.State
+	unwritten bool
+	// defragmenting is the value of the annotation that is carried out, and defragmented the result that is not reported yet.
+	defragmenting string
+	defragmented  *result
+}
+
+// result is how a defragmentation ended.
+type result struct{ value, err string }
+
+// New returns a member. Access is that to the API server with its Lease.
+func New(settings *config.Member, name string, access *rest.Config, log *slog.Logger, now func() time.Time) (*Member, error) {
+	leases, err := newLeases(access, settings.Namespace, settings.Etcd, name)
+	if err != nil {
+		return nil, err
+	}
+	return &Member{
+		config: settings, name: name, data: data{settings.Directory}, leases: leases, log: log, now: now, unwritten: true,
+		clientURL: strings.ReplaceAll(settings.ClientURL, config.Placeholder, name),
+		peerURL:   strings.ReplaceAll(settings.PeerURL, config.Placeholder, name),
+	}, nil
+}
+
+// serverName is the name in the certificate of all members.
+func (m *Member) serverName() string {
+	if m.config.ClientTLS == nil {
+		return ""
+	}
+	return m.config.ClientTLS.ServerName
+}
+
+// first is the name of the member that forms a cluster.
+func (m *Member) first() string { return m.config.Etcd + "-0" }
+
+// Run runs the member until the context or etcd ends. The error says why etcd has ended or cannot be started.
+func (m *Member) Run(ctx context.Context) error {
+	how, err := m.prepare(ctx)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	if err := m.writeSettings(how); err != nil {
+		return err
+	}
+	client, err := connect(m.config.ClientTLS, m.serverName(), m.localURL())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	m.log.Info("Starting etcd", "state", how.state, "cluster", how.initialCluster)
+	p, err := startProcess(m.config.Program, m.data.configFile())
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.etcd = client
+	m.mu.Unlock()
+	watching, stop := context.WithCancel(ctx)
+	var supervision sync.WaitGroup
+	supervision.Go(func() { m.supervise(watching) })
+	err = p.wait(ctx)
+	stop()
+	supervision.Wait()
+	return err
+}
+
+// prepare returns how etcd starts. It returns when that is known, or with the context.
+func (m *Member) prepare(ctx context.Context) (start, error) {
+	exist, err := m.data.exist()
+	if err != nil {
+		return start{}, err
+	}
+	known, err := m.data.identity()
+	if err != nil {
+		return start{}, err
+	}
+	if exist && !m.stale(ctx, known) {
+		// The members start without the API server: it may be the one that they serve.
+		m.mu.Lock()
+		m.recorded = known.Recorded
+		m.mu.Unlock()
+		return m.resume(), nil
+	}
+	if exist {
+		m.log.Info("Removing the data: the other members have removed this one", "id", known.MemberID, "cluster", known.ClusterID)
+	}
+	if err := m.data.remove(); err != nil {
+		return start{}, err
+	}
+	for {
+		how, why := m.begin(ctx)
+		if why.Reason == "" {
+			return how, nil
+		}
+		m.explain(ctx, why)
+		if !sleep(ctx, retry) {
+			return start{}, nil
+		}
+	}
+}
+
+// begin returns how etcd starts without data, or why it does not.
+func (m *Member) begin(ctx context.Context) (start, lease.State) {
+	members, err := m.leases.list(ctx)
+	if err != nil {
+		return start{}, lease.State{Reason: lease.ReasonJoining, Message: err.Error()}
+	}
+	decision := decide(m.name, m.first(), members)
+	switch decision.action {
+	case actionForm:
+		return m.form(), lease.State{}
+	case actionJoin:
+		how, err := m.join(ctx, decision.clusters, decision.endpoints)
+		if err != nil {
+			return start{}, decision.notJoined(err.Error())
+		}
+		return how, lease.State{}
+	}
+	return start{}, decision.why
+}
+
+// explain writes why the member does not serve, if its Lease does not say so.
+func (m *Member) explain(ctx context.Context, why lease.State) {
+	m.mu.Lock()
+	same := m.state == why && !m.unwritten
+	if m.state != why {
+		m.log.Info("The member does not serve", "reason", why.Reason, "message", why.Message)
+	}
+	m.state = why
+	m.mu.Unlock()
+	if same {
+		return
+	}
+	_, err := m.leases.write(ctx, report{annotations: map[string]string{
+		lease.AnnotationState: why.String(), lease.AnnotationClientURL: m.clientURL,
+	}})
+	m.mu.Lock()
+	m.unwritten = err != nil
+	m.mu.Unlock()
+}
+
+// sleep returns false if the context ends first.
+func sleep(ctx context.Context, duration time.Duration) bool {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

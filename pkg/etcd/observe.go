@@ -1,0 +1,112 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+// observe reads the inputs of the plan.
+func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (Inputs, error) {
+	in := Inputs{
+		Etcd: etcd, Class: r.Options.Class, Image: r.Options.MemberImage, Version: r.Options.Version, AutoReconcile: r.Options.AutoReconcile,
+		Now: r.Options.Clock.Now(),
+	}
+	set := &appsv1.StatefulSet{}
+	err := r.Client.Get(ctx, keyOf(etcd), set)
+	switch {
+	case err == nil && metav1.IsControlledBy(set, etcd):
+		in.StatefulSet = set
+	case client.IgnoreNotFound(err) != nil:
+		return in, fmt.Errorf("read the StatefulSet of Etcd %s: %w", keyOf(etcd), err)
+	}
+	if in.Members, err = listMembers(ctx, r.Client, keyOf(etcd)); err != nil {
+		return in, err
+	}
+	key := BundleKey(keyOf(etcd))
+	var mr resourcesv1alpha1.ManagedResource
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &mr)
+	if client.IgnoreNotFound(err) != nil {
+		return in, fmt.Errorf("read ManagedResource %s: %w", key, err)
+	}
+	in.EmittedVersion = mr.Annotations[flow.AnnotationVersion]
+	in.Ledger, err = r.ledgers.read(ctx, r.Client, r.Uncached, etcd)
+	return in, err
+}
+
+// listMembers returns what the Leases of the members of an Etcd say, in the order of their names.
+func listMembers(ctx context.Context, reader client.Reader, etcd types.NamespacedName) ([]lease.Member, error) {
+	var list coordinationv1.LeaseList
+	err := reader.List(ctx, &list, client.InNamespace(etcd.Namespace), client.MatchingLabels{
+		lease.LabelManagedBy: lease.ManagedBy, lease.LabelPartOf: etcd.Name, lease.LabelComponent: lease.Component,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the Leases of Etcd %s: %w", etcd, err)
+	}
+	members := make([]lease.Member, 0, len(list.Items))
+	for i := range list.Items {
+		members = append(members, lease.Read(&list.Items[i]))
+	}
+	slices.SortFunc(members, func(a, b lease.Member) int { return strings.Compare(a.Name, b.Name) })
+	return members, nil
+}
+
+// ledgers remembers the ledgers, so that a pass at rest reads none. The cache of the metadata of Secrets shows when one was changed.
+type ledgers struct {
+	mu      sync.Mutex
+	byOwner map[types.UID]known
+}
+
+type known struct {
+	ledger  *flow.Ledger
+	version string
+}
+
+func (l *ledgers) read(ctx context.Context, cached, uncached client.Reader, etcd *druidv1alpha1.Etcd) (*flow.Ledger, error) {
+	key := LedgerKey(keyOf(etcd))
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := cached.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, metadata)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read the metadata of Secret %s: %w", key, err)
+	}
+	l.mu.Lock()
+	before, found := l.byOwner[etcd.UID]
+	l.mu.Unlock()
+	if found && before.version == metadata.ResourceVersion {
+		return before.ledger, nil
+	}
+	ledger, err := flow.ReadLedger(ctx, uncached, key)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byOwner == nil {
+		l.byOwner = map[types.UID]known{}
+	}
+	l.byOwner[etcd.UID] = known{ledger, metadata.ResourceVersion}
+	return ledger, nil
+}
+
+// forget has the ledger of an Etcd read again.
+func (l *ledgers) forget(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byOwner, uid)
+}

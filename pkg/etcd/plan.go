@@ -1,0 +1,81 @@
+package etcd
+
+import (
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+// Result is the plan, and what of it the status needs.
+type Result struct {
+	flow.Plan
+	// NotDue says why the spec is not carried out; empty if it is.
+	NotDue string
+	// Invalid says what is wrong with the spec.
+	Invalid string
+	// Digest is that of the template of Pods that members should have.
+	Digest string
+}
+
+// Plan is the flow: a function of its inputs, and of nothing else.
+func Plan(in Inputs) (Result, error) {
+	key := BundleKey(keyOf(in.Etcd))
+	if in.deleting() {
+		return Result{Plan: flow.Plan{Deleting: true, Tombstones: []flow.Tombstone{{Key: key}}}}, nil
+	}
+	result := Result{NotDue: in.notDue(), Invalid: in.invalid()}
+	plan := &result.Plan
+	plan.Next = in.nextExpiry()
+	if result.NotDue != "" && in.EmittedVersion == "" {
+		// Nothing was emitted: there is nothing to hold.
+		plan.Waits = []flow.Wait{{Name: "asked", Reason: result.NotDue, Holds: []flow.Key{key}}}
+		return result, nil
+	}
+	if result.Invalid != "" {
+		plan.Waits = []flow.Wait{{
+			Name: "valid", Reason: result.Invalid, Holds: []flow.Key{key}, Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
+		}}
+		return result, nil
+	}
+	template, digest, settings, err := in.template()
+	if err != nil {
+		return Result{}, err
+	}
+	result.Digest = digest
+	step := in.decideRollout(digest)
+	objects := append(in.access(), settings, in.clientService(), in.peerService(), in.budget(), in.statefulSet(template, digest, step))
+	plan.Bundles = []flow.Bundle{in.bundle(key, objects)}
+	switch {
+	case result.NotDue != "":
+		plan.Waits = append(plan.Waits, flow.Wait{Name: "asked", Reason: result.NotDue, Holds: []flow.Key{key}})
+		if in.StatefulSet != nil {
+			result.Digest = in.StatefulSet.Annotations[annotationTemplate]
+		}
+	case step.hold != "":
+		plan.Waits = append(plan.Waits, flow.Wait{Name: "healthy", Reason: step.hold, Holds: []flow.Key{key}})
+	case step.wait != "":
+		plan.Waits = append(plan.Waits, flow.Wait{Name: "rollout", Reason: step.wait})
+	}
+	in.addDefragmentation(plan)
+	return result, nil
+}
+
+func (in Inputs) bundle(key flow.Key, objects []client.Object) flow.Bundle {
+	b := flow.Bundle{Key: key, Objects: objects}
+	if in.Class != "" {
+		class := in.Class
+		b.Spec.Class = &class
+	}
+	return b
+}
+
+// earlier returns the earlier of two times; zero stands for never.
+func earlier(a, b time.Time) time.Time {
+	if b.IsZero() || !a.IsZero() && a.Before(b) {
+		return a
+	}
+	return b
+}

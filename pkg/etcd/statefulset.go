@@ -1,0 +1,198 @@
+package etcd
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+const (
+	// containerName is the one that VerticalPodAutoscalers and webhooks look for.
+	containerName = "etcd"
+	// nonroot is the user and group of members.
+	nonroot = 65532
+	// tokenSeconds is how long the token of a member is valid. The kubelet renews it.
+	tokenSeconds = 3600
+	// tokenDirectory is where clients look for it.
+	tokenDirectory = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // no secret
+)
+
+// template returns the template of the Pods, its digest, and the ConfigMap that the Pods read.
+func (in Inputs) template() (corev1.PodTemplateSpec, string, *corev1.ConfigMap, error) {
+	settings, checksum, err := in.configMap()
+	if err != nil {
+		return corev1.PodTemplateSpec{}, "", nil, err
+	}
+	labels := maps.Clone(in.Etcd.Spec.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, labelsOf(in.Etcd.Name, componentStatefulSet, in.Etcd.Name))
+	annotations := map[string]string{annotationChecksum: checksum}
+	maps.Copy(annotations, in.Etcd.Spec.Annotations)
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations}, Spec: in.podSpec()}
+	text, err := json.Marshal(template)
+	if err != nil {
+		return corev1.PodTemplateSpec{}, "", nil, fmt.Errorf("encode the template of Pods: %w", err)
+	}
+	return template, object.Digest(text), settings, nil
+}
+
+func (in Inputs) podSpec() corev1.PodSpec {
+	spec := in.Etcd.Spec
+	return corev1.PodSpec{
+		ServiceAccountName: in.Etcd.Name, AutomountServiceAccountToken: ptr.To(false),
+		PriorityClassName: ptr.Deref(spec.PriorityClassName, ""),
+		Affinity:          spec.SchedulingConstraints.Affinity, TopologySpreadConstraints: spec.SchedulingConstraints.TopologySpreadConstraints,
+		SecurityContext: in.podSecurity(),
+		HostAliases:     []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: []string{in.Etcd.Name + "-local"}}},
+		Containers:      []corev1.Container{in.container()},
+		Volumes:         in.volumes(),
+	}
+}
+
+func (in Inputs) podSecurity() *corev1.PodSecurityContext {
+	user, root := int64(nonroot), ptr.Deref(in.Etcd.Spec.RunAsRoot, false)
+	if root {
+		user = 0
+	}
+	return &corev1.PodSecurityContext{
+		RunAsNonRoot: ptr.To(!root), RunAsUser: ptr.To(user), RunAsGroup: ptr.To(user), FSGroup: ptr.To(user),
+		// A volume of many files is not gone through at each start.
+		FSGroupChangePolicy: ptr.To(corev1.FSGroupChangeOnRootMismatch),
+		SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+func (in Inputs) container() corev1.Container {
+	container := corev1.Container{
+		Name: containerName, Image: in.image(), ImagePullPolicy: corev1.PullIfNotPresent, Args: []string{"--config=" + configDirectory + "/" + keyMember},
+		Env: []corev1.EnvVar{{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"},
+		}}},
+		Ports: []corev1.ContainerPort{
+			containerPort("client", in.clientPort()), containerPort("server", in.peerPort()), containerPort("status", in.statusPort()),
+		},
+		// Ready means that a majority answers the member: only then may the next one be replaced.
+		ReadinessProbe: &corev1.Probe{
+			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+				Path: "/readyz", Port: intstr.FromInt32(in.statusPort()), Scheme: corev1.URISchemeHTTP,
+			}},
+			PeriodSeconds: 5, TimeoutSeconds: 5, SuccessThreshold: 1, FailureThreshold: 5,
+		},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+		VolumeMounts: in.mounts(),
+	}
+	if in.Etcd.Spec.ETCD.ClientURLTLS != nil {
+		container.ReadinessProbe.HTTPGet.Scheme = corev1.URISchemeHTTPS
+	}
+	if in.Etcd.Spec.ETCD.Resources != nil {
+		container.Resources = *in.Etcd.Spec.ETCD.Resources.DeepCopy()
+	}
+	return container
+}
+
+func containerPort(name string, number int32) corev1.ContainerPort {
+	return corev1.ContainerPort{Name: name, ContainerPort: number, Protocol: corev1.ProtocolTCP}
+}
+
+// secretVolume is a Secret with certificates in the Pods.
+type secretVolume struct{ name, secret, directory string }
+
+func (in Inputs) secretVolumes() []secretVolume {
+	var volumes []secretVolume
+	if tls := in.Etcd.Spec.ETCD.ClientURLTLS; tls != nil {
+		volumes = append(volumes,
+			secretVolume{"client-url-ca-etcd", tls.TLSCASecretRef.Name, directoryCA},
+			secretVolume{"client-url-etcd-server-tls", tls.ServerTLSSecretRef.Name, directoryServer},
+			secretVolume{"client-url-etcd-client-tls", tls.ClientTLSSecretRef.Name, directoryClient})
+	}
+	if tls := in.Etcd.Spec.ETCD.PeerURLTLS; tls != nil {
+		volumes = append(volumes,
+			secretVolume{"peer-url-ca-etcd", tls.TLSCASecretRef.Name, directoryPeerCA},
+			secretVolume{"peer-url-etcd-server-tls", tls.ServerTLSSecretRef.Name, directoryPeerServer})
+	}
+	return volumes
+}
+
+func (in Inputs) volumeName() string {
+	return cmp.Or(ptr.Deref(in.Etcd.Spec.VolumeClaimTemplate, ""), in.Etcd.Name)
+}
+
+func (in Inputs) mounts() []corev1.VolumeMount {
+	mounts := []corev1.VolumeMount{
+		{Name: in.volumeName(), MountPath: dataDirectory}, {Name: "etcd-config-file", MountPath: configDirectory, ReadOnly: true},
+		{Name: "kube-api-access", MountPath: tokenDirectory, ReadOnly: true},
+	}
+	for _, volume := range in.secretVolumes() {
+		mounts = append(mounts, corev1.VolumeMount{Name: volume.name, MountPath: volume.directory, ReadOnly: true})
+	}
+	return mounts
+}
+
+func (in Inputs) volumes() []corev1.Volume {
+	// Other users of the node do not read them.
+	mode := ptr.To[int32](0o440)
+	volumes := []corev1.Volume{
+		{Name: "etcd-config-file", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: configMapName(in.Etcd.Name)}, DefaultMode: ptr.To[int32](0o444),
+		}}},
+		{Name: "kube-api-access", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			DefaultMode: mode,
+			Sources: []corev1.VolumeProjection{
+				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: ptr.To[int64](tokenSeconds), Path: "token"}},
+				{ConfigMap: &corev1.ConfigMapProjection{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}, Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
+				}},
+			},
+		}}},
+	}
+	for _, volume := range in.secretVolumes() {
+		volumes = append(volumes, corev1.Volume{Name: volume.name, VolumeSource: corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: volume.secret, DefaultMode: mode},
+		}})
+	}
+	return volumes
+}
+
+// statefulSet returns the StatefulSet as far as a rollout may go now.
+func (in Inputs) statefulSet(template corev1.PodTemplateSpec, digest string, step rollout) *appsv1.StatefulSet {
+	set := &appsv1.StatefulSet{ObjectMeta: in.meta(componentStatefulSet, in.Etcd.Name)}
+	set.Annotations = map[string]string{annotationTemplate: digest}
+	capacity := resource.MustParse("16Gi")
+	if in.Etcd.Spec.StorageCapacity != nil {
+		capacity = *in.Etcd.Spec.StorageCapacity
+	}
+	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: in.volumeName()}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: capacity}},
+	}}
+	if class := ptr.Deref(in.Etcd.Spec.StorageClass, ""); class != "" {
+		claim.Spec.StorageClassName = &class
+	}
+	update := &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To(step.partition)}
+	if step.all {
+		update.MaxUnavailable = ptr.To(intstr.FromInt32(step.replicas))
+	}
+	set.Spec = appsv1.StatefulSetSpec{
+		Replicas: ptr.To(step.replicas), ServiceName: PeerServiceName(in.Etcd.Name), PodManagementPolicy: appsv1.ParallelPodManagement,
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{lease.LabelManagedBy: lease.ManagedBy, lease.LabelPartOf: in.Etcd.Name}},
+		Template: template, VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
+		UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: update},
+	}
+	return set
+}
