@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -120,11 +121,7 @@ func leaseChanged(update event.UpdateEvent) bool {
 	if now.Renewed.Sub(old.Renewed) < unknownAfter {
 		old.Renewed = now.Renewed
 	}
-	if old.Holder == nil || now.Holder == nil || *old.Holder != *now.Holder {
-		return old.Holder != now.Holder
-	}
-	old.Holder = now.Holder
-	return old != now
+	return !reflect.DeepEqual(old, now)
 }
 
 // at returns when to look again.

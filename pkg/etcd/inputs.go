@@ -53,7 +53,7 @@ func keyOf(etcd *druidv1alpha1.Etcd) types.NamespacedName {
 // deleting reports whether the Etcd is being deleted.
 func (in Inputs) deleting() bool { return in.Etcd.DeletionTimestamp != nil }
 
-// asked reports whether somebody has asked for the spec to be carried out, or it never was.
+// asked reports whether the spec has to be carried out because an annotation asks for it, or because it never was.
 func asked(etcd *druidv1alpha1.Etcd) bool {
 	return etcd.Annotations[AnnotationOperation] == OperationReconcile || etcd.Annotations[AnnotationDruidOperation] == OperationReconcile ||
 		etcd.Status.ObservedGeneration == nil

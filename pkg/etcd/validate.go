@@ -35,7 +35,7 @@ func (in Inputs) invalid() string {
 	}
 	if text := spec.ETCD.DefragmentationSchedule; text != nil && *text != "" {
 		if _, err := cron.ParseStandard(*text); err != nil {
-			say("spec.etcd.defragmentationSchedule is no cron expression with five fields: %v", err)
+			say("spec.etcd.defragmentationSchedule is not a cron expression with five fields: %v", err)
 		}
 	}
 	return strings.Join(problems, "; ")
