@@ -4,6 +4,7 @@ package etcd
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 )
@@ -67,9 +68,9 @@ func configMapName(etcd string) string { return etcd + "-config" }
 
 func roleName(etcd string) string { return "druid.gardener.cloud:etcd:" + etcd }
 
-// labelsOf returns the labels of an object of an Etcd.
+// labelsOf returns the labels of an object of an Etcd. A colon, as in the names of roles, cannot be in a label.
 func labelsOf(etcd, component, name string) map[string]string {
 	return map[string]string{
-		lease.LabelManagedBy: lease.ManagedBy, lease.LabelPartOf: etcd, lease.LabelComponent: component, lease.LabelName: name,
+		lease.LabelManagedBy: lease.ManagedBy, lease.LabelPartOf: etcd, lease.LabelComponent: component, lease.LabelName: strings.ReplaceAll(name, ":", "-"),
 	}
 }

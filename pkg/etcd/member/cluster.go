@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
@@ -121,10 +120,17 @@ func (m *Member) promote(ctx context.Context, id uint64, endpoints []string) err
 	})
 }
 
-func peersOf(members []*etcdserverpb.Member) []peer {
+// listed is a member as etcd lists it.
+type listed interface {
+	GetID() uint64
+	GetName() string
+	GetPeerURLs() []string
+}
+
+func peersOf[M listed](members []M) []peer {
 	peers := make([]peer, 0, len(members))
 	for _, member := range members {
-		peers = append(peers, peer{id: member.ID, name: member.Name, peerURLs: member.PeerURLs})
+		peers = append(peers, peer{id: member.GetID(), name: member.GetName(), peerURLs: member.GetPeerURLs()})
 	}
 	return peers
 }
