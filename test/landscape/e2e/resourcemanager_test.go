@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -49,27 +50,33 @@ func TestResourceManager(t *testing.T) {
 
 func (c *cluster) install() {
 	c.t.Helper()
-	chart, err := generate.Load(base.Root)
-	must(c.t, err)
 	repository, tag, _ := strings.Cut(c.image("resource-manager"), ":")
-	values := map[string]any{}
-	must(c.t, yaml.Unmarshal([]byte(fmt.Sprintf(`
+	c.helm("resource-manager", generate.Chart, c.namespace, fmt.Sprintf(`
 image: {repository: %q, tag: %q}
-config: {webhooks: {seccompProfile: {enabled: true}}, controllers: {health: {syncPeriod: 15s}}}`, repository, tag)), &values))
+config: {webhooks: {seccompProfile: {enabled: true}}, controllers: {health: {syncPeriod: 15s}}}`, repository, tag))
+}
+
+// helm installs a chart of the repository until the test ends.
+func (c *cluster) helm(release, directory, namespace, values string) {
+	c.t.Helper()
+	chart, err := generate.LoadFrom(filepath.Join(base.Root, directory))
+	must(c.t, err)
+	content := map[string]any{}
+	must(c.t, yaml.Unmarshal([]byte(values), &content))
 	kubeconfig := base.Kubeconfig()
 	flags := genericclioptions.NewConfigFlags(false)
-	flags.KubeConfig, flags.Namespace = &kubeconfig, &c.namespace
+	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
 	config := action.NewConfiguration()
-	must(c.t, config.Init(flags, c.namespace, ""))
+	must(c.t, config.Init(flags, namespace, ""))
 	install := action.NewInstall(config)
-	install.ReleaseName, install.Namespace, install.WaitStrategy, install.Timeout = "resource-manager", c.namespace, kube.HookOnlyStrategy, timeout
+	install.ReleaseName, install.Namespace, install.WaitStrategy, install.Timeout = release, namespace, kube.HookOnlyStrategy, timeout
 	install.TakeOwnership = true // of definitions that an earlier test has left
-	_, err = install.Run(chart, values)
+	_, err = install.Run(chart, content)
 	must(c.t, err)
 	c.t.Cleanup(func() {
 		uninstall := action.NewUninstall(config)
 		uninstall.WaitStrategy, uninstall.Timeout = kube.HookOnlyStrategy, timeout
-		_, err := uninstall.Run("resource-manager")
+		_, err := uninstall.Run(release)
 		must(c.t, err)
 	})
 }
