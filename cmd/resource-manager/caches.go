@@ -86,19 +86,23 @@ func inNamespaces(options cache.Options, namespaces []string) cache.Options {
 	return options
 }
 
-// keepScale keeps what a HorizontalPodAutoscaler scales, for ManagedResources, and its upper bound, for the webhook for highly available
-// workloads.
+// keepScale keeps what a HorizontalPodAutoscaler scales, its lower bound and its controller, for ManagedResources, and its upper bound, for the
+// webhook for highly available workloads.
 func keepScale(obj any) (any, error) {
 	autoscaler, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
 	if !ok {
 		return obj, nil
 	}
-	return &autoscalingv2.HorizontalPodAutoscaler{
+	kept := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: cachetransform.Meta(autoscaler),
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscaler.Spec.ScaleTargetRef, MaxReplicas: autoscaler.Spec.MaxReplicas,
+			ScaleTargetRef: autoscaler.Spec.ScaleTargetRef, MinReplicas: autoscaler.Spec.MinReplicas, MaxReplicas: autoscaler.Spec.MaxReplicas,
 		},
-	}, nil
+	}
+	if controller := metav1.GetControllerOf(autoscaler); controller != nil {
+		kept.OwnerReferences = []metav1.OwnerReference{*controller}
+	}
+	return kept, nil
 }
 
 // keepMarks keeps the annotations of a Namespace that the webhook for highly available workloads reads.

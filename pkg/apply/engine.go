@@ -150,10 +150,27 @@ func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceI
 		}
 		return yield(ctx, resource, task, meta), nil
 	}
-	task, onChange, err := withOnlyOnChange(ctx, resource, task)
+	due, onChange, err := withOnlyOnChange(ctx, resource, task)
 	if err != nil {
 		return nil, changed(err)
 	}
+	due, fromZero, err := withReplicas(due)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := e.update(ctx, resource, due, fromZero)
+	if err != nil {
+		return nil, err
+	}
+	if onChange || fromZero {
+		meta = yield(ctx, resource, task, meta)
+	}
+	return strip(ctx, resource, meta, task.Strip)
+}
+
+// update applies an object that exists. It fails if the object is another one than was found, or, if exact is set, has changed since.
+func (e *Engine) update(ctx context.Context, resource metadata.ResourceInterface, task Task, exact bool,
+) (*metav1.PartialObjectMetadata, error) {
 	body, err := e.preserve(ctx, resource, task)
 	if err != nil {
 		return nil, err
@@ -162,20 +179,18 @@ func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceI
 	if err := e.displaceFirst(ctx, resource, task); err != nil {
 		return nil, changed(err)
 	}
-	meta, err := patch(ctx, resource, task.Name, body)
+	first := body
+	if exact {
+		first = object.Require(body, "resourceVersion", task.Live.ResourceVersion)
+	}
+	meta, err := patch(ctx, resource, task.Name, first)
 	if invalid(err) {
 		meta, err = e.applyWithoutOthers(ctx, resource, task, body, err)
 	}
 	if err != nil {
 		return nil, changed(err)
 	}
-	if meta, err = e.takeOver(ctx, resource, task, meta, body); err != nil {
-		return nil, err
-	}
-	if onChange {
-		meta = yield(ctx, resource, task, meta)
-	}
-	return strip(ctx, resource, meta, task.Strip)
+	return e.takeOver(ctx, resource, task, meta, body)
 }
 
 // create applies an object that does not exist. If it does, nothing happens to it.

@@ -26,6 +26,12 @@ func Owned(entries []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {
 	return nil
 }
 
+// Owns reports whether our applies own a field outside of lists.
+func Owns(entries []metav1.ManagedFieldsEntry, field Pattern) bool {
+	entry := Owned(entries)
+	return entry != nil && owns(entry.FieldsV1.GetRawBytes(), field)
+}
+
 // own returns the index of the entry of our applies, -1 if there is none.
 func own(entries []metav1.ManagedFieldsEntry) int {
 	return slices.IndexFunc(entries, isOwn)

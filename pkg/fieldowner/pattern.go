@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -153,6 +154,11 @@ func hasKey(item map[string]any, element fieldpath.PathElement) bool {
 		}
 	}
 	return true
+}
+
+// Scalable reports whether objects of a kind have replicas that a HorizontalPodAutoscaler may own.
+func Scalable(gk schema.GroupKind) bool {
+	return (gk.Group == "apps" || gk.Group == "extensions") && (gk.Kind == "Deployment" || gk.Kind == "StatefulSet")
 }
 
 // Replicas returns the field with the number of replicas of a workload.

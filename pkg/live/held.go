@@ -49,6 +49,7 @@ type common struct {
 	finalizeAfter                    string
 	finalizers, unlabelled           bool
 	exempt, garbageCollectable       bool
+	replicas                         Replicas
 }
 
 // unusual is what hardly any object has.
@@ -67,7 +68,7 @@ func recordOf(o *Observation) *record {
 		common: unique.Make(common{
 			managedBy: o.ManagedBy, formerApplier: o.FormerApplier, writer: o.Writer, labels: o.Labels, annotations: o.Annotations,
 			owned: o.Owned, directive: o.Directive, finalizeAfter: o.FinalizeAfter, finalizers: o.Finalizers, unlabelled: o.Unlabelled,
-			exempt: o.Exempt, garbageCollectable: o.GarbageCollectable,
+			exempt: o.Exempt, garbageCollectable: o.GarbageCollectable, replicas: o.Replicas,
 		}),
 	}
 	rest := unusual{displaceable: o.Displaceable, deleting: o.Deleting, health: o.Health, counted: o.counted}
@@ -89,6 +90,7 @@ func (r *record) observation() Observation {
 		ManagedBy: common.managedBy, FormerApplier: common.formerApplier, Writer: common.writer, Labels: common.labels,
 		Annotations: common.annotations, Owned: common.owned, Directive: common.directive, FinalizeAfter: common.finalizeAfter,
 		Finalizers: common.finalizers, Unlabelled: common.unlabelled, Exempt: common.exempt, GarbageCollectable: common.garbageCollectable,
+		Replicas: common.replicas,
 	}
 	if rest := r.unusual; rest != nil {
 		result.UID = rest.uid

@@ -81,6 +81,8 @@ type Observation struct {
 	Directive applyoptions.Options
 	// Generation counts the changes of the object's spec.
 	Generation int64
+	// Replicas says whether a workload has 0 replicas.
+	Replicas Replicas
 	// Examined is set if Health speaks of the object as it is, or if its metadata is all there is to know.
 	Examined bool
 	// Health is how the object is; nil if it is healthy and not rolling out.
@@ -153,12 +155,15 @@ func sortedFields(entry *metav1.ManagedFieldsEntry) []byte {
 // with every write, such as one of the status, and how the object is.
 func (o *Observation) Agrees(other *Observation) bool {
 	a, b := *o, *other
+	if a.Replicas.Zero() != b.Replicas.Zero() {
+		return false
+	}
 	if (a.Displaceable == nil) != (b.Displaceable == nil) || a.Displaceable != nil && !a.Displaceable.Equals(b.Displaceable) {
 		return false
 	}
 	a.ResourceVersion, a.Writer, a.Displaceable, a.Seen = b.ResourceVersion, b.Writer, b.Displaceable, b.Seen
 	a.Generation, a.Examined, a.Health = b.Generation, b.Examined, b.Health
-	a.borrowed, a.counted = b.borrowed, b.counted
+	a.borrowed, a.counted, a.Replicas = b.borrowed, b.counted, b.Replicas
 	return a == b
 }
 

@@ -25,6 +25,11 @@ type Examiner interface {
 	SetOwn(origin string, checks []resourcesv1alpha1.HealthCheck) ([]schema.GroupKind, error)
 }
 
+// needsBody reports whether more than the metadata of a kind's objects is read.
+func needsBody(examiner Examiner, gk schema.GroupKind) bool {
+	return fieldowner.Scalable(gk) || examinerOf(examiner, gk) != nil
+}
+
 // observer reduces objects of one kind.
 type observer struct {
 	gk     schema.GroupKind
@@ -73,6 +78,7 @@ func (o observer) examine(obj runtime.Object) (*reduced, error) {
 	}
 	observation := Observe(metadata, o.policy)
 	observation.Examined = true
+	observation.Replicas = replicasOf(obj, metadata.ManagedFields)
 	if o.examiner != nil {
 		if verdict := o.examiner.Examine(o.gk, obj); verdict != (health.Verdict{}) {
 			observation.Health = &verdict

@@ -150,3 +150,54 @@ func TestExaminerOf(t *testing.T) {
 		t.Error("the body is not read although a ManagedResource has a check")
 	}
 }
+
+// TestReplicasAtZero: of workloads it is known that they have 0 replicas, who set them, and that this stays so until the generation changes.
+func TestReplicasAtZero(t *testing.T) {
+	owned := []metav1.ManagedFieldsEntry{{
+		Manager: "resource-manager", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1",
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)},
+	}}
+	zero, one := int32(0), int32(1)
+	meta := metav1.ObjectMeta{Name: "web", UID: "1", Generation: 1, ResourceVersion: "1"}
+	for name, test := range map[string]struct {
+		object runtime.Object
+		want   Replicas
+	}{
+		"Deployment":          {&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: &one}}, ReplicasOther},
+		"Deployment, default": {&appsv1.Deployment{ObjectMeta: meta}, ReplicasOther},
+		"Deployment at 0":     {&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: &zero}}, ReplicasZeroOfOthers},
+		"StatefulSet at 0":    {&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &zero}}, ReplicasZeroOfOthers},
+		"StatefulSet at 0, ours": {&appsv1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", ManagedFields: owned}, Spec: appsv1.StatefulSetSpec{Replicas: &zero},
+		}, ReplicasZeroOfOurs},
+		"ReplicaSet at 0": {&appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &zero}}, ReplicasOther},
+	} {
+		seen, err := observer{}.reduce(test.object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen.observation.Replicas != test.want {
+			t.Errorf("%s: got %d, want %d", name, seen.observation.Replicas, test.want)
+		}
+	}
+
+	before := &Observation{UID: "1", Generation: 1, Replicas: ReplicasZeroOfOthers}
+	for name, test := range map[string]struct {
+		answer Observation
+		want   Replicas
+	}{
+		"labels changed":   {Observation{UID: "1", Generation: 1}, ReplicasZeroOfOthers},
+		"spec changed":     {Observation{UID: "1", Generation: 2}, ReplicasOther},
+		"another object":   {Observation{UID: "2", Generation: 1}, ReplicasOther},
+		"owner changed":    {Observation{UID: "1", Generation: 1, Replicas: ReplicasZeroOfOurs, Examined: true}, ReplicasZeroOfOurs},
+		"another's object": {Observation{UID: "1", Generation: 1, Origin: "shop"}, ReplicasZeroOfOthers},
+	} {
+		inherit(before, &test.answer)
+		if test.answer.Replicas != test.want {
+			t.Errorf("%s: got %d, want %d", name, test.answer.Replicas, test.want)
+		}
+	}
+	if after := (Observation{UID: "1", Generation: 1}); before.Agrees(&after) {
+		t.Error("a decision would be the same for an object with replicas")
+	}
+}

@@ -73,7 +73,7 @@ func (r *Reader) read(ctx context.Context, ref object.Ref) State {
 
 func (r *Reader) get(ctx context.Context, ref object.Ref) (Observation, error) {
 	examiner := examinerOf(r.examiner, ref.GroupKind())
-	reading, err := r.objects.ReadingOf(ref, examiner != nil)
+	reading, err := r.objects.ReadingOf(ref, needsBody(r.examiner, ref.GroupKind()))
 	if err != nil {
 		return Observation{}, err
 	}

@@ -221,6 +221,9 @@ func completes(before, observation *Observation) bool {
 // what its controller has done is the same as long as the spec is. Pods are counted once for each spec.
 func inherit(before, observation *Observation) {
 	same := before != nil && before.UID == observation.UID && before.Generation == observation.Generation
+	if same && !observation.Replicas.Zero() { // the answer to a write has the metadata alone, and the generation counts changes of replicas
+		observation.Replicas = before.Replicas
+	}
 	switch {
 	case same && !observation.Examined && before.Origin != observation.Origin:
 		// Another ManagedResource has the object now, and may have another check.

@@ -156,7 +156,7 @@ func (v *View) ensure(gvk schema.GroupVersionKind) {
 func (v *View) tryWatch(gvk schema.GroupVersionKind) bool {
 	examiner := examinerOf(v.Examiner, gvk.GroupKind())
 	open := v.Objects.Metadata
-	if examiner != nil {
+	if needsBody(v.Examiner, gvk.GroupKind()) {
 		open = v.Objects.Whole
 	}
 	collection, err := open(gvk)

@@ -246,11 +246,11 @@ func (r *Reconciler) owningScaledObject(_ context.Context, autoscaler *autoscali
 	return []reconcile.Request{{NamespacedName: owner}}
 }
 
-// startsOrStopsScaling lets through the creation and deletion of autoscalers, and changes of what they scale.
+// startsOrStopsScaling lets through the creation and deletion of autoscalers, and changes of what they scale, and of whether from 0.
 func startsOrStopsScaling() predicate.TypedPredicate[*autoscalingv2.HorizontalPodAutoscaler] {
 	return predicate.TypedFuncs[*autoscalingv2.HorizontalPodAutoscaler]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*autoscalingv2.HorizontalPodAutoscaler]) bool {
-			return e.ObjectOld.Spec.ScaleTargetRef != e.ObjectNew.Spec.ScaleTargetRef
+			return e.ObjectOld.Spec.ScaleTargetRef != e.ObjectNew.Spec.ScaleTargetRef || scalingBy(e.ObjectOld) != scalingBy(e.ObjectNew)
 		},
 	}
 }

@@ -195,6 +195,8 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 		return change{action: actionApply, drift: drift, reason: "another client added fields to it", strip: strip}
 	case len(strip.Labels) > 0 || len(strip.Annotations) > 0:
 		return change{action: actionApply, drift: drift, reason: "another client added labels or annotations to it", strip: strip}
+	case manifest.ReplicasFromZero != nil && observation.Replicas.Zero():
+		return change{action: actionApply, drift: drift, reason: "it has 0 replicas, from which its autoscaler does not scale"}
 	}
 	return change{action: actionSkip, reason: "nothing changed"}
 }

@@ -73,9 +73,11 @@ func TestPlanApply(t *testing.T) {
 		asked    bool
 		// unrecorded is set if the status was not stored since the object was written.
 		unrecorded bool
-		drift      bool
-		want       action
-		says       string
+		// fromZero are the replicas that an object at 0 gets.
+		fromZero any
+		drift    bool
+		want     action
+		says     string
 	}{
 		"nothing changed":               {state: present(ours), recorded: digest, want: actionSkip, says: "nothing changed"},
 		"always":                        {state: present(ours), recorded: digest, always: true, want: actionApply, says: "alwaysUpdate"},
@@ -105,11 +107,17 @@ func TestPlanApply(t *testing.T) {
 		"kind not served":               {state: live.State{Presence: live.KindNotServed, Err: errNotServed}, want: actionFail, says: "install its CustomResourceDefinition"},
 		"its definition failed":         {state: live.State{Presence: live.KindNotServed, Err: errNotServed}, heldBack: true, want: actionWait, says: "not ready: broken schema"},
 		"there, its definition failed":  {state: present(ours), recorded: digest, heldBack: true, want: actionSkip},
+		"0 replicas by others":          {state: with(func(o *live.Observation) { o.Replicas = live.ReplicasZeroOfOthers }), recorded: digest, fromZero: 2, want: actionApply, says: "0 replicas", drift: true},
+		"0 replicas by us":              {state: with(func(o *live.Observation) { o.Replicas = live.ReplicasZeroOfOurs }), recorded: digest, fromZero: 2, want: actionApply, says: "0 replicas", drift: true},
+		"replicas":                      {state: present(ours), recorded: digest, fromZero: 2, want: actionSkip},
+		"0 replicas that are kept":      {state: with(func(o *live.Observation) { o.Replicas = live.ReplicasZeroOfOthers }), recorded: digest, want: actionSkip},
+		"0 replicas, other manifest":    {state: with(func(o *live.Observation) { o.Replicas = live.ReplicasZeroOfOthers }), recorded: "old.owned", fromZero: 2, want: actionApply, says: "changed"},
 		"not readable":                  {state: live.State{Presence: live.Unknown, Err: errNotServed}, want: actionFail, says: "cannot be read"},
 		"not read":                      {want: actionFail, says: "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifest := manifestOf(widgetKind, "a", "x")
+			manifest.ReplicasFromZero = test.fromZero
 			in := applyInput{
 				manifests: []object.Manifest{manifest},
 				recorded:  inventoryWith(entry(widgetKind, "a", "x", test.recorded)),

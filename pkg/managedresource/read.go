@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -119,7 +120,7 @@ func (p *pass) render(in input, documents []manifest.Document, scopes scopes, to
 		Origin:       p.self.String(),
 		ManagedBy:    p.Options.ManagedBy,
 		InjectLabels: p.mr.Spec.InjectLabels,
-		Scaled:       p.isScaled(in.scalers),
+		Scaled:       p.scalingOf(in.scalers),
 		Ignored:      ignored,
 		OnlyOnChange: onlyOnChange,
 		TokenTargets: tokenTargets,
@@ -299,7 +300,7 @@ func (p *pass) stored(scopes scopes) input {
 }
 
 // autoscalers are the objects that a HorizontalPodAutoscaler scales, by their identity.
-type autoscalers map[object.Key]bool
+type autoscalers map[object.Key]manifest.Scaling
 
 // readAutoscalers finds out what HorizontalPodAutoscalers scale.
 func (p *pass) readAutoscalers(ctx context.Context) (autoscalers, error) {
@@ -311,7 +312,8 @@ func (p *pass) readAutoscalers(ctx context.Context) (autoscalers, error) {
 	equivalences := manifest.NewEquivalences(p.mr.Spec.Equivalences)
 	for i := range list.Items {
 		if key, ok := scaledObject(&list.Items[i]); ok {
-			scalers[equivalences.Identity(key)] = true
+			identity := equivalences.Identity(key)
+			scalers[identity] = max(scalers[identity], scalingBy(&list.Items[i]))
 		}
 	}
 	return scalers, nil
@@ -332,8 +334,17 @@ func scaledObject(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (object.Key
 	return object.Key{Group: gv.Group, Kind: reference.Kind, Namespace: autoscaler.Namespace, Name: reference.Name}, true
 }
 
-// isScaled returns a function that reports whether one of the autoscalers scales an object.
-func (p *pass) isScaled(scalers autoscalers) func(object.Key) bool {
+// scalingBy returns how an autoscaler scales. One that another controller made for an autoscaler of its own, such as KEDA or Knative, is
+// controlled by that one, which scales to 0 and from 0.
+func scalingBy(autoscaler *autoscalingv2.HorizontalPodAutoscaler) manifest.Scaling {
+	if ptr.Deref(autoscaler.Spec.MinReplicas, 1) == 0 || metav1.GetControllerOfNoCopy(autoscaler) != nil {
+		return manifest.ScaledFromZero
+	}
+	return manifest.ScaledFromOne
+}
+
+// scalingOf returns a function that returns how the autoscalers scale an object.
+func (p *pass) scalingOf(scalers autoscalers) func(object.Key) manifest.Scaling {
 	equivalences := manifest.NewEquivalences(p.mr.Spec.Equivalences)
-	return func(key object.Key) bool { return scalers[equivalences.Identity(key)] }
+	return func(key object.Key) manifest.Scaling { return scalers[equivalences.Identity(key)] }
 }

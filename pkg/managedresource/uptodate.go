@@ -46,11 +46,12 @@ func (p *pass) upToDate(ctx context.Context) (bool, input, error) {
 	}
 	// The last pass recorded all that it did. None with other inputs can have been between: Secrets do not get an old version again.
 	p.unrecorded.Confirm(p.self.Owner)
-	return p.noDrift(ctx, in), in, nil
+	unchanged, err := p.noDrift(ctx, in)
+	return unchanged, in, err
 }
 
 // noDrift reports whether every recorded object is as it was applied.
-func (p *pass) noDrift(ctx context.Context, in input) bool {
+func (p *pass) noDrift(ctx context.Context, in input) (bool, error) {
 	manifests := make([]object.Manifest, 0, len(in.recorded))
 	var bare []object.Ref
 	for _, entry := range in.recorded {
@@ -63,17 +64,41 @@ func (p *pass) noDrift(ctx context.Context, in input) bool {
 	}
 	states := p.Live.Read(ctx, refsOf(manifests))
 	p.acceptedFields.Exclude(p.self.Owner, states)
+	if left, err := p.leftAtZero(ctx, in.recorded, states); left || err != nil {
+		return false, err
+	}
 	for _, change := range p.planWave(ctx, plan{input: in}, manifests, states, nil) {
 		if change.action != actionSkip {
-			return false
+			return false, nil
 		}
 	}
 	for _, state := range p.Live.Confirm(ctx, bare) {
 		if state.Presence != live.Present {
-			return false
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
+}
+
+// leftAtZero reports whether another client set a recorded object to 0 replicas, from which its autoscaler does not scale: the manifest
+// decides about that, and the inventory does not have it.
+func (p *pass) leftAtZero(ctx context.Context, recorded inventory, states map[object.Key]live.State) (bool, error) {
+	var left []object.Key
+	for key, state := range states {
+		preserved := resourcesv1alpha1.Truthy(recorded[key].Annotations[resourcesv1alpha1.AnnotationPreserveReplicas])
+		if state.Observation.Replicas == live.ReplicasZeroOfOthers && !preserved {
+			left = append(left, key)
+		}
+	}
+	if len(left) == 0 {
+		return false, nil
+	}
+	scalers, err := p.readAutoscalers(ctx)
+	if err != nil {
+		return false, err
+	}
+	scalingOf := p.scalingOf(scalers)
+	return slices.ContainsFunc(left, func(key object.Key) bool { return scalingOf(key) == manifest.ScaledFromOne }), nil
 }
 
 // watched reports whether every change of a recorded object is an event.
@@ -153,8 +178,11 @@ func (p *pass) scaledAmong(ctx context.Context, scalers autoscalers, objects []o
 	equivalences := manifest.NewEquivalences(p.mr.Spec.Equivalences)
 	var scaled []string
 	for _, key := range objects {
-		if identity := equivalences.Identity(key); scalers[identity] {
+		switch identity := equivalences.Identity(key); scalers[identity] {
+		case manifest.ScaledFromZero:
 			scaled = append(scaled, identity.String())
+		case manifest.ScaledFromOne:
+			scaled = append(scaled, identity.String()+" from 1")
 		}
 	}
 	slices.Sort(scaled)

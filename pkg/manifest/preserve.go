@@ -13,20 +13,31 @@ type preserved struct {
 	always []fieldowner.Pattern
 	// ifSet are fields that are only sent as long as the live object has none.
 	ifSet []fieldowner.Pattern
+	// fromZero are the replicas that are sent while the live object has 0; nil for none.
+	fromZero any
 }
 
-// preservedFields returns which fields of an object are not updated, as gardener-resource-manager does it. Scaled says
-// that a HorizontalPodAutoscaler decides about the replicas.
-func preservedFields(gk schema.GroupKind, obj map[string]any, annotations map[string]string, scaled bool) preserved {
+// Scaling says what a HorizontalPodAutoscaler does about the replicas of an object. A greater one wins if there are several autoscalers.
+type Scaling int
+
+const (
+	// NotScaled objects have no autoscaler.
+	NotScaled Scaling = iota
+	// ScaledFromOne objects have an autoscaler that does nothing while they have 0 replicas.
+	ScaledFromOne
+	// ScaledFromZero objects have an autoscaler that scales to 0 and from 0, too.
+	ScaledFromZero
+)
+
+// preservedFields returns which fields of an object are not updated, as gardener-resource-manager does it, except for replicas from and to 0.
+func preservedFields(gk schema.GroupKind, obj map[string]any, annotations map[string]string, scaling Scaling) preserved {
 	var result preserved
 	switch gk.Group {
 	case "":
 		result.always = preservedInCore(gk.Kind, obj)
 	case "apps", "extensions":
-		replicas := fieldowner.Replicas()
-		scalable := gk.Kind == "Deployment" || gk.Kind == "StatefulSet"
-		if scalable && (scaled || resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationPreserveReplicas]) || !replicas.Has(obj)) {
-			result.always = append(result.always, replicas)
+		if fieldowner.Scalable(gk) {
+			result.preserveReplicas(obj, annotations, scaling)
 		}
 		if gk.Kind == "StatefulSet" {
 			result.always = append(result.always, fieldowner.Pattern{"spec", "volumeClaimTemplates"})
@@ -46,6 +57,23 @@ func preservedFields(gk schema.GroupKind, obj map[string]any, annotations map[st
 	}
 	return result
 }
+
+// preserveReplicas leaves the replicas of a workload to others where their number is not that of the manifest. An autoscaler that does not
+// scale from 0 leaves a workload at 0 for good, so that the manifest decides about 0.
+func (p *preserved) preserveReplicas(obj map[string]any, annotations map[string]string, scaling Scaling) {
+	spec, _ := obj["spec"].(map[string]any)
+	wanted, given := spec["replicas"]
+	left := !given || resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationPreserveReplicas])
+	switch {
+	case left || scaling == ScaledFromZero:
+		p.always = append(p.always, fieldowner.Replicas())
+	case scaling == ScaledFromOne && !isZero(wanted):
+		p.always, p.fromZero = append(p.always, fieldowner.Replicas()), wanted
+	}
+}
+
+// isZero reports whether a value that was decoded from JSON is the number 0.
+func isZero(value any) bool { return value == int64(0) || value == float64(0) }
 
 func preservedInCore(kind string, obj map[string]any) []fieldowner.Pattern {
 	switch kind {

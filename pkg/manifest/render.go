@@ -32,8 +32,8 @@ type RenderOptions struct {
 	Origin       string
 	ManagedBy    string
 	InjectLabels map[string]string
-	// Scaled reports whether a HorizontalPodAutoscaler scales an object. Nil: it scales none.
-	Scaled func(object.Key) bool
+	// Scaled returns how an object is scaled. Nil: none is.
+	Scaled func(object.Key) Scaling
 	// Ignored are fields that are left to others.
 	Ignored []IgnoreRule
 	// OnlyOnChange are fields that are left to others while the manifest stays the same.
@@ -186,10 +186,14 @@ func finish(doc Document, ref object.Ref, marks RenderOptions) (object.Manifest,
 		meta["labels"], meta["annotations"] = fieldsOf(labels), fieldsOf(annotations)
 		labelled = hasTemplateLabel(doc.Object)
 		labelTemplates(doc.Object, ref.GroupKind(), marks.labels())
-		preserved := preservedFields(ref.GroupKind(), doc.Object, manifest.Annotations, marks.Scaled != nil && marks.Scaled(ref.Key()))
+		preserved := preservedFields(ref.GroupKind(), doc.Object, manifest.Annotations, marks.scalingOf(ref))
 		manifest.Preserve, manifest.PreserveIfSet = preserved.always, preserved.ifSet
 		manifest.OnlyOnChange = ignoredFields(marks.OnlyOnChange, ref)
-		manifest.Preserve = append(manifest.Preserve, ignoredFields(marks.Ignored, ref)...)
+		ignored := ignoredFields(marks.Ignored, ref)
+		manifest.Preserve = append(manifest.Preserve, ignored...)
+		if !slices.ContainsFunc(ignored, coversReplicas) {
+			manifest.ReplicasFromZero = preserved.fromZero
+		}
 		manifest.PreserveIfSet = append(manifest.PreserveIfSet, filledFields(ref, doc.Object, labels, marks.TokenTargets)...)
 		manifest.Untaken = tokenFields(ref, doc.Object, labels, marks.TokenTargets)
 		if ref.GroupKind() == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
@@ -206,6 +210,18 @@ func finish(doc Document, ref object.Ref, marks RenderOptions) (object.Manifest,
 		manifest.Adopted, err = adopted(manifest, doc.Object)
 	}
 	return manifest, err
+}
+
+func (m RenderOptions) scalingOf(ref object.Ref) Scaling {
+	if m.Scaled == nil {
+		return NotScaled
+	}
+	return m.Scaled(ref.Key())
+}
+
+// coversReplicas reports whether a pattern names the replicas of a workload, or a field that they are part of.
+func coversReplicas(pattern fieldowner.Pattern) bool {
+	return pattern.Has(map[string]any{"spec": map[string]any{"replicas": nil}})
 }
 
 // encode sets the bodies that are sent: without the preserved fields, and once more with them for the creation, and with those of OnlyOnChange for
