@@ -118,6 +118,9 @@ func (e *Engine) apply(ctx context.Context, task Task) Outcome {
 	if undeclared(err) {
 		outcome.Dropped, meta, err = e.sendKnown(ctx, task, err)
 	}
+	if err == nil {
+		meta, err = e.applyStatus(ctx, task, meta)
+	}
 	if err != nil {
 		outcome.Dropped, outcome.Err = nil, explain(task.Manifest, task.Live != nil, e.objects.Explain(task.Ref, err))
 		return outcome

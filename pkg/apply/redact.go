@@ -66,6 +66,12 @@ func confidentialIn(manifest object.Manifest) ([]string, error) {
 		switch field {
 		case "data", "stringData", "binaryData":
 			found.addAll(value)
+		case "status":
+			if manifest.Status != nil {
+				found.addAll(value) // the state of a controller may hold anything
+			} else {
+				found.search(field, value)
+			}
 		case "metadata":
 			meta, _ := value.(map[string]any)
 			annotations, _ := meta["annotations"].(map[string]any)

@@ -284,6 +284,24 @@ func Existing(entries []metav1.ManagedFieldsEntry, patterns []Pattern) (*fieldpa
 	return existing, nil
 }
 
+// HasStatus reports whether some manager owns one of the named fields of the status, which shows in metadata that it was set.
+func HasStatus(entries []metav1.ManagedFieldsEntry, names []string) (bool, error) {
+	patterns := make([]Pattern, 0, len(names))
+	for _, name := range names {
+		patterns = append(patterns, Pattern{"status", name})
+	}
+	for _, entry := range entries {
+		fields, err := fieldsOf(entry)
+		if err != nil {
+			return false, err
+		}
+		if set, _ := split(fields, patterns); !set.Empty() {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // Leave returns the entries without those of our applies. It reports whether anything changed.
 func Leave(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool) {
 	rest := slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool {

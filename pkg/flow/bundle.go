@@ -71,7 +71,7 @@ func keyOf(object client.Object) Key {
 // Bundle is a set of objects that travel in one ManagedResource.
 type Bundle struct {
 	Key
-	// Objects are typed or unstructured. Their status is not sent.
+	// Objects are typed or unstructured. Their status is not sent, unless Spec.StatusOnCreation names them.
 	Objects []client.Object
 	// Spec is that of the ManagedResource: class, dependencies, health checks and so on. SecretRefs are set by Emit.
 	Spec resourcesv1alpha1.ManagedResourceSpec

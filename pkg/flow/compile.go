@@ -52,7 +52,7 @@ func compile(bundle Bundle, scheme *runtime.Scheme) (*revision, error) {
 	}
 	items := make([]item, 0, len(bundle.Objects))
 	for _, obj := range bundle.Objects {
-		key, text, err := encode(obj, scheme)
+		key, text, err := encode(obj, scheme, bundle.Spec.StatusOnCreation)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", bundle, err)
 		}
@@ -95,8 +95,8 @@ func deleteAfter(bundle Bundle) []resourcesv1alpha1.ManagedResourceReference {
 	return references
 }
 
-// encode returns an object as JSON with sorted fields, without its status.
-func encode(obj client.Object, scheme *runtime.Scheme) (object.Key, []byte, error) {
+// encode returns an object as JSON with sorted fields, without its status, unless withStatus selects it.
+func encode(obj client.Object, scheme *runtime.Scheme, withStatus []resourcesv1alpha1.ObjectSelector) (object.Key, []byte, error) {
 	kind, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
 		return object.Key{}, nil, fmt.Errorf("the kind of object %s: %w", keyOf(obj), err)
@@ -112,7 +112,10 @@ func encode(obj client.Object, scheme *runtime.Scheme) (object.Key, []byte, erro
 		u.Object["metadata"] = metadata
 	}
 	u.SetGroupVersionKind(kind)
-	delete(u.Object, "status")
+	selects := func(s resourcesv1alpha1.ObjectSelector) bool { return s.Selects(kind.GroupKind(), u.GetName()) }
+	if !slices.ContainsFunc(withStatus, selects) {
+		delete(u.Object, "status")
+	}
 	if u.GetName() == "" {
 		return object.Key{}, nil, fmt.Errorf("a %s has no name", kind.Kind)
 	}

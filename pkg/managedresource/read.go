@@ -124,6 +124,8 @@ func (p *pass) render(in input, documents []manifest.Document, scopes scopes, to
 		Ignored:      ignored,
 		OnlyOnChange: onlyOnChange,
 		TokenTargets: tokenTargets,
+
+		StatusOnCreation: p.mr.Spec.StatusOnCreation,
 	})
 	in.manifests, in.released, in.coerced, in.rendered = rendered.Manifests, rendered.Released, rendered.Coerced, p.Clock.Now()
 	in.problems = append(in.problems, unreadable(rendered.Errors)...)

@@ -5,6 +5,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 // preserved are the fields of an object that are left as they are once it lives.
@@ -70,6 +71,18 @@ func (p *preserved) preserveReplicas(obj map[string]any, annotations map[string]
 	case scaling == ScaledFromOne && !isZero(wanted):
 		p.always, p.fromZero = append(p.always, fieldowner.Replicas()), wanted
 	}
+}
+
+func (m RenderOptions) scalingOf(ref object.Ref) Scaling {
+	if m.Scaled == nil {
+		return NotScaled
+	}
+	return m.Scaled(ref.Key())
+}
+
+// coversReplicas reports whether a pattern names the replicas of a workload, or a field that they are part of.
+func coversReplicas(pattern fieldowner.Pattern) bool {
+	return pattern.Has(map[string]any{"spec": map[string]any{"replicas": nil}})
 }
 
 // isZero reports whether a value that was decoded from JSON is the number 0.

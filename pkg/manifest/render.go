@@ -38,6 +38,8 @@ type RenderOptions struct {
 	Ignored []IgnoreRule
 	// OnlyOnChange are fields that are left to others while the manifest stays the same.
 	OnlyOnChange []IgnoreRule
+	// StatusOnCreation are objects whose status is applied once, right after their creation.
+	StatusOnCreation []resourcesv1alpha1.ObjectSelector
 	// TokenTargets are the Secrets into which a token requestor copies tokens.
 	TokenTargets map[object.Key]bool
 }
@@ -201,8 +203,11 @@ func finish(doc Document, ref object.Ref, marks RenderOptions) (object.Manifest,
 				manifest.Preserve = append(manifest.Preserve, fieldowner.Pattern{"spec", "template", "metadata", "labels", key})
 			}
 		}
-		if _, hasStatus := doc.Object["status"]; hasStatus {
+		if status, hasStatus := doc.Object["status"]; hasStatus {
 			manifest.Preserve = append(manifest.Preserve, fieldowner.Pattern{"status"})
+			if manifest.Status, err = marks.statusOf(ref, status); err != nil {
+				return object.Manifest{}, err
+			}
 		}
 	}
 	manifest, err = encode(manifest, doc.Object)
@@ -210,18 +215,6 @@ func finish(doc Document, ref object.Ref, marks RenderOptions) (object.Manifest,
 		manifest.Adopted, err = adopted(manifest, doc.Object)
 	}
 	return manifest, err
-}
-
-func (m RenderOptions) scalingOf(ref object.Ref) Scaling {
-	if m.Scaled == nil {
-		return NotScaled
-	}
-	return m.Scaled(ref.Key())
-}
-
-// coversReplicas reports whether a pattern names the replicas of a workload, or a field that they are part of.
-func coversReplicas(pattern fieldowner.Pattern) bool {
-	return pattern.Has(map[string]any{"spec": map[string]any{"replicas": nil}})
 }
 
 // encode sets the bodies that are sent: without the preserved fields, and once more with them for the creation, and with those of OnlyOnChange for

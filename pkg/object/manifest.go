@@ -33,6 +33,9 @@ type Manifest struct {
 	OnlyOnChange []fieldowner.Pattern
 	// PreserveIfSet are fields that are in Body, and are taken out of it if the live object has them.
 	PreserveIfSet []fieldowner.Pattern
+	// Status is the object with nothing but its status, to be applied through the status subresource while the live object waits for it; nil
+	// if there is none.
+	Status []byte
 	// ReplicasFromZero are the replicas that are sent to a live object that has 0: those of the manifest, if they are not in Body because an
 	// autoscaler owns them that does not scale from 0. Otherwise, it is nil.
 	ReplicasFromZero any

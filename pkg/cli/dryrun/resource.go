@@ -71,9 +71,12 @@ func metadataOf(obj *unstructured.Unstructured) (*metav1.PartialObjectMetadata, 
 	return meta, nil
 }
 
-// Patch changes the copy of the object.
-func (r *resource) Patch(ctx context.Context, _ string, kind types.PatchType, body []byte, options metav1.PatchOptions, _ ...string,
+// Patch changes the copy of the object. Subresources, such as the status, are not part of a preview.
+func (r *resource) Patch(ctx context.Context, name string, kind types.PatchType, body []byte, options metav1.PatchOptions, subresources ...string,
 ) (*metav1.PartialObjectMetadata, error) {
+	if len(subresources) > 0 {
+		return r.Get(ctx, name, metav1.GetOptions{})
+	}
 	r.copy.mu.Lock()
 	defer r.copy.mu.Unlock()
 	if err := r.load(ctx); err != nil {

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -95,6 +96,13 @@ type ManagedResourceSpec struct {
 	// DriftDetection says which changes to the objects are not put back. Without it all are.
 	// +optional
 	DriftDetection *DriftDetection `json:"driftDetection,omitempty"`
+	// StatusOnCreation names objects whose status is in the manifests. It is applied once, through the status subresource, right after such
+	// an object was created, while the object has the annotation gardener.cloud/operation with the value wait-for-state. Fields of the status
+	// that others have set are not changed.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	StatusOnCreation []ObjectSelector `json:"statusOnCreation,omitempty"`
 	// HealthChecks say when objects of further kinds are healthy. A check replaces the built-in one for its kind, and the
 	// one in the resource-manager's configuration, in this ManagedResource. A kind has at most one.
 	// +optional
@@ -213,6 +221,27 @@ type DriftDetection struct {
 	// +optional
 	// +listType=atomic
 	OnlyOnChange []IgnoreRule `json:"onlyOnChange,omitempty"`
+}
+
+// ObjectSelector names objects among those of a ManagedResource.
+type ObjectSelector struct {
+	// Group of the objects; empty for the core group.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+	// Kind of the objects.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// Name of the object. Default: all names.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+}
+
+// Selects reports whether an object has the group, kind and name of the selector.
+func (s ObjectSelector) Selects(gk schema.GroupKind, name string) bool {
+	return s.Group == gk.Group && s.Kind == gk.Kind && (s.Name == "" || s.Name == name)
 }
 
 // IgnoreRule names fields of objects.
