@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +22,8 @@ import (
 type Examiner struct {
 	other  OtherKinds
 	common *expression.Checks
+	// epoch counts the changes of own.
+	epoch atomic.Uint64
 
 	mu sync.RWMutex
 	// own are the checks of ManagedResources, by the origin of their objects.
@@ -35,6 +37,28 @@ type ownChecks struct {
 	written  []resourcesv1alpha1.HealthCheck
 	compiled *expression.Checks
 	err      error
+	// since is the epoch that began with them.
+	since uint64
+}
+
+// differsFrom returns the kinds whose check is another one than that of earlier checks.
+func (c ownChecks) differsFrom(before ownChecks) []schema.GroupKind {
+	kinds := map[schema.GroupKind]bool{}
+	for _, gk := range slices.Concat(before.compiled.Kinds(), c.compiled.Kinds()) {
+		kinds[gk] = before.textFor(gk) != c.textFor(gk)
+	}
+	maps.DeleteFunc(kinds, func(_ schema.GroupKind, differs bool) bool { return !differs })
+	return slices.Collect(maps.Keys(kinds))
+}
+
+// textFor returns the check of a kind as it was written; that of no kind if there is none, or none that can be used.
+func (c ownChecks) textFor(gk schema.GroupKind) resourcesv1alpha1.HealthCheck {
+	for _, written := range c.written {
+		if written.Group == gk.Group && written.Kind == gk.Kind && c.compiled.For(gk) != nil {
+			return written
+		}
+	}
+	return resourcesv1alpha1.HealthCheck{}
 }
 
 // NewExaminer returns an examiner with the checks of the configuration; nil is for none.
@@ -42,13 +66,13 @@ func NewExaminer(other OtherKinds, common *expression.Checks) *Examiner {
 	return &Examiner{other: other, common: common, own: map[string]ownChecks{}, asked: map[schema.GroupKind]int{}}
 }
 
-// SetOwn sets the checks for the objects of an origin, and returns the kinds whose objects must be examined again because
+// SetOwn sets the checks for the objects of an origin, and returns the kinds whose objects of this origin must be examined again because
 // of that. The error says which checks cannot be compiled; then none of them holds, and the same error is returned every time.
 func (e *Examiner) SetOwn(origin string, checks []resourcesv1alpha1.HealthCheck) ([]schema.GroupKind, error) {
 	e.mu.RLock()
 	before, known := e.own[origin]
 	e.mu.RUnlock()
-	if !known && len(checks) == 0 || known && reflect.DeepEqual(before.written, checks) {
+	if !known && len(checks) == 0 || known && slices.Equal(before.written, checks) {
 		return nil, before.err
 	}
 	after := ownChecks{written: slices.Clone(checks)}
@@ -56,22 +80,41 @@ func (e *Examiner) SetOwn(origin string, checks []resourcesv1alpha1.HealthCheck)
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	changed := map[schema.GroupKind]bool{}
-	for _, gk := range before.compiled.Kinds() {
-		changed[gk] = true
-		if e.asked[gk]--; e.asked[gk] == 0 {
+	e.count(before, -1)
+	e.count(after, 1)
+	after.since = e.epoch.Add(1)
+	e.own[origin] = after // also if there are none any more: it is known since when
+	return after.differsFrom(before), after.err
+}
+
+// Forget drops the checks for the objects of an origin that are gone.
+func (e *Examiner) Forget(origin string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.count(e.own[origin], -1)
+	delete(e.own, origin)
+}
+
+// count adds a number to those that have a check for the kinds of checks.
+func (e *Examiner) count(checks ownChecks, number int) {
+	for _, gk := range checks.compiled.Kinds() {
+		if e.asked[gk] += number; e.asked[gk] == 0 {
 			delete(e.asked, gk)
 		}
 	}
-	for _, gk := range after.compiled.Kinds() {
-		changed[gk] = true
-		e.asked[gk]++
+}
+
+// Epoch returns what ChangedSince needs later.
+func (e *Examiner) Epoch() uint64 { return e.epoch.Load() }
+
+// ChangedSince reports whether the checks for the objects of an origin changed since an epoch, so that what was examined in it is not certain.
+func (e *Examiner) ChangedSince(epoch uint64, origin string) bool {
+	if e.epoch.Load() == epoch {
+		return false
 	}
-	e.own[origin] = after
-	if len(checks) == 0 {
-		delete(e.own, origin)
-	}
-	return slices.Collect(maps.Keys(changed)), after.err
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.own[origin].since > epoch
 }
 
 // NeedsBody reports whether more than the metadata of a kind's objects has to be known.

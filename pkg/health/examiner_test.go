@@ -117,7 +117,12 @@ func TestSetOwn(t *testing.T) {
 	if e.NeedsBody(configMaps) {
 		t.Error("ConfigMaps are read without a check")
 	}
-	expect("the other", setOwn(t, e, "shop"), "Widget")
+	expect("one more kind", setOwn(t, e, "shop", saying(configMaps, "e"), saying(widgets, "d")), "ConfigMap")
+	expect("another check of one of two kinds", setOwn(t, e, "shop", saying(configMaps, "f"), saying(widgets, "d")), "ConfigMap")
+	expect("none any more", setOwn(t, e, "shop"), "ConfigMap Widget")
+	e.Forget("shop")
+	e.Forget("bank")
+	e.Forget("unknown")
 	if len(e.own) != 0 || len(e.asked) != 0 {
 		t.Errorf("memory is held for nothing: %v %v", e.own, e.asked)
 	}
@@ -184,7 +189,7 @@ func TestExaminerConcurrently(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			_, _ = e.SetOwn(origin, nil)
+			e.Forget(origin)
 		})
 		group.Go(func() {
 			for range 200 {
@@ -198,5 +203,34 @@ func TestExaminerConcurrently(t *testing.T) {
 	group.Wait()
 	if len(e.own) != 0 || len(e.asked) != 0 {
 		t.Errorf("memory is held for nothing: %v %v", e.own, e.asked)
+	}
+}
+
+// TestChangedSince: what was examined before the checks of its ManagedResource changed, or while they did, is known.
+func TestChangedSince(t *testing.T) {
+	e := examinerWith(t)
+	before := e.Epoch()
+	setOwn(t, e, "shop", saying(configMaps, "a"))
+	after := e.Epoch()
+	setOwn(t, e, "bank", saying(configMaps, "b"))
+	setOwn(t, e, "shop", saying(configMaps, "a"))
+	for name, test := range map[string]struct {
+		epoch  uint64
+		origin string
+		want   bool
+	}{
+		"before":                  {before, "shop", true},
+		"after":                   {after, "shop", false},
+		"before those of another": {after, "bank", true},
+		"one without checks":      {before, "market", false},
+	} {
+		if got := e.ChangedSince(test.epoch, test.origin); got != test.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+	last := e.Epoch()
+	setOwn(t, e, "shop")
+	if !e.ChangedSince(last, "shop") || e.ChangedSince(e.Epoch(), "shop") {
+		t.Error("that there are no checks any more is not a change")
 	}
 }

@@ -1,8 +1,7 @@
 package live
 
 import (
-	"maps"
-	"slices"
+	"context"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,6 +31,8 @@ type adopted struct {
 	generation int64
 	since      int64
 	err        error
+	// renewed is closed when the objects were examined by the checks; nil if they were.
+	renewed chan struct{}
 }
 
 // adoption keeps the checks of ManagedResources. The zero value is ready for use, and safe for concurrent use.
@@ -41,39 +42,105 @@ type adoption struct {
 }
 
 // AdoptChecks has objects examined by checks: what is read once it has returned was examined by them, or by those of a later
-// generation. Checks of an earlier generation than the last one are passed over, as caches may be behind.
-func (v *View) AdoptChecks(all ...Checks) {
-	for _, gvk := range v.adopt(all) {
+// generation. Checks of an earlier generation than the last one are passed over, as caches may be behind. Only objects whose checks changed are
+// read again, unless they are most of their kind, or the kind was watched by its metadata alone.
+func (v *View) AdoptChecks(ctx context.Context, all ...Checks) {
+	if v.Examiner == nil {
+		return
+	}
+	renewed := make(chan struct{})
+	restarted, renewals := v.adopt(all, renewed)
+	for _, gvk := range restarted {
 		v.ensure(gvk)
 	}
+	for _, renewal := range renewals {
+		v.renew(ctx, renewal)
+	}
+	v.endRenewal(all, renewed)
+	for _, checks := range all {
+		v.awaitRenewal(ctx, checks.Origin)
+	}
 }
 
-// adopt returns the kinds whose watches it has ended, because their objects are to be examined in another way.
-func (v *View) adopt(all []Checks) []schema.GroupVersionKind {
-	if v.Examiner == nil {
-		return nil
-	}
+// endRenewal lets those go on that wait for a renewal.
+func (v *View) endRenewal(all []Checks, renewed chan struct{}) {
 	v.checks.mu.Lock()
 	defer v.checks.mu.Unlock()
-	changed := map[schema.GroupKind]bool{}
+	close(renewed)
 	for _, checks := range all {
-		for _, gk := range v.adoptOne(checks) {
-			changed[gk] = true
+		if found := v.checks.byOrigin[checks.Origin]; found.renewed == renewed {
+			found.renewed = nil
+			v.checks.byOrigin[checks.Origin] = found
 		}
 	}
-	// Still under the lock: who finds the checks adopted must not find a watch that does not know them.
-	return v.endWatches(slices.Collect(maps.Keys(changed)))
 }
 
-func (v *View) adoptOne(checks Checks) []schema.GroupKind {
+// adopt takes in checks. It returns the kinds whose watches it has ended, and the objects that have to be read again, because they are to be
+// examined in another way; renewed is closed when they are.
+func (v *View) adopt(all []Checks, renewed chan struct{}) (restarted []schema.GroupVersionKind, renewals []renewal) {
+	v.checks.mu.Lock()
+	defer v.checks.mu.Unlock()
+	changed := map[schema.GroupKind][]string{}
+	for _, checks := range all {
+		for _, gk := range v.adoptOne(checks, renewed) {
+			changed[gk] = append(changed[gk], checks.Origin)
+		}
+	}
+	var ended []schema.GroupKind
+	// Still under the lock: who finds the checks adopted must not find a verdict by others.
+	for gk, origins := range changed {
+		switch found, few := v.outdated(gk, origins); {
+		case !few:
+			ended = append(ended, gk)
+		case len(found.names) > 0:
+			renewals = append(renewals, found)
+		}
+	}
+	return v.endWatches(ended), renewals
+}
+
+// outdated takes the verdicts from the objects of a kind and of origins, and returns these. It returns false if the watch has to begin again.
+func (v *View) outdated(gk schema.GroupKind, origins []string) (_ renewal, few bool) {
+	v.mu.Lock()
+	w := v.watches[gk]
+	v.mu.Unlock()
+	if w == nil {
+		return renewal{}, true // it begins with the present checks
+	}
+	if (w.store.observer.examiner == nil) != (examinerOf(v.Examiner, gk) == nil) {
+		return renewal{}, false
+	}
+	names, few := w.store.forgetVerdicts(origins)
+	return renewal{w, names}, few
+}
+
+// awaitRenewal waits until the objects of an origin were examined by its checks, if another caller adopted them.
+func (v *View) awaitRenewal(ctx context.Context, origin string) {
+	v.checks.mu.Lock()
+	renewed := v.checks.byOrigin[origin].renewed
+	v.checks.mu.Unlock()
+	if renewed == nil {
+		return
+	}
+	select {
+	case <-renewed:
+	case <-ctx.Done():
+	}
+}
+
+// adoptOne returns the kinds whose objects of the origin have to be examined again; renewed is closed when they are.
+func (v *View) adoptOne(checks Checks, renewed chan struct{}) []schema.GroupKind {
 	before, known := v.checks.byOrigin[checks.Origin]
 	if known && before.uid == checks.UID && checks.Generation < before.generation || !known && len(checks.Written) == 0 {
 		return nil
 	}
 	kinds, err := v.Examiner.SetOwn(checks.Origin, checks.Written)
-	after := adopted{uid: checks.UID, generation: checks.Generation, since: before.since, err: err}
+	after := adopted{uid: checks.UID, generation: checks.Generation, since: before.since, err: err, renewed: before.renewed}
 	if !known || before.uid != checks.UID || len(kinds) > 0 || (err == nil) != (before.err == nil) {
 		after.since = checks.Generation
+	}
+	if len(kinds) > 0 {
+		after.renewed = renewed
 	}
 	if v.checks.byOrigin == nil {
 		v.checks.byOrigin = map[string]adopted{}
@@ -90,7 +157,7 @@ func (v *View) ForgetChecks(origin string) {
 	}
 	v.checks.mu.Lock()
 	defer v.checks.mu.Unlock()
-	_, _ = v.Examiner.SetOwn(origin, nil)
+	v.Examiner.Forget(origin)
 	delete(v.checks.byOrigin, origin)
 }
 

@@ -35,7 +35,7 @@ func TestAdoptedChecks(t *testing.T) {
 		{"none in the next generation either", "1", 8, nil, 7, false},
 		{"those of a successor of the same name", "2", 1, check("true"), 1, false},
 	} {
-		view.AdoptChecks(Checks{Origin: origin, UID: step.uid, Generation: step.generation, Written: step.checks})
+		view.AdoptChecks(t.Context(), Checks{Origin: origin, UID: step.uid, Generation: step.generation, Written: step.checks})
 		since, err := view.AdoptedChecks(origin)
 		if since != step.since || (err != nil) != step.fails {
 			t.Errorf("%s: since generation %d (%v), want %d", step.name, since, err, step.since)
@@ -46,6 +46,6 @@ func TestAdoptedChecks(t *testing.T) {
 		t.Errorf("forgotten: since generation %d (%v)", since, err)
 	}
 	blind := NewView(Options{})
-	blind.AdoptChecks(Checks{Origin: origin, Generation: 1, Written: check("true")})
+	blind.AdoptChecks(t.Context(), Checks{Origin: origin, Generation: 1, Written: check("true")})
 	blind.ForgetChecks(origin)
 }

@@ -20,9 +20,15 @@ type Examiner interface {
 	NeedsBody(gk schema.GroupKind) bool
 	// Examine returns the health of a whole object.
 	Examine(gk schema.GroupKind, obj runtime.Object) health.Verdict
-	// SetOwn sets the checks for the objects of an origin, and returns the kinds whose objects have to be examined again because of
-	// that. The error says why the checks cannot be used.
+	// SetOwn sets the checks for the objects of an origin, and returns the kinds whose objects of this origin have to be examined again because
+	// of that. The error says why the checks cannot be used.
 	SetOwn(origin string, checks []resourcesv1alpha1.HealthCheck) ([]schema.GroupKind, error)
+	// Forget drops the checks for the objects of an origin.
+	Forget(origin string)
+	// Epoch returns what ChangedSince needs later.
+	Epoch() uint64
+	// ChangedSince reports whether the checks for the objects of an origin changed since an epoch.
+	ChangedSince(epoch uint64, origin string) bool
 }
 
 // needsBody reports whether more than the metadata of a kind's objects is read.
@@ -50,6 +56,8 @@ func examinerOf(examiner Examiner, gk schema.GroupKind) Examiner {
 type reduced struct {
 	metav1.ObjectMeta
 	observation *Observation
+	// epoch is that in which the object was examined.
+	epoch uint64
 }
 
 func (r *reduced) key() types.NamespacedName {
@@ -79,12 +87,19 @@ func (o observer) examine(obj runtime.Object) (*reduced, error) {
 	observation := Observe(metadata, o.policy)
 	observation.Examined = true
 	observation.Replicas = replicasOf(obj, metadata.ManagedFields)
+	result := &reduced{ObjectMeta: nameOf(metadata), observation: &observation}
 	if o.examiner != nil {
+		result.epoch = o.examiner.Epoch() // before the checks are read
 		if verdict := o.examiner.Examine(o.gk, obj); verdict != (health.Verdict{}) {
 			observation.Health = &verdict
 		}
 	}
-	return &reduced{ObjectMeta: nameOf(metadata), observation: &observation}, nil
+	return result, nil
+}
+
+// isOutdated reports whether the checks of an object may have changed since it was examined.
+func (o observer) isOutdated(epoch uint64, observation *Observation) bool {
+	return o.examiner != nil && o.examiner.ChangedSince(epoch, observation.Origin)
 }
 
 func nameOf(obj metav1.Object) metav1.ObjectMeta {

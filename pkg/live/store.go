@@ -20,6 +20,8 @@ type store struct {
 	changed func(types.NamespacedName)
 	// healthChanged is called with the origins of objects whose health changed.
 	healthChanged func(origin string)
+	// renew is called with objects whose checks changed while they were examined; nil if there is no examiner.
+	renew func([]types.NamespacedName)
 	// follow is called when a stored Deployment may have changed, and its Pods may need counting; nil for other kinds.
 	follow func(types.NamespacedName)
 
@@ -45,20 +47,29 @@ func (s *store) Add(obj any) error {
 		return err
 	}
 	seen.observation.Seen = s.clock.Now().UnixNano()
-	s.notify(seen.key(), s.show(seen.key(), seen.observation))
+	difference, outdated := s.show(seen)
+	s.notify(seen.key(), difference)
+	if outdated {
+		s.renew([]types.NamespacedName{seen.key()})
+	}
 	return nil
 }
 
-// show stores an observation of a watch, unless a write recorded a newer one, and returns how the object changed.
-func (s *store) show(key types.NamespacedName, observation *Observation) difference {
+// show stores what a watch has shown, unless a write recorded something newer, and returns how the object changed. It reports whether the
+// object has to be examined again.
+func (s *store) show(seen *reduced) (_ difference, outdated bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	key, observation := seen.key(), seen.observation
+	if outdated = s.observer.isOutdated(seen.epoch, observation); outdated {
+		observation.forgetHealth()
+	}
 	s.shown[s.scope(key.Namespace)] = observation.ResourceVersion
 	before := s.objects.get(key)
 	if before != nil && !newer(observation.ResourceVersion, before.ResourceVersion) && !completes(before, observation) {
-		return difference{}
+		return difference{}, outdated
 	}
-	return s.put(key, observation)
+	return s.put(key, observation), outdated
 }
 
 // recordWrite stores the answer to a write, if it is newer than what the watches have shown, and returns how the object changed. The answer
@@ -161,28 +172,37 @@ func (s *store) Delete(obj any) error {
 // replace takes in a list of all objects of a namespace, or of all namespaces. It overrules what was recorded before: the watch that
 // follows shows it again, and after a restore of etcd older versions may be the right ones.
 func (s *store) replace(list []any, resourceVersion, namespace string) error {
-	listed := make(map[types.NamespacedName]*Observation, len(list))
+	listed := make(map[types.NamespacedName]*reduced, len(list))
 	for _, obj := range list {
 		seen, err := s.observer.reduce(obj)
 		if err != nil {
 			return err
 		}
-		listed[seen.key()] = seen.observation
+		listed[seen.key()] = seen
 	}
-	for key, difference := range s.exchange(listed, resourceVersion, namespace) {
+	differing, outdated := s.exchange(listed, resourceVersion, namespace)
+	for key, difference := range differing {
 		s.notify(key, difference)
+	}
+	if len(outdated) > 0 {
+		s.renew(outdated)
 	}
 	return nil
 }
 
-// exchange replaces what is held by what is listed, and returns in what objects differ from what they were.
-func (s *store) exchange(listed map[types.NamespacedName]*Observation, resourceVersion, namespace string) map[types.NamespacedName]difference {
+// exchange replaces what is held by what is listed. It returns in what objects differ from what they were, and which have to be examined again.
+func (s *store) exchange(listed map[types.NamespacedName]*reduced, resourceVersion, namespace string,
+) (differing map[types.NamespacedName]difference, outdated []types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shown[s.scope(namespace)] = resourceVersion
-	differing := map[types.NamespacedName]difference{}
-	for key, observation := range listed {
-		before := s.objects.get(key)
+	differing = map[types.NamespacedName]difference{}
+	for key, seen := range listed {
+		observation, before := seen.observation, s.objects.get(key)
+		if s.observer.isOutdated(seen.epoch, observation) {
+			observation.forgetHealth()
+			outdated = append(outdated, key)
+		}
 		inherit(before, observation)
 		differing[key] = s.differenceOf(before, observation)
 		s.objects.put(key, observation)
@@ -193,7 +213,7 @@ func (s *store) exchange(listed map[types.NamespacedName]*Observation, resourceV
 			delete(s.objects, key)
 		}
 	}
-	return differing
+	return differing, outdated
 }
 
 // Resync does nothing: the store has no other source.

@@ -213,10 +213,9 @@ func TestStoreTellsOfDefinitions(t *testing.T) {
 	} {
 		s, told := newTestStore()
 		s.observer.gk = test.gk
-		key := types.NamespacedName{Namespace: "ns", Name: "a"}
-		s.notify(key, s.show(key, &Observation{ResourceVersion: "1", Examined: true, Health: &health.Verdict{Unhealthy: "not established"}}))
+		s.see(Observation{ResourceVersion: "1", Examined: true, Health: &health.Verdict{Unhealthy: "not established"}})
 		told.take()
-		s.notify(key, s.show(key, &Observation{ResourceVersion: "2", Examined: true}))
+		s.see(Observation{ResourceVersion: "2", Examined: true})
 		wantTold(t, told, name, test.want...)
 	}
 }

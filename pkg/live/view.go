@@ -76,6 +76,7 @@ func (v *View) Start(ctx context.Context) error {
 	v.begin = func(w *kindWatch, collection target.Collection) {
 		var watchCtx context.Context
 		watchCtx, w.cancel = context.WithCancel(ctx)
+		w.store.renew = func(names []types.NamespacedName) { go v.renew(watchCtx, renewal{w, names}) }
 		if w.store.observer.examiner != nil && w.gk == deployments {
 			w.store.follow = w.followPods(watchCtx, newOldPods(v.Objects.Whole, v.Clock))
 		}
@@ -171,7 +172,7 @@ func (v *View) tryWatch(gvk schema.GroupVersionKind) bool {
 	if !v.lacksLocked(gvk.GroupKind()) {
 		return true
 	}
-	w := &kindWatch{gk: gvk.GroupKind(), clock: v.Clock, decided: make(chan struct{})}
+	w := &kindWatch{gk: gvk.GroupKind(), version: gvk.Version, clock: v.Clock, decided: make(chan struct{})}
 	if collection.Namespaced && len(v.Namespaces) > 0 {
 		w.namespaces = v.Namespaces
 	}

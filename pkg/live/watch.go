@@ -53,10 +53,12 @@ func isOutdated(err error) bool {
 
 // kindWatch watches the objects of one kind that have the managed-by label.
 type kindWatch struct {
-	gk     schema.GroupKind
-	store  *store
-	clock  clock.Clock
-	cancel context.CancelFunc
+	gk schema.GroupKind
+	// version is the one in which it was first asked for.
+	version string
+	store   *store
+	clock   clock.Clock
+	cancel  context.CancelFunc
 	// namespaces are those that are watched; nil for all, or a kind without namespaces.
 	namespaces []string
 

@@ -91,7 +91,7 @@ func (p *pass) readManifests(ctx context.Context) (input, error) {
 	scopes := p.resolveScopes(p.Objects.Discover, secrets.documents)
 	in := p.stored(scopes)
 	in.checksum, in.secrets, in.problems = secrets.checksum, secrets.versions, secrets.problems
-	p.Live.AdoptChecks(live.ChecksOf(p.self.String(), p.mr)) // before the kinds are watched, and judged for the first time
+	p.Live.AdoptChecks(ctx, live.ChecksOf(p.self.String(), p.mr)) // before the kinds are watched, and judged for the first time
 	p.watchKinds(in.recorded, secrets.documents)
 	if slices.ContainsFunc(secrets.documents, hasReplicas) {
 		scalers, err := p.readAutoscalers(ctx)

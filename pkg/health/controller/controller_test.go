@@ -182,7 +182,7 @@ func TestForget(t *testing.T) {
 	kind := resourcesv1alpha1.HealthCheck{Kind: "ConfigMap", Healthy: "true"}
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.Name, Generation: 3}}
 	mr.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{kind}
-	if err := r.adoptChecks(mr); err != nil {
+	if err := r.adoptChecks(t.Context(), mr); err != nil {
 		t.Fatal(err)
 	}
 	r.forget(shop)

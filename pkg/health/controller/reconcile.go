@@ -104,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.seedChecks(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	checksErr := r.adoptChecks(mr)
+	checksErr := r.adoptChecks(ctx, mr)
 	memory := r.memories.of(request.NamespacedName)
 	news := r.memories.news(request.NamespacedName) // before the look: what comes later asks for another one
 	if news.IsZero() && memory.rests == mr.ResourceVersion && r.Live.Watching() {
@@ -171,15 +171,15 @@ func (r *Reconciler) seedChecks(ctx context.Context) error {
 			all = append(all, live.ChecksOf(r.originOf(client.ObjectKeyFromObject(mr)), mr))
 		}
 	}
-	r.Live.AdoptChecks(all...)
+	r.Live.AdoptChecks(ctx, all...)
 	r.seeded = true
 	return nil
 }
 
 // adoptChecks has the objects examined by the checks of the ManagedResource. The error says what is wrong with them.
-func (r *Reconciler) adoptChecks(mr *resourcesv1alpha1.ManagedResource) error {
+func (r *Reconciler) adoptChecks(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	origin := r.originOf(client.ObjectKeyFromObject(mr))
-	r.Live.AdoptChecks(live.ChecksOf(origin, mr))
+	r.Live.AdoptChecks(ctx, live.ChecksOf(origin, mr))
 	_, err := r.Live.AdoptedChecks(origin)
 	return err
 }
