@@ -43,8 +43,6 @@ const (
 	ControllerName = "managedresource"
 	// secretRefIndex finds the ManagedResources that refer to a Secret.
 	secretRefIndex = "spec.secretRefs.name" //nolint:gosec // the name of an index
-	// dependencyIndex finds the ManagedResources that depend on another one.
-	dependencyIndex = "spec.dependsOn"
 	// deleteAfterIndex finds the ManagedResources that are deleted after another one.
 	deleteAfterIndex = "spec.deleteAfter"
 	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry or the sync
@@ -134,7 +132,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 	if err != nil {
 		return fmt.Errorf("index ManagedResources by Secret: %w", err)
 	}
-	err = mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, dependencyIndex, dependencyNames)
+	err = mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, resourcesv1alpha1.DependencyIndex, dependencyNames)
 	if err != nil {
 		return fmt.Errorf("index ManagedResources by dependency: %w", err)
 	}

@@ -176,7 +176,7 @@ func (p *pass) awaitDeletions(ctx context.Context, order deletionOrder) (reconci
 
 // dependents returns the ManagedResources that depend on one.
 func (r *Reconciler) dependents(ctx context.Context, name types.NamespacedName) ([]types.NamespacedName, error) {
-	return r.indexed(ctx, dependencyIndex, name)
+	return r.indexed(ctx, resourcesv1alpha1.DependencyIndex, name)
 }
 
 // indexed returns the ManagedResources that an index has for a name.

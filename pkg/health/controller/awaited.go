@@ -32,14 +32,16 @@ func (r *Reconciler) foundUnhealthy(ctx context.Context, mr *resourcesv1alpha1.M
 	return reason
 }
 
-// awaited reports whether another ManagedResource depends on one. It errs on the side of caution.
+// awaited reports whether another ManagedResource depends on one, by the index of the controller of ManagedResources. It errs on the side of
+// caution.
 func (r *Reconciler) awaited(ctx context.Context, name types.NamespacedName) bool {
 	list := &resourcesv1alpha1.ManagedResourceList{}
-	if err := r.Source.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	err := r.Source.List(ctx, list, client.MatchingFields{resourcesv1alpha1.DependencyIndex: name.String()}, client.Limit(1), client.UnsafeDisableDeepCopy)
+	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not list the ManagedResources that depend on one", "managedResource", name)
 		return true
 	}
-	return slices.ContainsFunc(list.Items, func(other resourcesv1alpha1.ManagedResource) bool { return other.DependsOn(name) })
+	return len(list.Items) > 0
 }
 
 // awaitedBy returns what a ManagedResource depends on: it has to be looked at once more, as its status says more now.

@@ -1,10 +1,9 @@
 package v1alpha1
 
-import (
-	"slices"
+import "k8s.io/apimachinery/pkg/types"
 
-	"k8s.io/apimachinery/pkg/types"
-)
+// DependencyIndex is the index of the resource-manager's cache that finds ManagedResources by what they depend on, as "<namespace>/<name>".
+const DependencyIndex = "spec.dependsOn"
 
 // Dependencies returns the names of what a ManagedResource depends on, in the order of its spec.
 func (mr *ManagedResource) Dependencies() []types.NamespacedName {
@@ -13,11 +12,6 @@ func (mr *ManagedResource) Dependencies() []types.NamespacedName {
 		names = append(names, dependency.NameFrom(mr.Namespace))
 	}
 	return names
-}
-
-// DependsOn reports whether a ManagedResource depends directly on another one.
-func (mr *ManagedResource) DependsOn(name types.NamespacedName) bool {
-	return slices.Contains(mr.Dependencies(), name)
 }
 
 // NameFrom returns the name of a dependency of a ManagedResource in a namespace.
