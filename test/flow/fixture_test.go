@@ -80,6 +80,11 @@ func newWorld(t *testing.T) *world {
 // startFlow runs the example flow, with the requests that it sends, until the returned function is called.
 func (w *world) startFlow(version string) (requests *kit.Requests, stop func()) {
 	w.Helper()
+	return w.startFlowWith(example.Options{Version: version, Pacing: example.DefaultPacing(), Clock: clock.RealClock{}})
+}
+
+func (w *world) startFlowWith(flowOptions example.Options) (requests *kit.Requests, stop func()) {
+	w.Helper()
 	requests = &kit.Requests{}
 	config := w.cp.Config()
 	config.Wrap(requests.Wrap)
@@ -89,7 +94,7 @@ func (w *world) startFlow(version string) (requests *kit.Requests, stop func()) 
 	}
 	mgr, err := manager.New(config, options)
 	kit.Must(w, err)
-	sites, err := example.New(w.Context(), mgr, example.Options{Version: version, Pacing: example.DefaultPacing(), Clock: clock.RealClock{}})
+	sites, err := example.New(w.Context(), mgr, flowOptions)
 	kit.Must(w, err)
 	kit.Must(w, sites.AddToManager(mgr))
 	return requests, kit.Run(w, mgr)
