@@ -209,9 +209,14 @@ func (f *fleet) answer(ctx context.Context, networks <-chan *unstructured.Unstru
 
 // forEach calls do for each site, some at once. It ends with the first error.
 func (f *fleet) forEach(ctx context.Context, do func(ctx context.Context, number int) error) error {
+	return f.forSome(ctx, 0, f.options.Owners, do)
+}
+
+// forSome does so for the sites from a number on, up to another one.
+func (f *fleet) forSome(ctx context.Context, from, to int, do func(ctx context.Context, number int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(inFlight)
-	for i := range f.options.Owners {
+	for i := from; i < to; i++ {
 		group.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err

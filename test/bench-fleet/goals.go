@@ -6,20 +6,22 @@ import (
 )
 
 // ready counts the sites that report success with all of their ManagedResources rolled out.
-func (f *fleet) ready() (done, all int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, mr := range f.mrs {
-		if mr.rolledOut {
-			done++
+func (f *fleet) ready(owners int) func() (done, all int) {
+	return func() (done, all int) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, mr := range f.mrs {
+			if mr.rolledOut {
+				done++
+			}
 		}
-	}
-	for _, succeeded := range f.sites {
-		if succeeded {
-			done++
+		for _, succeeded := range f.sites {
+			if succeeded {
+				done++
+			}
 		}
+		return done, owners + owners*f.options.Bundles
 	}
-	return done, f.options.Owners + f.options.managedResources()
 }
 
 // generations returns the generations of the ManagedResources that a change of one app concerns.

@@ -57,7 +57,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	flags.DurationVar(&opts.Timeout, "timeout", 45*time.Minute, "how long one phase may take")
 	flags.StringVar(&opts.Binary, "binary", "bin/resource-manager", "the resource-manager")
 	flags.StringVar(&opts.Sites, "sites", "bin/sites", "the program of the example flow")
-	flags.StringVar(&opts.Profile, "profile", "", "`directory` for profiles of the resource-manager; figures of such a run are not for the record")
+	flags.StringVar(&opts.Profile, "profile", "", "`directory` for heap profiles of the flow")
 	flags.StringVar(&opts.JSON, "json", "", "`file` to write all figures into")
 	flags.BoolVar(&opts.Keep, "keep", false, "leave logs and audit log behind")
 	if err := flags.Parse(args); err != nil {
@@ -74,13 +74,17 @@ const (
 
 func (o options) validate() error {
 	switch {
-	case min(o.Owners, o.Workers, o.Budget) < 1:
-		return errors.New("--owners, --workers and --budget must be at least 1")
+	case min(o.Workers, o.Budget) < 1 || o.Owners < 2:
+		return errors.New("--workers and --budget must be at least 1, and --owners at least 2")
 	case o.Bundles < leastBundles || o.Bundles > mostBundles:
 		return fmt.Errorf("--bundles must be from %d to %d", leastBundles, mostBundles)
 	}
 	return nil
 }
+
+// first is how many sites are created first: from what the others add the memory for a site is computed, as what a program needs without a
+// site does not count then.
+func (o options) first() int { return max(1, o.Owners/5) }
 
 // managedResources returns how many there are.
 func (o options) managedResources() int { return o.Owners * o.Bundles }

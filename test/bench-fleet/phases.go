@@ -13,19 +13,55 @@ import (
 	"github.com/trellis-k8s/trellis/test/measure"
 )
 
-// empty measures the memory of the flow's process without a site.
-func (b *bench) empty(ctx context.Context) (err error) {
-	if err := b.audit.Settle(ctx, byEither, quiet, quietMost); err != nil {
+// createFirst creates a fifth of the sites, and measures the memory of the flow with them.
+func (b *bench) createFirst(ctx context.Context) (err error) {
+	first := b.options.first()
+	if b.results.CreateFirst, err = b.createSome(ctx, "create the first", 0, first); err != nil {
 		return err
 	}
-	b.results.EmptyBytes, err = b.emitter.resident()
+	if err := b.emitter.stop(); err != nil {
+		return err
+	}
+	if err := b.emitter.start(ctx, "v1"); err != nil {
+		return err
+	}
+	if err := b.await(ctx, "restart", b.lookedAt(ctx, first)); err != nil {
+		return err
+	}
+	b.results.FirstMemory, err = b.memory(ctx, "first")
 	return err
 }
 
+// create creates the other sites.
 func (b *bench) create(ctx context.Context) (err error) {
-	b.say("create: %d sites of %d bundles", b.options.Owners, b.options.Bundles)
-	b.results.Create, err = b.measure(ctx, "create", func(ctx context.Context) error { return b.fleet.forEach(ctx, b.fleet.declare) }, b.fleet.ready)
+	b.results.Create, err = b.createSome(ctx, "create the others", b.options.first(), b.options.Owners)
 	return err
+}
+
+func (b *bench) createSome(ctx context.Context, name string, from, to int) (phase, error) {
+	b.say("%s: %d sites of %d bundles", name, to-from, b.options.Bundles)
+	return b.measure(ctx, name, func(ctx context.Context) error { return b.fleet.forSome(ctx, from, to, b.fleet.declare) }, b.fleet.ready(to))
+}
+
+// memory measures the memory of the flow shortly after a start, when it is at rest.
+func (b *bench) memory(ctx context.Context, name string) (memory, error) {
+	if err := b.audit.Settle(ctx, byEither, quiet, quietMost); err != nil {
+		return memory{}, err
+	}
+	found, err := b.emitter.memory(ctx, name)
+	b.say("memory of the flow with the %s sites: live heap %s, resident %s", name, measure.Mebibytes(found.Heap), measure.Mebibytes(found.Resident))
+	return found, err
+}
+
+// lookedAt counts the passes of the flow, up to one for each site.
+func (b *bench) lookedAt(ctx context.Context, owners int) func() (done, all int) {
+	return func() (done, all int) {
+		passes, err := b.emitter.passes(ctx)
+		if err != nil {
+			return 0, owners // the error is that of the process, if it has ended
+		}
+		return int(passes), owners
+	}
 }
 
 func (b *bench) changeOne(ctx context.Context) (err error) {
@@ -37,9 +73,19 @@ func (b *bench) changeOne(ctx context.Context) (err error) {
 
 func (b *bench) changeAll(ctx context.Context) (err error) {
 	before := b.fleet.generations(b.options.Owners)
+	passes, err := b.emitter.passes(ctx)
+	if err != nil {
+		return err
+	}
 	b.results.ChangeAll, err = b.measure(ctx, "change one input of each site", func(ctx context.Context) error {
 		return b.fleet.forEach(ctx, func(ctx context.Context, i int) error { return b.fleet.change(ctx, i, "all") })
 	}, b.fleet.changed(before))
+	if err != nil {
+		return err
+	}
+	after, err := b.emitter.passes(ctx)
+	b.results.BusyPassSeconds = b.results.ChangeAll.CPUSeconds[emitterProgram] / float64(max(1, after-passes))
+	b.say("change one input of each site: %d passes, %.2f ms CPU for a pass", after-passes, 1000*b.results.BusyPassSeconds)
 	return err
 }
 
@@ -55,14 +101,7 @@ func (b *bench) restart(ctx context.Context) error {
 	if err := b.emitter.start(ctx, "v1"); err != nil {
 		return err
 	}
-	err = b.await(ctx, "restart", func() (done, all int) {
-		passes, err := b.emitter.passes(ctx)
-		if err != nil {
-			return 0, b.options.Owners // the error is that of the process, if it has ended
-		}
-		return int(passes), b.options.Owners
-	})
-	if err != nil {
+	if err := b.await(ctx, "restart", b.lookedAt(ctx, b.options.Owners)); err != nil {
 		return fmt.Errorf("restart: %w", err)
 	}
 	p.Seconds = b.since(p)
@@ -80,7 +119,8 @@ func (b *bench) restart(ctx context.Context) error {
 	}
 	b.results.Restart = p
 	b.say("restart: all looked at after %.1fs, %d passes, %.2f ms CPU for a pass; flow: %s", p.Seconds, passes, 1000*b.results.PassSeconds, p.Emitter)
-	return nil
+	b.results.AllMemory, err = b.memory(ctx, "all")
+	return err
 }
 
 // rest watches both processes while nothing happens.
@@ -94,14 +134,11 @@ func (b *bench) rest(ctx context.Context) error {
 		return err
 	}
 	p.Seconds = b.since(p)
-	if b.results.FullBytes, err = b.emitter.resident(); err != nil {
-		return err
-	}
 	if err := b.end(ctx, &p); err != nil {
 		return err
 	}
 	b.results.Rest = p
-	b.say("rest: flow: %s; resource-manager: %s; flow: %s resident", p.Emitter, p.Manager, measure.Mebibytes(b.results.FullBytes))
+	b.say("rest: flow: %s; resource-manager: %s", p.Emitter, p.Manager)
 	return nil
 }
 

@@ -89,7 +89,6 @@ func (b *bench) prepare(ctx context.Context) error {
 	}
 	b.manager = &measure.Manager{
 		ControlPlane: b.cp, Name: "resource-manager", Binary: b.options.Binary, Workers: b.options.Workers, SyncPeriod: time.Minute,
-		Profile: b.options.Profile,
 	}
 	b.emitter = &emitter{cp: b.cp, options: b.options}
 	if b.fleet, err = newFleet(ctx, b.cp.Config(), b.options); err != nil {
@@ -108,7 +107,7 @@ func (b *bench) prepare(ctx context.Context) error {
 // measureAll runs the phases.
 func (b *bench) measureAll(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		b.empty, b.create, b.changeOne, b.changeAll, b.restart, b.rest, b.changeCode, b.delete,
+		b.createFirst, b.create, b.changeOne, b.changeAll, b.restart, b.rest, b.changeCode, b.delete,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -120,8 +119,11 @@ func (b *bench) measureAll(ctx context.Context) error {
 	return errors.Join(b.emitter.stop(), b.manager.Stop())
 }
 
+// emitterProgram is the name of the flow's program.
+const emitterProgram = "sites"
+
 // byEmitter reports whether the flow sent a request.
-func byEmitter(r measure.Request) bool { return r.Client == "sites" }
+func byEmitter(r measure.Request) bool { return r.Client == emitterProgram }
 
 // byEither reports whether a request was sent by the flow or by the resource-manager, and counts.
 func byEither(r measure.Request) bool { return (byEmitter(r) || r.ByManager()) && r.Counts() }
@@ -179,7 +181,7 @@ func (b *bench) end(ctx context.Context, p *phase) error {
 
 // await waits until a goal is reached, with a line about the progress now and then.
 func (b *bench) await(ctx context.Context, name string, reached func() (done, all int)) error {
-	const look, tell = 50 * time.Millisecond, 10 * time.Second
+	const look, tell = 100 * time.Millisecond, 10 * time.Second
 	told := time.Now()
 	for {
 		done, all := reached()
