@@ -1,9 +1,12 @@
 package etcdoperator
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/trellis-k8s/trellis/pkg/component/internal/golden"
+	"github.com/trellis-k8s/trellis/pkg/etcd/config"
 )
 
 func TestObjects(t *testing.T) {
@@ -27,5 +30,26 @@ func TestObjects(t *testing.T) {
 func TestUnknownImage(t *testing.T) {
 	if _, err := Objects(Values{Namespace: "garden", Image: "etcd-operator:v1"}); err == nil {
 		t.Error("no error without an image for members")
+	}
+}
+
+// TestConfiguration: the program accepts the file, and reads from it what was written.
+func TestConfiguration(t *testing.T) {
+	text, err := configuration(Values{Namespace: "garden", MemberImage: "etcd-member:v1", Workers: 7, LogLevel: "debug", LogFormat: "text"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), configFile)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := config.LoadOperator(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.MemberImage != "etcd-member:v1" || got.LogLevel != "debug" || got.LogFormat != "text" || got.LeaderElection.ResourceNamespace != "garden" ||
+		got.Controllers.Etcd.ConcurrentSyncs != 7 || got.Controllers.Etcd.ResourceClass != resourceClass ||
+		got.Server.HealthProbes.Port != portHealth || got.Server.Metrics.Port != portMetrics {
+		t.Errorf("the program reads %+v", got)
 	}
 }
