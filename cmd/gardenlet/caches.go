@@ -18,6 +18,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/networkpolicy"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/registration"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
@@ -30,7 +32,11 @@ func seedCacheOptions() cache.Options {
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}: {Transform: reduceSecret},
-			&resourcesv1alpha1.ManagedResource{}: {Transform: cachetransform.NewCompactor().Compact},
+			// Those of the Seed's own flow are in its own cache.
+			&resourcesv1alpha1.ManagedResource{}: {
+				Label:     labels.SelectorFromSet(labels.Set{flow.LabelFlow: networkpolicy.FlowName}),
+				Transform: cachetransform.NewCompactor().Compact,
+			},
 			// Those of the seed's API server.
 			&discoveryv1.EndpointSlice{}: {Namespaces: map[string]cache.Config{metav1.NamespaceDefault: {}}},
 		},

@@ -13,6 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/evictionrequirements"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/lease"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/networkpolicy"
+	"github.com/trellis-k8s/trellis/pkg/seed"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
@@ -31,7 +32,10 @@ func (g *gardenlet) addControllers(garden *gardenAccess) error {
 		g.addHeartbeat(garden),
 		g.addTokens(garden),
 		g.addSeedControllers(garden),
-		// seed.AddToManager(g.manager, garden, seed.Options{…}) goes here.
+		seed.AddToManager(g.manager, garden, seed.Options{
+			SeedName: g.seedName, Namespace: constants.GardenNamespace, Config: g.config, Identity: g.identity, Clock: g.clock, Version: version,
+			CertificateExpires: garden.renewer.Connection.Expires,
+		}),
 	)
 }
 
@@ -57,13 +61,13 @@ func (g *gardenlet) addSeedControllers(garden *gardenAccess) error {
 
 // addHeartbeat adds what renews the lease of the Seed.
 func (g *gardenlet) addHeartbeat(garden *gardenAccess) error {
-	seed, err := discovery.NewDiscoveryClientForConfig(g.seedConfig)
+	probe, err := discovery.NewDiscoveryClientForConfig(g.seedConfig)
 	if err != nil {
 		return fmt.Errorf("create a client to probe the seed: %w", err)
 	}
 	return g.manager.Add(&lease.Heartbeat{
 		SeedName: g.seedName, Period: time.Duration(*g.config.Controllers.Seed.LeaseResyncSeconds) * time.Second,
-		Seed: seed.RESTClient(), Garden: garden.GetClient(), Leases: garden.kube, Health: g.health, Clock: g.clock,
+		Seed: probe.RESTClient(), Garden: garden.GetClient(), Leases: garden.kube, Health: g.health, Clock: g.clock,
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/gardenlet/operations"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/workloadidentity"
 	"github.com/trellis-k8s/trellis/pkg/tokenrequestor"
 )
@@ -22,7 +21,7 @@ import (
 // tokenRequestTimeout bounds every request of the token requestors.
 const tokenRequestTimeout = 30 * time.Second
 
-// addTokens adds what keeps credentials for the garden in Secrets of the seed, and renews them on request.
+// addTokens adds what keeps credentials for the garden in Secrets of the seed, and renews them.
 func (g *gardenlet) addTokens(garden *gardenAccess) error {
 	settings := g.config.Controllers
 	identities := &workloadidentity.Reconciler{
@@ -31,11 +30,7 @@ func (g *gardenlet) addTokens(garden *gardenAccess) error {
 		Lifetime:        settings.TokenRequestorWorkloadIdentity.TokenExpirationDuration.Duration,
 		ConcurrentSyncs: *settings.TokenRequestorWorkloadIdentity.ConcurrentSyncs,
 	}
-	onSeed := &operations.Reconciler{
-		SeedName: g.seedName, KubeconfigSecret: g.config.GardenClientConnection.KubeconfigSecret,
-		Seed: g.manager.GetClient(), Garden: garden.GetClient(), Cache: garden.GetCache(),
-	}
-	return errors.Join(g.addTokenRequestor(garden), identities.AddToManager(g.manager), onSeed.AddToManager(g.manager))
+	return errors.Join(g.addTokenRequestor(garden), identities.AddToManager(g.manager))
 }
 
 // addTokenRequestor adds the token requestor of the class garden. All its ServiceAccounts are in the namespace of the Seed in the garden.

@@ -53,8 +53,9 @@ func describe(event auditv1.Event) string {
 	return text
 }
 
+// isWrite reports whether something is stored. Reviews are questions.
 func isWrite(event auditv1.Event) bool {
-	return !slices.Contains([]string{"get", "list", "watch"}, event.Verb)
+	return !slices.Contains([]string{"get", "list", "watch"}, event.Verb) && (event.ObjectRef == nil || event.ObjectRef.Resource != "tokenreviews")
 }
 
 // described returns what occurs of the requests, sorted.
