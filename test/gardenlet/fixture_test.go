@@ -75,13 +75,14 @@ var binary = sync.OnceValues(func() (string, error) {
 // fixture is a garden and a seed. The gardenlet has the rights that its chart gives, and no others.
 type fixture struct {
 	*testing.T
-	gardenPlane                  *garden.Garden
-	seedPlane                    *controlplane.ControlPlane
-	garden, seed                 client.WithWatch
-	gardenAudit, seedAudit       string
-	health                       string
-	process                      *controlplane.Process
-	seedKubeconfig, configSource string
+	gardenPlane            *garden.Garden
+	seedPlane              *controlplane.ControlPlane
+	garden, seed           client.WithWatch
+	gardenAudit, seedAudit string
+	// config is the configuration file, and health the address of the health checks.
+	config, health string
+	process        *controlplane.Process
+	seedKubeconfig string
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -103,7 +104,10 @@ func newFixture(t *testing.T) *fixture {
 		},
 	})
 	kit.Must(t, err)
-	t.Cleanup(func() { kit.Must(t, f.gardenPlane.Stop()) })
+	t.Cleanup(func() {
+		kit.Must(t, f.gardenPlane.KillAPIServer()) // it would wait for watches to end
+		kit.Must(t, f.gardenPlane.Stop())
+	})
 	kit.Must(t, authority.addTo(filepath.Join(f.gardenPlane.Dir(), "certs", "client-cert-auth-ca.crt")))
 	f.seedPlane, err = controlplane.Start(t.Context(), controlplane.Options{AuditLog: f.seedAudit})
 	kit.Must(t, err)
@@ -117,6 +121,7 @@ func newFixture(t *testing.T) *fixture {
 	kit.DefineManagedResources(t, f.seedPlane.Config())
 	f.prepareSeed()
 	f.prepareGarden()
+	f.configure()
 	return f
 }
 
@@ -258,7 +263,7 @@ gardenClientConnection:
   kubeconfigValidity: {validity: 1h}
 seedClientConnection: {kubeconfig: $KUBECONFIG}
 controllers:
-  seed: {leaseResyncSeconds: 1, leaseResyncMissThreshold: 60}
+  seed: {syncPeriod: 1s, leaseResyncSeconds: 1, leaseResyncMissThreshold: 60}
 logFormat: text
 server:
   healthProbes: {bindAddress: 127.0.0.1, port: $HEALTH_PORT}
@@ -274,18 +279,23 @@ seedConfig:
       internal: {type: local, domain: internal.example.org, credentialsRef: {apiVersion: v1, kind: Secret, name: internal, namespace: garden}}
 `
 
+// configure writes the configuration file.
+func (f *fixture) configure() {
+	f.Helper()
+	health, metrics := kit.FreePort(f), kit.FreePort(f)
+	f.health = fmt.Sprintf("http://127.0.0.1:%d", health)
+	content := strings.NewReplacer("$KUBECONFIG", f.seedKubeconfig, "$HEALTH_PORT", fmt.Sprint(health), "$METRICS_PORT", fmt.Sprint(metrics)).
+		Replace(configuration)
+	f.config = filepath.Join(f.TempDir(), "gardenlet.yaml")
+	kit.Must(f, os.WriteFile(f.config, []byte(content), 0o600))
+}
+
 // start starts the gardenlet.
 func (f *fixture) start() {
 	f.Helper()
 	path, err := binary()
 	kit.Must(f, err)
-	health, metrics := kit.FreePort(f), kit.FreePort(f)
-	f.health = fmt.Sprintf("http://127.0.0.1:%d", health)
-	content := strings.NewReplacer("$KUBECONFIG", f.seedKubeconfig, "$HEALTH_PORT", fmt.Sprint(health), "$METRICS_PORT", fmt.Sprint(metrics)).
-		Replace(configuration)
-	file := filepath.Join(f.TempDir(), "gardenlet.yaml")
-	kit.Must(f, os.WriteFile(file, []byte(content), 0o600))
-	f.process, err = f.seedPlane.StartProcess("gardenlet", path, "--config", file)
+	f.process, err = f.seedPlane.StartProcess("gardenlet", path, "--config", f.config)
 	kit.Must(f, err)
 }
 
