@@ -99,7 +99,6 @@ func (o observation) statusOfFailure(before *corev1beta1.Condition, reason strin
 // check returns why a ManagedResource is not applied, healthy and rolled out; nil if it is.
 func check(mr *resourcesv1alpha1.ManagedResource) *problem {
 	name := fmt.Sprintf("ManagedResource %s/%s", mr.Namespace, mr.Name)
-	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 	if mr.Status.ObservedGeneration != mr.Generation {
 		return &problem{reason: corev1beta1.ReasonOutdatedStatus, message: fmt.Sprintf("%s: generation %d has not been observed", name, mr.Generation)}
 	}
@@ -111,15 +110,13 @@ func check(mr *resourcesv1alpha1.ManagedResource) *problem {
 		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue},
 		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse},
 	} {
-		condition := applied
-		if wanted.kind != resourcesv1alpha1.ResourcesApplied {
-			condition = resourcesv1alpha1.ConditionOf(mr.Status.Conditions, wanted.kind)
-		}
-		switch condition.Status {
-		case wanted.status:
-			continue
-		case "":
+		at := slices.IndexFunc(mr.Status.Conditions, func(condition resourcesv1alpha1.Condition) bool { return condition.Type == wanted.kind })
+		if at < 0 {
 			return &problem{reason: corev1beta1.ReasonMissingManagedResourceCondition, message: fmt.Sprintf("%s has no condition %s", name, wanted.kind)}
+		}
+		condition := mr.Status.Conditions[at]
+		if condition.Status == wanted.status {
+			continue
 		}
 		found := &problem{reason: condition.Reason, message: fmt.Sprintf("%s: %s", name, condition.Message)}
 		for _, code := range condition.Codes {
