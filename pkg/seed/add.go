@@ -28,8 +28,12 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupbucket"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupentry"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
@@ -70,7 +74,37 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 	if controllers := o.Config.Controllers; controllers != nil && controllers.SeedCare != nil {
 		careOptions.Thresholds = controllers.SeedCare.ConditionThresholds
 	}
-	return care.AddToManager(mgr, garden, caches.seed, careOptions)
+	if err := care.AddToManager(mgr, garden, caches.seed, careOptions); err != nil {
+		return err
+	}
+	return addBackups(mgr, garden, o, caches, r)
+}
+
+// addBackups adds the controllers of BackupBuckets and BackupEntries.
+func addBackups(mgr manager.Manager, garden cluster.Cluster, o Options, of *caches, r *reconciler) error {
+	emitter := func() *flow.Emitter {
+		return &flow.Emitter{
+			Reader: of.emitted, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock, Rules: r.emitter.Rules, Schema: r.emitter.Schema,
+		}
+	}
+	seed := func() *backup.Seed {
+		return &backup.Seed{
+			Name: o.SeedName, Namespace: o.Namespace, Client: r.seed, Uncached: r.uncached, Emitted: of.emitted, Emitter: emitter(),
+			Garden: r.garden, Objects: r.objects, Clock: o.Clock,
+		}
+	}
+	controllers := ptr.Deref(o.Config.Controllers, gardenletv1alpha1.ControllersConfiguration{})
+	var ofBuckets, ofEntries *int
+	if controllers.BackupBucket != nil {
+		ofBuckets = controllers.BackupBucket.ConcurrentSyncs
+	}
+	if controllers.BackupEntry != nil {
+		ofEntries = controllers.BackupEntry.ConcurrentSyncs
+	}
+	if err := backupbucket.AddToManager(mgr, garden, of.seed, seed(), ptr.Deref(ofBuckets, 1)); err != nil {
+		return err
+	}
+	return backupentry.AddToManager(mgr, garden, of.seed, seed(), controllers.BackupEntry, ptr.Deref(ofEntries, 1))
 }
 
 // caches are those of the seed cluster. Two of them, as they select different Secrets.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -55,6 +56,8 @@ type reconciler struct {
 	factsFor int64
 	// unused is how many Secrets are not used any more.
 	unused int
+	// written is the Seed as the garden's API server answered to the last write. The cache may not show it yet.
+	written *corev1beta1.Seed
 	// said is the last Event about the deletion, which is not repeated.
 	said string
 }
@@ -64,6 +67,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	var seed corev1beta1.Seed
 	if err := r.garden.Get(ctx, request.NamespacedName, &seed); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.isNewer(&seed) {
+		r.written.DeepCopyInto(&seed)
 	}
 	if !controllerutil.ContainsFinalizer(&seed, constants.GardenerName) {
 		if seed.DeletionTimestamp != nil {
@@ -80,6 +86,15 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.events.Eventf(&seed, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", err)
 	}
 	return result, err
+}
+
+// isNewer reports whether the Seed that was written last is newer than one from a cache.
+func (r *reconciler) isNewer(cached *corev1beta1.Seed) bool {
+	if r.written == nil || r.written.UID != cached.UID {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, r.written.ResourceVersion)
+	return err == nil && order < 0
 }
 
 // run is one pass.
@@ -247,6 +262,7 @@ func (r *reconciler) patch(ctx context.Context, seed *corev1beta1.Seed, change f
 	if err := r.garden.Patch(ctx, seed, before, client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("write Seed %s: %w", seed.Name, err)
 	}
+	r.written = seed.DeepCopy()
 	return nil
 }
 
@@ -260,5 +276,6 @@ func (r *reconciler) write(ctx context.Context, seed *corev1beta1.Seed, status c
 	if err := r.garden.Status().Patch(ctx, seed, before, client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("write the status of Seed %s: %w", seed.Name, err)
 	}
+	r.written = seed.DeepCopy()
 	return nil
 }

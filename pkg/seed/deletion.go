@@ -12,7 +12,7 @@ import (
 
 // deletion is the plan for a Seed that is being deleted. Its stages follow each other: what refers to the Seed is gone, its bucket is gone,
 // its components are gone, extensions are uninstalled, what the components relied on is gone, no object of the seed's own kinds is left,
-// the definitions of these kinds are gone, and then the namespaces' labels and the resource-manager are left alone.
+// the definitions of these kinds are gone. Then the resource-manager and the namespaces are left alone: the chart of gardenlet brought them.
 func deletion(in Inputs) flow.Plan {
 	plan := flow.Plan{Deleting: true}
 	if why, next := in.inUse(); why != "" {
@@ -34,7 +34,7 @@ func deletion(in Inputs) flow.Plan {
 			return plan
 		}
 		for _, key := range keys {
-			in.remove(&plan, stage, key)
+			in.remove(&plan, key)
 		}
 		for _, later := range stages[stage+1:] {
 			if len(later) > 0 {
@@ -54,6 +54,7 @@ const (
 	stageComponents = iota
 	stageBase
 	stageDefinitions
+	stageResourceManager
 	stageLast
 	stageCount
 )
@@ -66,8 +67,10 @@ func (in Inputs) stages() [stageCount][]flow.Key {
 		switch {
 		case key.Name == bundleSystem, key.Name == in.referencesBundle():
 			stage = stageBase
-		case key.Name == bundleNamespaces, key.Name == bundleResourceManager, key.Name == definitionsManagedResources:
-			stage = stageLast
+		case key.Name == bundleResourceManager:
+			stage = stageResourceManager
+		case key.Name == bundleNamespaces, key.Name == definitionsManagedResources, key.Name == definitionsAutoscaling:
+			stage = stageLast // the resource-manager itself has an object of the kind VerticalPodAutoscaler
 		case strings.HasPrefix(key.Name, prefixDefinitions):
 			stage = stageDefinitions
 		}
@@ -77,8 +80,8 @@ func (in Inputs) stages() [stageCount][]flow.Key {
 }
 
 // remove adds to a plan what deletes a bundle.
-func (in Inputs) remove(plan *flow.Plan, stage int, key flow.Key) {
-	if stage == stageDefinitions && in.Kept[key] {
+func (in Inputs) remove(plan *flow.Plan, key flow.Key) {
+	if isRemoved(key) && in.Kept[key] {
 		// The definitions survive their ManagedResource, unless their removal is declared by a revision of its own.
 		bundle, err := in.declareRemoval(key)
 		if err == nil {
@@ -88,12 +91,17 @@ func (in Inputs) remove(plan *flow.Plan, stage int, key flow.Key) {
 		plan.Waits = append(plan.Waits, flow.Wait{Name: key.Name, Reason: err.Error(), Holds: []flow.Key{key}, Deadline: in.Now})
 		return
 	}
-	plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: isExtension(key) || stage == stageDefinitions})
+	plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: isExtension(key) || isRemoved(key)})
+}
+
+// isRemoved reports whether a bundle has definitions that are removed with the Seed.
+func isRemoved(key flow.Key) bool {
+	return strings.HasPrefix(key.Name, prefixDefinitions) && key.Name != definitionsManagedResources
 }
 
 // declareRemoval returns a bundle as it is deleted together with its objects.
 func (in Inputs) declareRemoval(key flow.Key) (flow.Bundle, error) {
-	bundle, err := in.bundle(part{name: key.Name, objects: in.definitions(key.Name), deletedAfter: lasting})
+	bundle, err := in.bundle(part{name: key.Name, objects: in.definitions(key.Name), deletedAfter: after(key.Name)})
 	if err != nil {
 		return bundle, err
 	}
@@ -130,7 +138,7 @@ func (in Inputs) blocked(stage int) string {
 			return "extensions are installed in the seed: " + limited(names)
 		}
 	}
-	if stage >= stageDefinitions {
+	if stage == stageDefinitions {
 		if in.Instances == nil {
 			return "the objects of the seed's own kinds are not known"
 		}

@@ -226,9 +226,6 @@ func (r *reconciler) observeInstances(ctx context.Context, in *Inputs) error {
 	}
 	instances := []string{}
 	for _, key := range stages[stageDefinitions] {
-		if key.Name == definitionsAutoscaling {
-			continue // its objects are of no use without the programs, which are gone
-		}
 		definitions, err := in.definitions(key.Name)()
 		if err != nil {
 			return err

@@ -71,7 +71,7 @@ func (in Inputs) contents() []part {
 		{name: definitionsManagedResources, absent: operator, objects: in.definitions(definitionsManagedResources), adjust: keepObjects, deletedAfter: []string{}},
 		{name: definitionsExtensions, absent: in.only(!in.IsShoot), objects: in.definitions(definitionsExtensions), adjust: keepObjects, deletedAfter: lasting},
 		{name: definitionsEtcd, absent: operator, objects: in.definitions(definitionsEtcd), adjust: keepObjects, deletedAfter: lasting},
-		{name: definitionsAutoscaling, absent: in.withoutAutoscalingKinds(operator), objects: in.definitions(definitionsAutoscaling), adjust: keepObjects, deletedAfter: lasting},
+		{name: definitionsAutoscaling, absent: in.withoutAutoscalingKinds(operator), objects: in.definitions(definitionsAutoscaling), adjust: keepObjects},
 
 		{name: bundleResourceManager, absent: operator, objects: in.resourceManager, unknown: in.unknownSecrets(), adjust: appliesItself,
 			needs: in.on(resourcesv1alpha1.UntilHealthy, bundleNamespaces, definitionsManagedResources, definitionsExtensions, definitionsEtcd, definitionsAutoscaling), deletedAfter: last},
@@ -96,11 +96,19 @@ func (in Inputs) contents() []part {
 
 // What a seed of Gardener has besides is not part of the table yet: see [Inactive].
 
-// Order of deletion: definitions go when nothing else is left but the namespaces and the resource-manager, which goes last.
+// Order of deletion: definitions go when nothing else is left but the namespaces and the resource-manager.
 var (
 	lasting = []string{bundleSystem}
-	last    = []string{definitionsExtensions, definitionsEtcd, definitionsAutoscaling, bundleSystem}
+	last    = []string{definitionsExtensions, definitionsEtcd, bundleSystem}
 )
+
+// after returns what the definitions of a bundle are removed after.
+func after(definitions string) []string {
+	if definitions == definitionsAutoscaling {
+		return nil // what needs them: the resource-manager, too
+	}
+	return lasting
+}
 
 // Plan is the flow of a Seed: a function of its inputs, and of nothing else.
 func Plan(in Inputs) (flow.Plan, error) {

@@ -234,9 +234,14 @@ func TestPlans(t *testing.T) {
 			in.Extensions.Installations, in.Instances, in.Kept = nil, &[]string{}, nil
 			return in
 		}(),
-		"deletion-7-last": func() Inputs {
-			in := only(deleting(t), bundleNamespaces, bundleResourceManager, definitionsManagedResources)
-			in.Extensions.Installations, in.Instances = nil, &[]string{}
+		"deletion-7-resource-manager": func() Inputs {
+			in := only(deleting(t), definitionsAutoscaling, bundleNamespaces, bundleResourceManager, definitionsManagedResources)
+			in.Extensions.Installations = nil
+			return in
+		}(),
+		"deletion-8-last": func() Inputs {
+			in := only(deleting(t), definitionsAutoscaling, bundleNamespaces, definitionsManagedResources)
+			in.Extensions.Installations = nil
 			return in
 		}(),
 	} {

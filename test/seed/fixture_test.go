@@ -82,6 +82,12 @@ func newWorld(t *testing.T) *world {
 	kit.Must(t, err)
 	kit.DefineManagedResources(t, w.seeds.Config())
 	w.create(w.seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})
+	// The example reserves capacity on such nodes.
+	var nodes corev1.NodeList
+	kit.Must(t, w.seed.List(t.Context(), &nodes))
+	for i := range nodes.Items {
+		kit.Change(t, w.seed, &nodes.Items[i], func() { nodes.Items[i].Labels["example.org/tier"] = "control-planes" })
+	}
 	// The chart of gardenlet brings it.
 	w.create(w.seed, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: constants.PriorityClassSystemCritical}, Value: 999998950})
 	w.create(w.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})

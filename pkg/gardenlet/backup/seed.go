@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +47,6 @@ type Seed struct {
 	// Garden is a client with a cache, Objects reads single objects.
 	Garden  client.Client
 	Objects *gardenobjects.Cache
-	Events  events.EventRecorder
 	Clock   clock.PassiveClock
 }
 

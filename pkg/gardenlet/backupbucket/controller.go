@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,8 +35,8 @@ type Reconciler struct {
 
 	Live client.Reader
 
-	// copied are the extension objects, by name, whose generated Secret was copied.
-	copied map[string]string
+	// copied are the versions of the extension objects, by name, whose generated Secret was copied.
+	copied sync.Map
 }
 
 // Reconcile brings a bucket in line with what is declared.
@@ -162,7 +163,7 @@ func (r *Reconciler) publish(ctx context.Context, bucket *corev1beta1.BackupBuck
 	}
 	generated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: constants.PrefixGeneratedBackupBucketSecret + bucket.Name}}
 	bucket.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: generated.Namespace, Name: generated.Name}
-	if r.copied[bucket.Name] == live.ResourceVersion {
+	if version, found := r.copied.Load(bucket.Name); found && version == live.ResourceVersion {
 		return nil
 	}
 	source := &corev1.Secret{}
@@ -178,10 +179,7 @@ func (r *Reconciler) publish(ctx context.Context, bucket *corev1beta1.BackupBuck
 	if err != nil {
 		return fmt.Errorf("copy the Secret that the extension generated: %w", err)
 	}
-	if r.copied == nil {
-		r.copied = map[string]string{}
-	}
-	r.copied[bucket.Name] = live.ResourceVersion
+	r.copied.Store(bucket.Name, live.ResourceVersion)
 	return nil
 }
 

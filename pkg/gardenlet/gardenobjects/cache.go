@@ -4,7 +4,6 @@ package gardenobjects
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -25,9 +24,11 @@ const syncTimeout = 10 * time.Second
 type Cache struct {
 	garden cluster.Cluster
 
-	mu sync.Mutex
-	// running is the context of the watches; nil before the start.
-	running  context.Context //nolint:containedctx // the watches outlive the calls that begin them
+	// started is closed when running is set, which is the context of the watches.
+	started chan struct{}
+	running context.Context //nolint:containedctx // the watches outlive the calls that begin them
+
+	mu       sync.Mutex
 	watches  map[key]cache.Cache
 	onChange []func(client.Object)
 }
@@ -39,7 +40,7 @@ type key struct {
 
 // New returns a cache of a garden.
 func New(garden cluster.Cluster) *Cache {
-	return &Cache{garden: garden, watches: map[key]cache.Cache{}}
+	return &Cache{garden: garden, started: make(chan struct{}), watches: map[key]cache.Cache{}}
 }
 
 // OnChange has a function called with each object that came, changed or went. It must not block.
@@ -51,9 +52,8 @@ func (c *Cache) OnChange(call func(client.Object)) {
 
 // Start keeps the watches until the context ends.
 func (c *Cache) Start(ctx context.Context) error {
-	c.mu.Lock()
 	c.running = ctx
-	c.mu.Unlock()
+	close(c.started)
 	<-ctx.Done()
 	return nil
 }
@@ -62,9 +62,17 @@ func (c *Cache) Start(ctx context.Context) error {
 func (c *Cache) Get(ctx context.Context, name client.ObjectKey, object client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
+	select {
+	case <-c.started:
+	case <-ctx.Done():
+		return fmt.Errorf("read %s in the garden: the manager has not been started: %w", name, ctx.Err())
+	}
 	watch, err := c.watch(ctx, name, object)
 	if err != nil {
 		return fmt.Errorf("watch %s in the garden: %w", name, err)
+	}
+	if !watch.WaitForCacheSync(ctx) {
+		return fmt.Errorf("read %s in the garden: %w", name, context.Cause(ctx))
 	}
 	return watch.Get(ctx, name, object)
 }
@@ -79,9 +87,6 @@ func (c *Cache) watch(ctx context.Context, name client.ObjectKey, object client.
 	at := key{kind.GroupKind(), name}
 	if watch := c.watches[at]; watch != nil {
 		return watch, nil
-	}
-	if c.running == nil {
-		return nil, errors.New("the manager has not been started")
 	}
 	watch, err := cache.New(c.garden.GetConfig(), cache.Options{
 		HTTPClient: c.garden.GetHTTPClient(), Scheme: c.garden.GetScheme(), Mapper: c.garden.GetRESTMapper(),

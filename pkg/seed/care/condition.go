@@ -17,8 +17,9 @@ import (
 const (
 	reasonRunning       = "SystemComponentsRunning"
 	reasonEmergencyStop = "EmergencyStopShootReconciliations"
-	// maxNamed is how many ManagedResources a message names.
+	// maxNamed is how many ManagedResources a message names, and maxText how many bytes it says about each.
 	maxNamed = 10
+	maxText  = 300
 )
 
 // observation is what the conditions are computed from.
@@ -130,7 +131,11 @@ func check(mr *resourcesv1alpha1.ManagedResource) *problem {
 func join(failed []problem) string {
 	texts := make([]string, 0, len(failed))
 	for _, each := range failed[:min(len(failed), maxNamed)] {
-		texts = append(texts, each.message)
+		text := each.message
+		if len(text) > maxText {
+			text = strings.ToValidUTF8(text[:maxText], "") + "…"
+		}
+		texts = append(texts, text)
 	}
 	if more := len(failed) - maxNamed; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))

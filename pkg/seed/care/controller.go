@@ -28,6 +28,9 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
+// explainEvery is how often the explanation of a condition is written at most while its status stays.
+const explainEvery = 10 * time.Second
+
 // Options are those of the controllers.
 type Options struct {
 	SeedName string
@@ -123,6 +126,9 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	healthy, next := o.systemComponents()
+	if later := tooEarly(find(seed.Status.Conditions, healthy.Type), healthy, o.now); later > 0 {
+		return reconcile.Result{RequeueAfter: later}, nil
+	}
 	wanted := Set(seed.Status.Conditions, healthy)
 	if stop := o.emergencyStop(stopped(&seed)); stop != nil {
 		wanted = Set(wanted, *stop)
@@ -141,6 +147,15 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: max(next.Sub(o.now), time.Millisecond)}, nil
+}
+
+// tooEarly returns after how long a condition is written of which only the explanation has changed: while components come up it
+// changes with each of them. 0 if it is written now.
+func tooEarly(before *corev1beta1.Condition, next corev1beta1.Condition, now time.Time) time.Duration {
+	if before == nil || before.Status != next.Status || before.LastUpdateTime.Equal(&next.LastUpdateTime) {
+		return 0
+	}
+	return max(before.LastUpdateTime.Add(explainEvery).Sub(now), 0)
 }
 
 func (c *conditions) threshold(kind corev1beta1.ConditionType) time.Duration {

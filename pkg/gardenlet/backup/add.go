@@ -1,0 +1,50 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// lookEvery is how often the cache is asked for a definition that does not exist yet. It sends no request.
+const lookEvery = time.Second
+
+// WatchWhenDefined has a controller watch objects of a kind as soon as the seed defines it: the flow of the Seed brings the definition.
+func WatchWhenDefined(mgr manager.Manager, of cache.Cache, to controller.Controller, definition string, object client.Object, events handler.EventHandler) error {
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+			var found apiextensionsv1.CustomResourceDefinition
+			err := of.Get(ctx, client.ObjectKey{Name: definition}, &found, client.UnsafeDisableDeepCopy)
+			if err != nil {
+				return false, client.IgnoreNotFound(err)
+			}
+			for _, condition := range found.Status.Conditions {
+				if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+					return true, nil
+				}
+			}
+			return false, nil
+		})
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil // the manager ends
+			}
+			return fmt.Errorf("read the definition %s: %w", definition, err)
+		}
+		log.FromContext(ctx).Info("watch a kind that the seed defines now", "definition", definition)
+		if err := to.Watch(source.Kind(of, object, events)); err != nil {
+			return fmt.Errorf("watch %s: %w", definition, err)
+		}
+		return nil
+	}))
+}

@@ -1,0 +1,54 @@
+package backupbucket
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
+)
+
+// AddToManager adds the controller. The cache is the one of the seed that has what flows have emitted.
+func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, seed *backup.Seed, workers int) error {
+	r := &Reconciler{Seed: seed, Live: of}
+	built, err := controller.New("backupbucket", mgr, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: workers, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
+	})
+	if err != nil {
+		return fmt.Errorf("add the controller of BackupBuckets: %w", err)
+	}
+	own := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[flow.LabelFlow] == FlowName })
+	for _, watched := range []source.Source{
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{}, &handler.EnqueueRequestForObject{},
+			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.NewPredicateFuncs(isDeleting))),
+		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(toOwner), own),
+	} {
+		if err := built.Watch(watched); err != nil {
+			return fmt.Errorf("add a watch of the controller of BackupBuckets: %w", err)
+		}
+	}
+	return backup.WatchWhenDefined(mgr, of, built, "backupbuckets.extensions.gardener.cloud", &extensionsv1alpha1.BackupBucket{}, &handler.EnqueueRequestForObject{})
+}
+
+func isDeleting(object client.Object) bool { return object.GetDeletionTimestamp() != nil }
+
+func toOwner(_ context.Context, object client.Object) []reconcile.Request {
+	if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: owner.Name}}}
+	}
+	return nil
+}

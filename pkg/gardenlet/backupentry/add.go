@@ -1,0 +1,71 @@
+package backupentry
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
+)
+
+// AddToManager adds the controller. The cache is the one of the seed that has what flows have emitted.
+func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, seed *backup.Seed, config *gardenletv1alpha1.BackupEntryController, workers int) error {
+	r := &Reconciler{Seed: seed, Live: of, Config: config}
+	built, err := controller.New("backupentry", mgr, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: workers, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
+	})
+	if err != nil {
+		return fmt.Errorf("add the controller of BackupEntries: %w", err)
+	}
+	own := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[flow.LabelFlow] == FlowName })
+	for _, watched := range []source.Source{
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{}, &handler.EnqueueRequestForObject{},
+			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.NewPredicateFuncs(isDeleting))),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(r.ofBucket)),
+		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(toOwner), own),
+	} {
+		if err := built.Watch(watched); err != nil {
+			return fmt.Errorf("add a watch of the controller of BackupEntries: %w", err)
+		}
+	}
+	return backup.WatchWhenDefined(mgr, of, built, "backupentries.extensions.gardener.cloud", &extensionsv1alpha1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(toOwner))
+}
+
+func isDeleting(object client.Object) bool { return object.GetDeletionTimestamp() != nil }
+
+// toOwner leads from a ManagedResource or an extension object to its BackupEntry.
+func toOwner(_ context.Context, object client.Object) []reconcile.Request {
+	if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {
+		return []reconcile.Request{{NamespacedName: owner}}
+	}
+	return nil
+}
+
+// ofBucket leads from a BackupBucket to its BackupEntries.
+func (r *Reconciler) ofBucket(ctx context.Context, object client.Object) []reconcile.Request {
+	var all corev1beta1.BackupEntryList
+	if err := r.Garden.List(ctx, &all); err != nil {
+		return nil // the entries look at their bucket when they are looked at
+	}
+	var requests []reconcile.Request
+	for i := range all.Items {
+		if all.Items[i].Spec.BucketName == object.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,249 @@
+package backupentry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
+)
+
+// deletingEvery is how often an entry that goes is looked at.
+const deletingEvery = 5 * time.Second
+
+// Reconciler has the BackupEntries of a Seed handled by extensions. Live reads the extension objects, from a cache if there is one.
+type Reconciler struct {
+	*backup.Seed
+
+	Live   client.Reader
+	Config *gardenletv1alpha1.BackupEntryController
+}
+
+// Reconcile brings an entry in line with what is declared.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	entry := &corev1beta1.BackupEntry{}
+	if err := r.Garden.Get(ctx, request.NamespacedName, entry); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	in := inputs{
+		owner: flow.Owner{Flow: FlowName, UID: entry.UID, Namespace: entry.Namespace, Name: entry.Name}, namespace: r.Namespace, seed: r.Name,
+		entry: entry, config: r.Config, now: r.Clock.Now(),
+	}
+	if in.phase() == phaseNone {
+		return reconcile.Result{}, nil
+	}
+	if !controllerutil.ContainsFinalizer(entry, constants.GardenerName) {
+		if entry.DeletionTimestamp != nil {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, r.Finalizers(ctx, entry, func(o client.Object) bool { return controllerutil.AddFinalizer(o, constants.GardenerName) })
+	}
+	result, err := r.run(ctx, in)
+	if err != nil {
+		text := err.Error()
+		err = errors.Join(err, r.report(ctx, in, "", &corev1beta1.LastError{Description: text, Codes: flow.CodesIn(text)}))
+	}
+	return result, err
+}
+
+func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, error) {
+	phase, key := in.phase(), keyOf(r.Namespace, in.entry.Name)
+	var err error
+	if in.asked, err = r.Asked(ctx, in.owner, key); err != nil {
+		return reconcile.Result{}, err
+	}
+	live, err := r.live(ctx, in.entry.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if live != nil {
+		in.live = &backup.Extension{Generation: live.Generation, Annotations: live.Annotations, Deleting: live.DeletionTimestamp != nil, Status: live.Status.DefaultStatus}
+	}
+	if phase != phaseWait {
+		if err := r.prepare(ctx, &in, live != nil); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	emitted, err := flow.Emitted(ctx, r.Emitted, in.owner)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	plan, asked, err := in.plan(len(emitted) > 0, func(key flow.Key, object *extensionsv1alpha1.BackupEntry, operation string, asked backup.Asked) flow.Bundle {
+		return r.Bundle(key, object, operation, asked, "BackupEntry")
+	})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	result, err := r.Emitter.Emit(ctx, in.owner, plan)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	failed := backup.Failing(in.live, result, key)
+	switch {
+	case phase == phaseWait:
+		return again(plan, in.now), r.report(ctx, in, fmt.Sprintf("the backups are deleted at %s", in.deletedAt().UTC().Format(time.RFC3339)), nil)
+	case plan.Deleting:
+		return r.finish(ctx, in, live != nil, failed)
+	}
+	why := in.live.Ready(asked)
+	if err := r.report(ctx, in, why, failed); err != nil || why != "" || phase != phaseRestore {
+		return again(result.Plan, in.now), err
+	}
+	return reconcile.Result{}, r.Finalizers(ctx, in.entry, func(o client.Object) bool {
+		annotations := o.GetAnnotations()
+		delete(annotations, constants.AnnotationGardenerOperation)
+		o.SetAnnotations(annotations)
+		return true
+	})
+}
+
+func again(plan flow.Plan, now time.Time) reconcile.Result {
+	if next := plan.NextAt(now); !next.IsZero() {
+		return reconcile.Result{RequeueAfter: max(next.Sub(now), time.Millisecond)}
+	}
+	return reconcile.Result{}
+}
+
+// prepare reads the bucket and has the credentials be in the seed.
+func (r *Reconciler) prepare(ctx context.Context, in *inputs, exists bool) error {
+	going := in.phase() == phaseDelete || in.phase() == phaseMigrate
+	bucket := &corev1beta1.BackupBucket{}
+	if err := r.Garden.Get(ctx, client.ObjectKey{Name: in.entry.Spec.BucketName}, bucket); err != nil {
+		if going && client.IgnoreNotFound(err) == nil {
+			in.bucket = bucket
+			return nil
+		}
+		return fmt.Errorf("read BackupBucket %s: %w", in.entry.Spec.BucketName, err)
+	}
+	in.bucket = bucket
+	if why := bucketNotReady(bucket); why != "" && !going {
+		return errors.New(why)
+	}
+	if in.phase() == phaseRestore {
+		if err := r.checkState(ctx, in.entry); err != nil {
+			return err
+		}
+	}
+	ref := bucket.Spec.CredentialsRef
+	if generated := bucket.Status.GeneratedSecretRef; generated != nil {
+		ref = &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: generated.Namespace, Name: generated.Name}
+	}
+	secret, _, err := r.Credentials(ctx, ref, SecretName(in.entry.Name))
+	if err != nil {
+		if going && client.IgnoreNotFound(err) == nil {
+			return nil // it goes with those that it has
+		}
+		return err
+	}
+	in.credentials = backup.DigestOf(secret.Data)
+	if going && !exists {
+		return nil
+	}
+	return r.EnsureSecret(ctx, in.owner, secret, in.now)
+}
+
+// checkState refuses to restore an entry whose extension has saved a state: a ManagedResource does not write the status of objects.
+func (r *Reconciler) checkState(ctx context.Context, entry *corev1beta1.BackupEntry) error {
+	owner := metav1.GetControllerOf(entry)
+	if owner == nil || owner.Kind != "Shoot" {
+		return nil
+	}
+	state := &corev1beta1.ShootState{}
+	if err := r.Objects.Get(ctx, client.ObjectKey{Namespace: entry.Namespace, Name: owner.Name}, state); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	for _, saved := range state.Spec.Extensions {
+		if saved.Kind == "BackupEntry" && ptr.Deref(saved.Name, "") == entry.Name && saved.State != nil && len(saved.State.Raw) > 0 {
+			return errors.New("the extension has saved a state of the BackupEntry, which cannot be restored yet")
+		}
+	}
+	return nil
+}
+
+// live reads the extension object; nil if it does not exist.
+func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1.BackupEntry, error) {
+	live := &extensionsv1alpha1.BackupEntry{}
+	err := r.Live.Get(ctx, client.ObjectKey{Name: name}, live)
+	if meta.IsNoMatchError(err) || client.IgnoreNotFound(err) == nil && err != nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the extension's BackupEntry %s: %w", name, err)
+	}
+	return live, nil
+}
+
+// finish ends a deletion or a migration when the extension object is gone.
+func (r *Reconciler) finish(ctx context.Context, in inputs, exists bool, failed *corev1beta1.LastError) (reconcile.Result, error) {
+	left, err := flow.Remaining(ctx, r.Uncached, in.owner)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if exists || len(left) > 0 {
+		return reconcile.Result{RequeueAfter: deletingEvery}, r.report(ctx, in, "the extension object is being deleted", failed)
+	}
+	if err := r.DeleteSecret(ctx, SecretName(in.entry.Name)); err != nil {
+		return reconcile.Result{}, err
+	}
+	if in.phase() == phaseMigrate {
+		return reconcile.Result{}, r.report(ctx, in, "", nil)
+	}
+	return reconcile.Result{}, r.Finalizers(ctx, in.entry, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, constants.GardenerName) })
+}
+
+// report writes the status, if it has changed. why says why the operation has not finished; empty if it has.
+func (r *Reconciler) report(ctx context.Context, in inputs, why string, failed *corev1beta1.LastError) error {
+	status := *in.entry.Status.DeepCopy()
+	status.ObservedGeneration, status.SeedName = in.entry.Generation, ptr.To(in.seed)
+	next := corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
+	phase := in.phase()
+	switch phase {
+	case phaseRestore:
+		next.Type = corev1beta1.LastOperationTypeRestore
+	case phaseMigrate:
+		next.Type = corev1beta1.LastOperationTypeMigrate
+		if status.MigrationStartTime == nil {
+			status.MigrationStartTime = ptr.To(metav1.NewTime(in.now))
+		}
+	case phaseDelete, phaseWait:
+		next.Type = corev1beta1.LastOperationTypeDelete
+	}
+	switch {
+	case failed != nil:
+		next.State, next.Progress, next.Description = corev1beta1.LastOperationStateError, 50, failed.Description
+	case phase == phaseWait:
+		next.State, next.Description = corev1beta1.LastOperationStatePending, why
+	case why != "":
+		next.State, next.Description = corev1beta1.LastOperationStateProcessing, why
+	default:
+		next.State, next.Progress, next.Description = corev1beta1.LastOperationStateSucceeded, 100, "Backup Entry has been successfully handled."
+		if phase == phaseMigrate {
+			status.SeedName, status.MigrationStartTime = nil, nil
+		}
+	}
+	status.LastOperation, status.LastError = backup.Report(status.LastOperation, status.LastError, next, failed, in.now)
+	if equality.Semantic.DeepEqual(status, in.entry.Status) {
+		return nil
+	}
+	before := client.MergeFrom(in.entry.DeepCopy())
+	in.entry.Status = status
+	if err := r.Garden.Status().Patch(ctx, in.entry, before, client.FieldOwner(backup.FieldManager)); err != nil {
+		return fmt.Errorf("write the status of BackupEntry %s/%s: %w", in.entry.Namespace, in.entry.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+// Package backupentry has the controller of gardenlet that has extensions hand out, move and delete the backups of control planes.
+package backupentry
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
+)
+
+// FlowName is the value of flow.LabelFlow on what the controller emits.
+const FlowName = "backupentry"
+
+// annotationPurpose on a BackupEntry is the purpose of its Shoot.
+const annotationPurpose = "shoot.gardener.cloud/purpose"
+
+// phase is what is done with an entry.
+type phase int
+
+const (
+	// phaseNone is for an entry of another Seed.
+	phaseNone phase = iota
+	phaseReconcile
+	phaseRestore
+	phaseMigrate
+	phaseWait
+	phaseDelete
+)
+
+// inputs are all that the plan is made from.
+type inputs struct {
+	owner     flow.Owner
+	namespace string
+	seed      string
+	entry     *corev1beta1.BackupEntry
+	bucket    *corev1beta1.BackupBucket
+	config    *gardenletv1alpha1.BackupEntryController
+	// credentials is a digest of the data in the Secret in the seed.
+	credentials string
+	asked       backup.Asked
+	live        *backup.Extension
+	now         time.Time
+}
+
+// SecretName returns the name of the Secret with the credentials in the seed.
+func SecretName(entry string) string { return "entry-" + entry }
+
+func keyOf(namespace, name string) flow.Key {
+	return flow.Key{Namespace: namespace, Name: "backupentry-" + name}
+}
+
+// phase decides what is done with the entry.
+func (in inputs) phase() phase {
+	wanted, present := ptr.Deref(in.entry.Spec.SeedName, ""), ptr.Deref(in.entry.Status.SeedName, "")
+	operation := in.entry.Annotations[constants.AnnotationGardenerOperation]
+	last := in.entry.Status.LastOperation
+	migrated := last != nil && last.Type == corev1beta1.LastOperationTypeMigrate && last.State == corev1beta1.LastOperationStateSucceeded
+	switch {
+	case present == in.seed && wanted != in.seed:
+		return phaseMigrate
+	case wanted != in.seed, present != "" && present != in.seed:
+		return phaseNone // the Seed that has it acts first
+	case in.entry.DeletionTimestamp != nil && in.now.Before(in.deletedAt()):
+		return phaseWait
+	case in.entry.DeletionTimestamp != nil:
+		return phaseDelete
+	case operation == constants.OperationRestore:
+		return phaseRestore
+	case migrated:
+		return phaseNone // it is restored when that is asked for
+	}
+	return phaseReconcile
+}
+
+// deletedAt returns when the backups are deleted: after the grace period, unless the entry says otherwise.
+func (in inputs) deletedAt() time.Time {
+	since := in.entry.DeletionTimestamp.Time
+	if force, err := strconv.ParseBool(in.entry.Annotations[constants.AnnotationBackupEntryForceDeletion]); err == nil && force || in.config == nil {
+		return since
+	}
+	purposes, purpose := in.config.DeletionGracePeriodShootPurposes, in.entry.Annotations[annotationPurpose]
+	if len(purposes) > 0 && purpose != "" && !slices.Contains(purposes, corev1beta1.ShootPurpose(purpose)) {
+		return since
+	}
+	return since.Add(time.Duration(ptr.Deref(in.config.DeletionGracePeriodHours, 0)) * time.Hour)
+}
+
+// bucketNotReady says why the bucket of the entry is not healthy; empty if it is.
+func bucketNotReady(bucket *corev1beta1.BackupBucket) string {
+	last := bucket.Status.LastOperation
+	switch {
+	case bucket.Status.LastError != nil:
+		return fmt.Sprintf("BackupBucket %s: %s", bucket.Name, bucket.Status.LastError.Description)
+	case bucket.Status.ObservedGeneration != bucket.Generation, last == nil, last.State != corev1beta1.LastOperationStateSucceeded:
+		return fmt.Sprintf("BackupBucket %s is not ready", bucket.Name)
+	}
+	return ""
+}
+
+// object returns the extension's object, without an operation.
+func (in inputs) object() *extensionsv1alpha1.BackupEntry {
+	spec := in.bucket.Spec
+	return &extensionsv1alpha1.BackupEntry{
+		ObjectMeta: metav1.ObjectMeta{Name: in.entry.Name, Annotations: map[string]string{flow.AnnotationOwner: in.owner.String()}},
+		Spec: extensionsv1alpha1.BackupEntrySpec{
+			DefaultSpec:                extensionsv1alpha1.DefaultSpec{Type: spec.Provider.Type, ProviderConfig: spec.ProviderConfig},
+			BackupBucketProviderStatus: in.bucket.Status.ProviderStatus, Region: spec.Provider.Region, BucketName: in.entry.Spec.BucketName,
+			SecretRef: corev1.SecretReference{Namespace: in.namespace, Name: SecretName(in.entry.Name)},
+		},
+	}
+}
+
+// operation returns what the extension is asked for.
+func (in inputs) operation() string {
+	switch in.phase() {
+	case phaseMigrate:
+		return constants.OperationMigrate
+	case phaseRestore:
+		return constants.OperationRestore
+	}
+	return constants.OperationReconcile
+}
+
+// migrated reports whether the extension has finished its part of a migration.
+func (in inputs) migrated() bool {
+	return in.live != nil && in.live.Status.LastOperation != nil && in.live.Status.LastOperation.Type == corev1beta1.LastOperationTypeMigrate && in.live.Ready(in.asked) == ""
+}
+
+// plan returns the plan for an entry and what is asked of the extension. It is pure. exists reports whether its bundle does.
+func (in inputs) plan(exists bool, bundle func(flow.Key, *extensionsv1alpha1.BackupEntry, string, backup.Asked) flow.Bundle) (flow.Plan, backup.Asked, error) {
+	key := keyOf(in.namespace, in.entry.Name)
+	phase := in.phase()
+	gone := flow.Plan{Deleting: true, Tombstones: []flow.Tombstone{{Key: key, Confirm: true}}}
+	switch {
+	case phase == phaseDelete, phase == phaseMigrate && (in.migrated() || !exists || in.live != nil && in.live.Deleting):
+		return gone, in.asked, nil
+	case phase == phaseWait:
+		return flow.Plan{Deleting: true, Next: in.deletedAt(), Waits: []flow.Wait{{Name: "grace", Reason: "the backups are kept for a time", Holds: []flow.Key{key}}}}, in.asked, nil
+	}
+	text, err := json.Marshal(in.object().Spec)
+	if err != nil {
+		return flow.Plan{}, in.asked, fmt.Errorf("encode the BackupEntry: %w", err)
+	}
+	// After a restoration or a migration the operation is a reconciliation again.
+	digest := strings.Join([]string{in.operation(), backup.DigestOf(nil, text, []byte(in.credentials))}, ".")
+	asked, next := backup.Ask(in.asked, digest, in.live, 0, in.now)
+	return flow.Plan{Bundles: []flow.Bundle{bundle(key, in.object(), in.operation(), asked)}, Next: next}, asked, nil
+}
