@@ -155,7 +155,7 @@ func TestExaminerOf(t *testing.T) {
 func TestReplicasAtZero(t *testing.T) {
 	owned := []metav1.ManagedFieldsEntry{{
 		Manager: "resource-manager", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)},
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
 	}}
 	zero, one := int32(0), int32(1)
 	meta := metav1.ObjectMeta{Name: "web", UID: "1", Generation: 1, ResourceVersion: "1"}
