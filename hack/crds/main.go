@@ -52,7 +52,7 @@ func (s source) copy(root string) error {
 	if err != nil {
 		return fmt.Errorf("find the module %s: %w", s.module, err)
 	}
-	content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(path)), s.file)) //nolint:gosec // a file of a pinned module
+	content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(path)), s.file))
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ const (
 )
 
 // SecretServer is the name of the config of the certificate of the admission controller's webhook.
-const SecretServer = "vpa-admission-controller-server"
+const SecretServer = "vpa-admission-controller-server" //nolint:gosec // a name
 
 // The programs, whose names are those of their objects, too.
 const (

@@ -32,7 +32,7 @@ func Check(t *testing.T, name string, objects []client.Object) {
 		}
 		return
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // a file of the test
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatalf("%v: write it with -update", err)
 	}
