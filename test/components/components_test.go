@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 // TestObjectsAreAccepted: the API server accepts all objects of all components as they are in the golden files, and knows all of their fields.
 // Nothing is stored, so that the registered webhooks are not called.
 func TestObjectsAreAccepted(t *testing.T) {
-	c := connect(t)
+	c := connectTo(t, shared.Get(t).Config())
 	files, err := filepath.Glob("../../pkg/component/*/testdata/*.yaml")
 	kit.Must(t, err)
 	if len(files) < 15 {
@@ -48,10 +49,9 @@ func TestObjectsAreAccepted(t *testing.T) {
 	}
 }
 
-// connect defines the kinds that components have objects of, as a seed has them.
-func connect(t *testing.T) client.Client {
+// connectTo defines the kinds that components have objects of, as a seed has them.
+func connectTo(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
-	config := shared.Get(t).Config()
 	definitions, err := crds.Objects(crds.Values{Groups: crds.Seed{VerticalPodAutoscaler: true}.Groups()})
 	kit.Must(t, err)
 	path := filepath.Join(t.TempDir(), "definitions.yaml")
