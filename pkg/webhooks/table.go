@@ -30,7 +30,7 @@ func Table() []Webhook {
 			podKubeAPIServerLoadBalancing(), systemComponentsConfig(), podTopologySpreadConstraints(), vpaInPlaceUpdates(),
 			endpointSliceHints(), tokenInvalidator(),
 		},
-		deletionProtection(), extensionValidation(), []Webhook{nodeAgentAuthorizer()},
+		deletionProtection(), manualDeletionProtection(), extensionValidation(), []Webhook{nodeAgentAuthorizer()},
 	)
 }
 

@@ -196,7 +196,8 @@ func randomConfig(random *rand.Rand, i int) map[string]any {
 	if chance() {
 		controllers["clusterID"] = []any{"<default>", "<cluster>", "mine"}[random.IntN(3)]
 	}
-	hooks := section("crdDeletionProtection", "endpointSliceHints", "extensionValidation", "highAvailabilityConfig", "nodeAgentAuthorizer",
+	hooks := section("crdDeletionProtection", "endpointSliceHints", "extensionValidation", "highAvailabilityConfig", "manualDeletionProtection",
+		"nodeAgentAuthorizer",
 		"podKubeAPIServerLoadBalancing", "podSchedulerName", "projectedTokenMount", "seccompProfile", "systemComponentsConfig", "tokenInvalidator")
 	with(hooks, "nodeAgentAuthorizer", "machineNamespace", "machines")
 	config := map[string]any{"controllers": controllers, "webhooks": hooks}
@@ -344,6 +345,13 @@ func TestConfigIsTakenAsItIs(t *testing.T) {
 	if config.SourceClientConnection.Burst != 2000000 || *config.LeaderElection.LeaderElect || config.LeaderElection.ResourceNamespace != "b" ||
 		config.Controllers.ManagedResource.SyncPeriod.Hours() != 1 || config.LeaderElection.ResourceName != "gardener-resource-manager" {
 		t.Errorf("the configuration is %+v", config)
+	}
+	const protection = "namePrefix: my-\nconfig: {webhooks: {manualDeletionProtection: {enabled: true}}}"
+	allowed := configOf(t, render(t, loaded, valuesOf(t, protection))).Webhooks.ManualDeletionProtection.AllowedUsers
+	if want := []string{
+		"system:serviceaccount:garden:gardener-operator", "system:serviceaccount:garden:gardenlet", "system:serviceaccount:garden:my-gardener-resource-manager",
+	}; !slices.Equal(allowed, want) {
+		t.Errorf("the users who may delete are %v, not %v", allowed, want)
 	}
 	if checksum(some) == checksum("") || checksum(some) != checksum(some+"\nreplicas: 3") {
 		t.Error("the checksum does not follow the configuration alone")

@@ -85,6 +85,15 @@ app: {{ include "resource-manager.name" . }}
 {{- end -}}
 {{- $_ := set $config "server" $server -}}
 
+{{- $manual := get (get $config "webhooks" | default dict) "manualDeletionProtection" | default dict -}}
+{{- if and (get $manual "enabled") (not (hasKey $manual "allowedUsers")) -}}
+{{- $users := list -}}
+{{- range list "gardener-operator" "gardenlet" (include "resource-manager.name" .) -}}
+{{- $users = append $users (printf "system:serviceaccount:%s:%s" $.Release.Namespace .) -}}
+{{- end -}}
+{{- $_ := set $manual "allowedUsers" $users -}}
+{{- end -}}
+
 {{- if ne .Values.mode "seed" -}}
 {{- $source := get $config "sourceClientConnection" | default dict -}}
 {{- if not (hasKey $source "namespaces") }}{{ $_ := set $source "namespaces" (list .Release.Namespace) }}{{ end -}}

@@ -45,11 +45,16 @@ func isProtected(request *admission.Request) bool {
 
 func isDefinition(request *admission.Request) bool { return request.Resource.Resource == definitions }
 
+// IsConfirmed reports whether the annotation AnnotationConfirmation of an object has a true value.
+func IsConfirmed(object *metav1.PartialObjectMetadata) bool {
+	confirmed, err := strconv.ParseBool(object.Annotations[AnnotationConfirmation])
+	return err == nil && confirmed
+}
+
 // unconfirmed returns the objects whose deletion is not confirmed. One that is being deleted needs no confirmation any more.
 func unconfirmed(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
 	return slices.DeleteFunc(objects, func(object metav1.PartialObjectMetadata) bool {
-		confirmed, err := strconv.ParseBool(object.Annotations[AnnotationConfirmation])
-		return err == nil && confirmed || object.DeletionTimestamp != nil
+		return IsConfirmed(&object) || object.DeletionTimestamp != nil
 	})
 }
 

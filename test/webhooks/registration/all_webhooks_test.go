@@ -35,6 +35,7 @@ const all = `webhooks:
   endpointSliceHints: {enabled: true}
   tokenInvalidator: {enabled: true}
   crdDeletionProtection: {enabled: true}
+  manualDeletionProtection: {enabled: true}
   extensionValidation: {enabled: true}
   nodeAgentAuthorizer: {enabled: true}
 `

@@ -95,6 +95,13 @@ func defaultOptionalController(c *OptionalController, concurrentSyncs int) {
 }
 
 func defaultWebhooks(c *WebhooksConfiguration) {
+	if c.ManualDeletionProtection.Enabled && c.ManualDeletionProtection.AllowedUsers == nil {
+		c.ManualDeletionProtection.AllowedUsers = []string{
+			"system:serviceaccount:garden:gardener-operator",
+			"system:serviceaccount:garden:gardener-resource-manager",
+			"system:serviceaccount:garden:gardenlet",
+		}
+	}
 	setIfNil(&c.NodeAgentAuthorizer.AuthorizeWithSelectors, false)
 	if c.PodSchedulerName.Enabled {
 		setIfNil(&c.PodSchedulerName.SchedulerName, "default-scheduler")

@@ -54,6 +54,7 @@ webhooks:
   extensionValidation: {enabled: false}
   highAvailabilityConfig: {enabled: false}
   kubernetesServiceHost: {enabled: false, host: ""}
+  manualDeletionProtection: {enabled: false}
   nodeAgentAuthorizer: {enabled: false, authorizeWithSelectors: false}
   podKubeAPIServerLoadBalancing: {enabled: false}
   podSchedulerName: {enabled: false}
@@ -81,6 +82,7 @@ controllers:
   tokenRequestor: {enabled: true}
   tokenInvalidator: {enabled: true}
 webhooks:
+  manualDeletionProtection: {enabled: true}
   nodeAgentAuthorizer: {enabled: true}
   podSchedulerName: {enabled: true}
   projectedTokenMount: {enabled: true}
@@ -101,6 +103,10 @@ tokenRequestor: {enabled: true, concurrentSyncs: 5, cleanUp: false}
 nodeAgentReconciliationDelay: {enabled: true, minDelay: 0s, maxDelay: 5m0s, keepDelays: false}
 tokenInvalidator: {enabled: true, concurrentSyncs: 5}
 `)
+	expectYAML(t, c.Webhooks.ManualDeletionProtection, `
+enabled: true
+allowedUsers: ["system:serviceaccount:garden:gardener-operator", "system:serviceaccount:garden:gardener-resource-manager", "system:serviceaccount:garden:gardenlet"]
+`)
 	expectYAML(t, c.Webhooks.NodeAgentAuthorizer, `{enabled: true, authorizeWithSelectors: false}`)
 	expectYAML(t, c.Webhooks.PodSchedulerName, `{enabled: true, schedulerName: default-scheduler}`)
 	expectYAML(t, c.Webhooks.ProjectedTokenMount, `{enabled: true, expirationSeconds: 43200}`)
@@ -116,6 +122,7 @@ controllers:
   clusterID: id
   health: {otherKinds: FullStatus}
   nodeAgentReconciliationDelay: {enabled: true, maxDelay: 0s}
+webhooks: {manualDeletionProtection: {enabled: true, allowedUsers: []}}
 `)
 	if c.SourceClientConnection.QPS != -1 || c.SourceClientConnection.Burst != 7 ||
 		c.SourceClientConnection.CacheResyncPeriod.Duration != 10*time.Second {
@@ -132,6 +139,9 @@ controllers:
 	}
 	if *c.Controllers.ClusterID != "id" || *c.Controllers.NodeAgentReconciliationDelay.MaxDelay != (metav1.Duration{}) {
 		t.Errorf("controllers: %+v", c.Controllers)
+	}
+	if users := c.Webhooks.ManualDeletionProtection.AllowedUsers; users == nil || len(users) > 0 {
+		t.Errorf("webhooks.manualDeletionProtection.allowedUsers: %v", users)
 	}
 	if c.Controllers.Health.OtherKinds != OtherKindsFullStatus {
 		t.Errorf("controllers.health: %+v", c.Controllers.Health)

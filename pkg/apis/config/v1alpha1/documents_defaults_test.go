@@ -102,7 +102,7 @@ func defaultFits(got any, documented string) bool {
 		is, err := time.ParseDuration(fmt.Sprint(got))
 		return err == nil && is == wanted
 	}
-	return fmt.Sprint(got) == documented
+	return fmt.Sprint(got) == strings.ReplaceAll(documented, ", ", " ")
 }
 
 // leafTypes returns the type of every field, by its path.

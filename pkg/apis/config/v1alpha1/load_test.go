@@ -36,7 +36,7 @@ func TestUnknownAndDuplicateFieldsAndTypes(t *testing.T) {
 			"server.webhooks.tls.serverCertDir: Invalid value: 5: must be a string; put it in quotes",
 			`sourceClientConnection.namespaces: Invalid value: "a": must be a list`,
 			"sourceClientConnection.qps: Invalid value: is a mapping, must be a number",
-			"webhooks: Invalid value: is a list, must be a mapping with any of the fields crdDeletionProtection, endpointSliceHints, extensionValidation, highAvailabilityConfig, kubernetesServiceHost, nodeAgentAuthorizer, podKubeAPIServerLoadBalancing, podSchedulerName, podTopologySpreadConstraints, projectedTokenMount, seccompProfile, systemComponentsConfig, tokenInvalidator, vpaInPlaceUpdates"}},
+			"webhooks: Invalid value: is a list, must be a mapping with any of the fields crdDeletionProtection, endpointSliceHints, extensionValidation, highAvailabilityConfig, kubernetesServiceHost, manualDeletionProtection, nodeAgentAuthorizer, podKubeAPIServerLoadBalancing, podSchedulerName, podTopologySpreadConstraints, projectedTokenMount, seccompProfile, systemComponentsConfig, tokenInvalidator, vpaInPlaceUpdates"}},
 		"wrong scalars": {`
 debugging: {enableProfiling: "true"}
 controllers: {health: {concurrentSyncs: 1.5, syncPeriod: 60}, managedResource: {maxSecretSize: many}}

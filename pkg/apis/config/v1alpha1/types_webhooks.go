@@ -16,6 +16,9 @@ type WebhooksConfiguration struct {
 	HighAvailabilityConfig HighAvailabilityConfigConfiguration `json:"highAvailabilityConfig"`
 	// KubernetesServiceHost sets the variable KUBERNETES_SERVICE_HOST in pods.
 	KubernetesServiceHost KubernetesServiceHostConfiguration `json:"kubernetesServiceHost"`
+	// ManualDeletionProtection refuses to delete ManagedResources of flows, namespaces of control planes and persisted Secrets by hand
+	// without confirmation.
+	ManualDeletionProtection ManualDeletionProtectionConfiguration `json:"manualDeletionProtection"`
 	// NodeAgentAuthorizer authorizes the node agents' requests.
 	NodeAgentAuthorizer NodeAgentAuthorizerConfiguration `json:"nodeAgentAuthorizer"`
 	// PodKubeAPIServerLoadBalancing sends pods' requests to the API server through its load balancer.
@@ -62,6 +65,20 @@ type KubernetesServiceHostConfiguration struct {
 
 	// Host is the value of the variable. Default: empty.
 	Host string `json:"host"`
+}
+
+// ManualDeletionProtectionConfiguration configures the webhook against deletions by hand.
+type ManualDeletionProtectionConfiguration struct {
+	OptionalWebhook `json:",inline"`
+
+	// AllowedUsers may delete without a confirmation, beside kube-controller-manager: the programs whose flows emit ManagedResources and
+	// keep Secrets, and the resource-manager. Default: the ServiceAccounts gardener-operator, gardener-resource-manager and gardenlet of
+	// the namespace garden if enabled. Rule: no empty names if enabled.
+	// +optional
+	AllowedUsers []string `json:"allowedUsers,omitempty"`
+	// AllowedGroups are groups of such users. Default: empty. Rule: no empty names if enabled.
+	// +optional
+	AllowedGroups []string `json:"allowedGroups,omitempty"`
 }
 
 // NodeAgentAuthorizerConfiguration configures the authorization of node agents.

@@ -227,6 +227,15 @@ func validateWebhooks(c *WebhooksConfiguration, path *field.Path) field.ErrorLis
 	if seconds := c.HighAvailabilityConfig.DefaultUnreachableTolerationSeconds; seconds != nil {
 		errs = append(errs, atLeast(seconds, 0, haPath.Child("defaultUnreachableTolerationSeconds"))...)
 	}
+	if c.ManualDeletionProtection.Enabled {
+		manualPath := path.Child("manualDeletionProtection")
+		for i := range c.ManualDeletionProtection.AllowedUsers {
+			errs = append(errs, setAndNotEmpty(&c.ManualDeletionProtection.AllowedUsers[i], manualPath.Child("allowedUsers").Index(i))...)
+		}
+		for i := range c.ManualDeletionProtection.AllowedGroups {
+			errs = append(errs, setAndNotEmpty(&c.ManualDeletionProtection.AllowedGroups[i], manualPath.Child("allowedGroups").Index(i))...)
+		}
+	}
 	if c.NodeAgentAuthorizer.Enabled {
 		errs = append(errs, nilOrNotEmpty(c.NodeAgentAuthorizer.MachineNamespace, path.Child("nodeAgentAuthorizer", "machineNamespace"))...)
 	}

@@ -97,6 +97,9 @@ var invalidFiles = map[string]struct {
 	"tolerations of highly available pods": {"webhooks: {highAvailabilityConfig: {defaultNotReadyTolerationSeconds: -1, defaultUnreachableTolerationSeconds: -2}}", []string{
 		"webhooks.highAvailabilityConfig.defaultNotReadyTolerationSeconds: Invalid value: -1: must be at least 0",
 		"webhooks.highAvailabilityConfig.defaultUnreachableTolerationSeconds: Invalid value: -2: must be at least 0"}},
+	"who may delete": {`webhooks: {manualDeletionProtection: {enabled: true, allowedUsers: [a, ""], allowedGroups: [""]}}`, []string{
+		"webhooks.manualDeletionProtection.allowedGroups[0]: Required value: must not be empty",
+		"webhooks.manualDeletionProtection.allowedUsers[1]: Required value: must not be empty"}},
 	"node agent authorizer": {`webhooks: {nodeAgentAuthorizer: {enabled: true, machineNamespace: ""}}`, []string{
 		`webhooks.nodeAgentAuthorizer.machineNamespace: Invalid value: "": must not be empty; leave the field out if there is no such namespace`}},
 	"scheduler name": {`webhooks: {podSchedulerName: {enabled: true, schedulerName: ""}}`, []string{
