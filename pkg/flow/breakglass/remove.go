@@ -1,0 +1,66 @@
+package breakglass
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// Remove deletes the objects of the resource-manager, which it does not delete itself, in the reverse order of their application, and returns
+// the names of those that still exist. A flow calls it again until there are none. The objects are those of the flow's bundle. As long as any
+// ManagedResource is left nothing is deleted, and an error names it: without a resource-manager, its objects would never go.
+func Remove(ctx context.Context, c client.Client, uncached client.Reader, objects []client.Object) (left []string, err error) {
+	if err := noneLeft(ctx, uncached); err != nil {
+		return nil, err
+	}
+	sorted := slices.Clone(objects)
+	var errs []error
+	for i, object := range sorted {
+		kind, err := apiutil.GVKForObject(object, c.Scheme())
+		if err != nil {
+			return nil, fmt.Errorf("the kind of object %s: %w", object.GetName(), err)
+		}
+		metadata := &metav1.PartialObjectMetadata{}
+		metadata.SetGroupVersionKind(kind)
+		metadata.SetNamespace(object.GetNamespace())
+		metadata.SetName(object.GetName())
+		sorted[i] = metadata
+	}
+	slices.SortStableFunc(sorted, func(a, b client.Object) int { return cmp.Compare(waveOf(b), waveOf(a)) })
+	for _, object := range sorted {
+		switch err := c.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)); {
+		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		case err != nil:
+			errs = append(errs, fmt.Errorf("delete %s: %w", nameOf(object), err))
+			left = append(left, nameOf(object))
+		default:
+			left = append(left, nameOf(object))
+		}
+	}
+	return left, errors.Join(errs...)
+}
+
+// noneLeft returns an error if there is a ManagedResource.
+func noneLeft(ctx context.Context, uncached client.Reader) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResourceList"))
+	switch err := uncached.List(ctx, list, client.Limit(1)); {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err): // the definition is gone already
+		return nil
+	case err != nil:
+		return fmt.Errorf("list ManagedResources: %w", err)
+	case len(list.Items) > 0:
+		return fmt.Errorf("ManagedResource %s/%s exists: the resource-manager is removed when none is left", list.Items[0].Namespace, list.Items[0].Name)
+	}
+	return nil
+}

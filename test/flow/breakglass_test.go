@@ -1,0 +1,250 @@
+package flow
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/flow/breakglass"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+const staleAfter = 10 * time.Minute
+
+// broken is a world in which the resource-manager of a seed does not run, and a flow that watches it with a clock of the test.
+type broken struct {
+	*world
+	clock    *clocktesting.FakeClock
+	requests *kit.Requests
+	owner    flow.Owner
+}
+
+func newBroken(t *testing.T) *broken {
+	t.Helper()
+	b := &broken{world: newWorld(t), clock: clocktesting.NewFakeClock(time.Now()), requests: &kit.Requests{}}
+	b.owner = flow.Owner{Flow: "seed", UID: types.UID(b.namespace), Name: "seed"}
+	config := b.cp.Config()
+	config.Wrap(b.requests.Wrap)
+	mgr, err := manager.New(config, kit.ManagerOptions(b.scheme))
+	kit.Must(t, err)
+	kit.Must(t, breakglass.AddToManager(mgr, breakglass.Options{
+		Namespace: b.namespace, Lease: "resource-manager", Deployment: "resource-manager", ManagedResource: "resource-manager",
+		Flow: "seed", FieldManager: "seed-flow", StaleAfter: staleAfter,
+	}, mgr.GetEventRecorder("seed-flow"), b.clock))
+	kit.Run(t, mgr)
+	return b
+}
+
+// objects are those of the resource-manager, in a version.
+func (b *broken) objects(image string) []client.Object {
+	labels := map[string]string{"app": "resource-manager"}
+	return []client.Object{
+		&appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "resource-manager"},
+			Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "resource-manager", Image: image}}},
+			}},
+		},
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: b.namespace},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}},
+		},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "resource-manager"}},
+	}
+}
+
+// emit writes the bundle of the resource-manager, or deletes it.
+func (b *broken) emit(plan flow.Plan) {
+	b.Helper()
+	emitter := &flow.Emitter{
+		Reader: b.client, Uncached: b.client, Writer: b.client, FieldManager: "seed-flow", Rules: flow.Rules{Scheme: b.scheme, Version: "v1"},
+	}
+	_, err := emitter.Emit(b.Context(), b.owner, plan)
+	kit.Must(b, err)
+}
+
+func (b *broken) emitVersion(image string) {
+	b.Helper()
+	key := flow.Key{Namespace: b.namespace, Name: "resource-manager"}
+	b.emit(flow.Plan{Bundles: []flow.Bundle{{Key: key, Objects: b.objects(image), AppliesItself: true}}})
+}
+
+// pass waits until the controller has made a pass and waits for a time.
+func (b *broken) pass() {
+	b.Helper()
+	kit.EventuallyTrue(b, "the controller waits for a time", b.clock.HasWaiters)
+}
+
+// renew writes the lease as the resource-manager does.
+func (b *broken) renew() {
+	b.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "resource-manager"}}
+	kit.Must(b, client.IgnoreAlreadyExists(b.client.Create(b.Context(), lease)))
+	kit.Change(b, b.client, lease, func() { lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(b.clock.Now())) })
+}
+
+// ready writes the status of the Deployment.
+func (b *broken) ready(replicas int32) {
+	b.Helper()
+	deployment := &appsv1.Deployment{}
+	b.get(deployment, "resource-manager")
+	deployment.Status = appsv1.DeploymentStatus{Replicas: replicas, ReadyReplicas: replicas}
+	kit.Must(b, b.client.Status().Update(b.Context(), deployment))
+}
+
+// spoil gives the resource-manager a bad configuration: it has no rights, and an image that does not exist.
+func (b *broken) spoil() {
+	b.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}
+	kit.Change(b, b.client, role, func() { role.Rules = nil })
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "resource-manager"}}
+	kit.Change(b, b.client, deployment, func() { deployment.Spec.Template.Spec.Containers[0].Image = "bad" })
+}
+
+// applied says what is not as in a version.
+func (b *broken) applied(image string) string {
+	b.Helper()
+	deployment, role := &appsv1.Deployment{}, &rbacv1.ClusterRole{}
+	err := b.client.Get(b.Context(), client.ObjectKey{Name: b.namespace}, role)
+	switch {
+	case !b.get(deployment, "resource-manager"):
+		return "there is no Deployment"
+	case deployment.Spec.Template.Spec.Containers[0].Image != image:
+		return "the image is " + deployment.Spec.Template.Spec.Containers[0].Image
+	case err != nil:
+		return err.Error()
+	case len(role.Rules) != 1:
+		return "the ClusterRole has no rules"
+	case !b.get(&corev1.ServiceAccount{}, "resource-manager"):
+		return "there is no ServiceAccount"
+	}
+	return ""
+}
+
+// wantWritten checks how often the controller has applied the three objects.
+func (b *broken) wantWritten(times int) {
+	b.Helper()
+	patches := 0
+	for _, request := range b.requests.Single() {
+		if request.Method == http.MethodPatch && !strings.Contains(request.Path, "/events/") {
+			patches++
+		}
+	}
+	if patches != 3*times {
+		b.Errorf("%d objects were applied, not %d times 3: %v", patches, times, b.requests.Single())
+	}
+}
+
+// TestReview18TheResourceManagerIsHealed: the flow applies the resource-manager if it does not live, and only then.
+func TestReview18TheResourceManagerIsHealed(t *testing.T) {
+	b := newBroken(t)
+	b.emitVersion("v1")
+	b.pass()
+	b.clock.Step(staleAfter)
+	kit.Eventually(t, "a resource-manager that has never been is applied", func() string { return b.applied("v1") })
+
+	kit.Eventually(t, "an Event says why", func() string { return b.missingEvent("and has no ready replica. The flow has applied its 3 objects") })
+	// It lives, and is left alone, whatever is wrong with its objects.
+	b.pass()
+	b.requests.Forget()
+	b.ready(1)
+	b.renew()
+	b.spoil()
+	for i := range 3 {
+		b.pass()
+		b.clock.Step(staleAfter * 9 / 10)
+		b.renew()
+		// Later, a watch that lags behind may have the controller read the lease.
+		if sent := b.requests.Single(); i == 0 && len(sent) > 0 {
+			t.Errorf("the controller sends requests at rest: %v", sent)
+		}
+	}
+	b.wantWritten(0)
+	// It does not renew its lease any more. A replica that is ready may still do so.
+	b.pass()
+	b.clock.Step(staleAfter)
+	b.ready(0)
+	kit.Eventually(t, "its objects are applied", func() string { return b.applied("v1") })
+	b.pass()
+	b.wantWritten(1)
+
+	// The same revision has to wait, another one has not.
+	b.spoil()
+	b.ready(0)
+	b.pass()
+	b.clock.Step(staleAfter / 2)
+	b.pass()
+	b.wantWritten(1)
+	b.emitVersion("v2")
+	kit.Eventually(t, "the next revision is applied", func() string { return b.applied("v2") })
+	b.spoil()
+	b.pass()
+	b.clock.Step(staleAfter)
+	kit.Eventually(t, "it is applied again", func() string { return b.applied("v2") })
+	b.pass()
+	b.wantWritten(3)
+}
+
+// missingEvent says whether there is no Event with a text.
+func (b *broken) missingEvent(text string) string {
+	b.Helper()
+	var events eventsv1.EventList
+	kit.Must(b, b.client.List(b.Context(), &events, client.InNamespace(b.namespace)))
+	notes := make([]string, 0, len(events.Items))
+	for _, event := range events.Items {
+		if event.Reason == breakglass.ReasonApplied && event.Regarding.Name == "resource-manager" && strings.Contains(event.Note, text) {
+			return ""
+		}
+		notes = append(notes, event.Note)
+	}
+	return "the Events are " + strings.Join(notes, "; ")
+}
+
+// TestReview18TheResourceManagerIsRemoved: its objects go last, by the flow, and do not come back.
+func TestReview18TheResourceManagerIsRemoved(t *testing.T) {
+	b := newBroken(t)
+	b.emitVersion("v1")
+	b.pass()
+	b.clock.Step(staleAfter)
+	kit.Eventually(t, "the resource-manager is applied", func() string { return b.applied("v1") })
+	b.pass()
+
+	// The other tests of the package have ManagedResources, too.
+	mine := client.NewNamespacedClient(b.client, b.namespace)
+	if _, err := breakglass.Remove(t.Context(), b.client, mine, b.objects("v1")); err == nil || !strings.Contains(err.Error(), b.namespace+"/resource-manager exists") {
+		t.Fatalf("it is removed though its ManagedResource exists: %v", err)
+	}
+	b.emit(flow.Plan{Tombstones: []flow.Tombstone{{Key: flow.Key{Namespace: b.namespace, Name: "resource-manager"}}}})
+	kit.EventuallyTrue(t, "its ManagedResource is gone", func() bool { return b.mr("resource-manager") == nil })
+	b.requests.Forget()
+	kit.Eventually(t, "its objects are gone", func() string {
+		left, err := breakglass.Remove(t.Context(), b.client, mine, b.objects("v1"))
+		return strings.Join(left, ", ") + kit.TextOf(err)
+	})
+	b.clock.Step(10 * staleAfter)
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "resource-manager"}}
+	mr.Spec.SecretRefs = []resourcesv1alpha1.LocalObjectReference{}
+	kit.Must(t, b.client.Create(t.Context(), mr)) // of no flow, which has another pass made
+	kit.Must(t, b.client.Delete(t.Context(), mr))
+	b.wantWritten(0)
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: b.namespace}, &rbacv1.ClusterRole{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the ClusterRole is there: %v", err)
+	}
+}
