@@ -29,7 +29,7 @@ func planOf(given flow.RenderInputs) (flow.Owner, flow.Plan, error) {
 	}
 	in := Inputs{
 		Owner: flow.Owner{Flow: FlowName, UID: site.UID, Namespace: site.Namespace, Name: site.Name},
-		Class: given.Class, Version: given.Version, Declared: site.Data, Now: given.Now,
+		Class: given.Class, Version: given.Version, Declared: site.Data, Emitted: given.Emitted, Now: given.Now,
 	}
 	for _, other := range given.Others {
 		if other.GroupVersionKind() == NetworkKind && other.GetNamespace() == site.Namespace && other.GetName() == site.Name {

@@ -3,6 +3,7 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -77,6 +78,14 @@ func earliest(now, a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// Deletions returns the bundles that are deleted now: none as long as a wait holds the whole plan, since what takes their place may be held.
+func (p Plan) Deletions() []Tombstone {
+	if slices.ContainsFunc(p.Waits, func(wait Wait) bool { return wait.HoldsAll }) {
+		return nil
+	}
+	return p.Tombstones
 }
 
 // held returns the bundles that keep their revision, with the reason.

@@ -27,6 +27,25 @@ func Emitted(ctx context.Context, reader client.Reader, owner Owner) ([]Key, err
 	return keys, nil
 }
 
+// EmittedFor returns the ManagedResources that a flow has emitted for the owner that an object declares, in the order of their names. If the
+// object comes from a file and has no UID, its name decides.
+func EmittedFor(ctx context.Context, reader client.Reader, flow string, declaration client.Object) ([]Key, error) {
+	owner := Owner{Flow: flow, UID: declaration.GetUID(), Namespace: declaration.GetNamespace(), Name: declaration.GetName()}
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResourceList"))
+	if err := reader.List(ctx, &list, client.MatchingLabels(owner.marks())); err != nil {
+		return nil, fmt.Errorf("list the ManagedResources of %s %s: %w", owner.Flow, owner, err)
+	}
+	var keys []Key
+	for i := range list.Items {
+		if owner.UID != "" || list.Items[i].Annotations[AnnotationOwner] == owner.String() {
+			keys = append(keys, keyOf(&list.Items[i]))
+		}
+	}
+	slices.SortFunc(keys, Key.Compare)
+	return keys, nil
+}
+
 // Remaining returns the ManagedResources of an owner that still exist, as the API server lists them. The finalizer of the owner is removed only
 // if there are none: a cache may not show yet what was emitted a moment ago. Name the namespaces of the owner's bundles: without any, all are
 // listed, and the API server looks at the ManagedResources of all owners.

@@ -26,6 +26,8 @@ type RenderInputs struct {
 	Declaration *unstructured.Unstructured
 	// Others are the other objects that were given: what a flow would observe in a cluster, such as extension objects with their status.
 	Others []*unstructured.Unstructured
+	// Emitted are the bundles of the owner that exist, if a cluster is compared with: see [EmittedFor].
+	Emitted []Key
 	// Class is that of the resource-manager, and Version that of the flow's program.
 	Class, Version string
 	Now            time.Time

@@ -31,7 +31,7 @@ func TestGet(t *testing.T) {
 	if out := w.run("get", "-n", "garden", "--unhealthy").out; strings.Contains(out, "webshop-app") {
 		t.Errorf("--unhealthy shows what is well:\n%s", out)
 	}
-	w.run("get", "-n", "garden", "-o", "wide").says(t, 0, "CLASS", "APPLIED HEALTHY PROGRESSING SECRETS MESSAGE", "resources")
+	w.run("get", "-n", "garden", "-o", "wide").says(t, 0, "CLASS", "APPLIED HEALTHY PROGRESSING DEPENDS ON SECRETS MESSAGE", "resources")
 	w.run("get", "-n", "garden", "-o", "name").says(t, 0, "managedresource.resources.gardener.cloud/webshop-app\n")
 	w.run("get", "-A", "-o", "name").says(t, 0, "garden/webshop-app\n")
 	w.run("tree", "garden/webshop-app").says(t, 0, "ManagedResource garden/webshop-app")

@@ -76,6 +76,34 @@ func TestRenderedIsWhatIsEmitted(t *testing.T) {
 	}
 }
 
+// TestDiffOfRenderedShowsWhatIsDeleted compares a declaration with fewer apps with a cluster, with and without the UID of the site.
+func TestDiffOfRenderedShowsWhatIsDeleted(t *testing.T) {
+	w := newWorld(t)
+	kit.StartManager(t, w.cp.Kubeconfig(), []string{w.namespace}, "")
+	_, stop := w.startFlow("v1")
+	declared := map[string]string{"message": "hello", "type": "local", "region": "here", "zones": "a", "apps": "2"}
+	w.declare(declared)
+	w.answer("10.0.0.0/16")
+	w.eventuallyReported("Succeeded", `"progress":100`)
+	stop()
+	const get, diff = "kubectl get configmap/site infrastructure/site -o yaml", " | kubectl-mr diff -n $NAMESPACE --render -f - --flow-version v1"
+	if says := w.shell(get + diff); strings.Contains(says, "deleted") {
+		t.Errorf("without a change it says\n%s", says)
+	}
+	deleted := "ManagedResource " + w.namespace + "/site-app-2: is deleted, 1 to delete\n- ConfigMap " + w.namespace + "/site-app-2"
+	for _, edit := range []string{`sed s/'apps: "2"'/'apps: "1"'/`, `sed -e s/'apps: "2"'/'apps: "1"'/ -e /uid:/d`} {
+		says := w.shell(get + " | " + edit + diff + " || true")
+		if !strings.Contains(says, deleted) {
+			t.Errorf("after %s it says\n%s", edit, says)
+		}
+	}
+	declared["apps"] = "many"
+	w.change(declared)
+	if says := w.shell(get + diff); strings.Contains(says, "deleted") {
+		t.Errorf("an invalid declaration deletes\n%s", says)
+	}
+}
+
 // shell runs a command with kubectl and kubectl-mr in the namespace of the world.
 func (w *world) shell(command string) string {
 	w.Helper()

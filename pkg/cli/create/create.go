@@ -31,7 +31,7 @@ type options struct {
 	Manifests
 	labels, injectLabels map[string]string
 	class, account       string
-	dependsOn            []string
+	order                orderFlags
 	keepObjects          bool
 	plain                bool
 
@@ -47,7 +47,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringToStringVar(&o.injectLabels, "inject-labels", nil, "Labels to add to every object")
 	flags.StringVar(&o.class, "class", "", "Class of the resource-manager that applies it (default: the default class)")
 	flags.StringVar(&o.account, "service-account", "", "ServiceAccount to impersonate when writing the objects, as [NAMESPACE/]NAME")
-	flags.StringSliceVar(&o.dependsOn, "depends-on", nil, "ManagedResources that must be ready first, as [NAMESPACE/]NAME")
+	o.order.add(flags)
 	flags.BoolVar(&o.keepObjects, "keep-objects", false, "Keep the objects when the ManagedResource is deleted")
 	flags.BoolVar(&o.plain, "plain", false, "Do not compress the manifests, so that the Secret is readable")
 }
@@ -63,9 +63,9 @@ func (o *options) parcel(ctx context.Context, c *console.Console, name string) (
 		return nil, err
 	}
 	spec := resourcesv1alpha1.ManagedResourceSpec{InjectLabels: o.injectLabels, ServiceAccountName: o.account}
-	for _, name := range o.dependsOn {
-		dependency := console.ParseName(name, namespace)
-		spec.DependsOn = append(spec.DependsOn, resourcesv1alpha1.Dependency{Namespace: dependency.Namespace, Name: dependency.Name})
+	annotations, err := o.order.apply(&spec, namespace)
+	if err != nil {
+		return nil, err
 	}
 	if o.class != "" {
 		spec.Class = &o.class
@@ -73,7 +73,7 @@ func (o *options) parcel(ctx context.Context, c *console.Console, name string) (
 	if o.keepObjects {
 		spec.KeepObjects = ptr.To(true)
 	}
-	return pack.Pack(documents, pack.Options{Namespace: namespace, Name: name, Labels: o.labels, Spec: spec, Plain: o.plain})
+	return pack.Pack(documents, pack.Options{Namespace: namespace, Name: name, Labels: o.labels, Annotations: annotations, Spec: spec, Plain: o.plain})
 }
 
 // NewEncodeCommand returns the command that writes to standard output.
@@ -176,7 +176,13 @@ it is switched to the new Secrets. Fields that another tool manages are not over
   kubectl mr create webshop -n garden -f manifests/ --wait
 
   # preview the changes
-  kubectl mr diff webshop -n garden -f manifests/` + examplesOfManifests("create"),
+  kubectl mr diff webshop -n garden -f manifests/
+
+  # create it when the database is rolled out; later changes do not wait for that
+  kubectl mr create webshop -n garden -f manifests/ --depends-on database:RolledOut:Creation
+
+  # delete its objects when the jobs are gone, and remove their finalizers after an hour
+  kubectl mr create webshop -n garden -f manifests/ --delete-after jobs --finalize-deletion-after 1h` + examplesOfManifests("create"),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.CompleteNames(1),
 		RunE: func(command *cobra.Command, names []string) error {

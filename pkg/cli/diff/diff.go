@@ -34,6 +34,8 @@ server-side dry runs, which include defaults and webhooks. Nothing is written. T
 
   + is created   ~ is changed   - is deleted   ± is replaced   ! fails   … waits
 
+With --render it also shows the ManagedResources that flows would delete, with their objects.
+
 The exit code is 0 without differences, 1 if something differs or would fail, and 2 on errors.
 
 Without permission to patch objects, the result lacks the API server's defaults and webhooks, and a warning names the kinds.`,
@@ -46,7 +48,7 @@ Without permission to patch objects, the result lacks the API server's defaults 
   # show what a Helm chart would change
   kubectl mr diff webshop-app -n garden --chart ./chart --values production.yaml
 
-  # show what a flow would change, with all that it would emit for a declaration
+  # show what a flow would change and delete, with all that it would emit for a declaration
   kubectl mr diff --render -f site.yaml
 
   # show what a rollback to an earlier revision would change

@@ -13,6 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/kubectl"
+	"github.com/trellis-k8s/trellis/pkg/cli/relations"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
@@ -47,6 +48,9 @@ func NewCommand(c *console.Console) *cobra.Command {
   Unknown      the conditions do not show the state`,
 		Example: `  # list the ManagedResources of all namespaces
   kubectl mr get -A
+
+  # list them with their conditions, and what they depend on
+  kubectl mr get -n garden -o wide
 
   # list those that need attention, and watch for changes
   kubectl mr get -A --unhealthy -w
@@ -156,6 +160,7 @@ const (
 	headerApplied     = "APPLIED"
 	headerHealthy     = "HEALTHY"
 	headerProgressing = "PROGRESSING"
+	headerDependsOn   = "DEPENDS ON"
 	headerSecrets     = "SECRETS"
 	headerMessage     = "MESSAGE"
 )
@@ -172,7 +177,7 @@ func (o *options) columns(items []resourcesv1alpha1.ManagedResource) []screen.Co
 	columns = append(columns, screen.Column{Header: headerState}, screen.Column{Header: headerSince, Spare: 1},
 		screen.Column{Header: headerObjects, Spare: 2}, screen.Column{Header: headerAge, Spare: 3})
 	if o.output.Format == console.FormatWide {
-		for _, header := range []string{headerApplied, headerHealthy, headerProgressing, headerSecrets} {
+		for _, header := range []string{headerApplied, headerHealthy, headerProgressing, headerDependsOn, headerSecrets} {
 			columns = append(columns, screen.Column{Header: header})
 		}
 	}
@@ -209,6 +214,7 @@ func (o *options) row(columns []screen.Column, mr *resourcesv1alpha1.ManagedReso
 		headerApplied:     {Text: condition(resourcesv1alpha1.ResourcesApplied)},
 		headerHealthy:     {Text: condition(resourcesv1alpha1.ResourcesHealthy)},
 		headerProgressing: {Text: condition(resourcesv1alpha1.ResourcesProgressing)},
+		headerDependsOn:   {Text: dependenciesOf(mr)},
 		headerSecrets:     {Text: secretsOf(mr)},
 		headerMessage:     {Text: is.Headline()},
 	}
@@ -217,6 +223,16 @@ func (o *options) row(columns []screen.Column, mr *resourcesv1alpha1.ManagedReso
 		row = append(row, texts[column.Header])
 	}
 	return row
+}
+
+// dependenciesOf returns what a ManagedResource depends on as --depends-on of create takes it, without its own namespace.
+func dependenciesOf(mr *resourcesv1alpha1.ManagedResource) string {
+	dependencies := relations.Of(mr).DependsOn
+	texts := make([]string, 0, len(dependencies))
+	for _, dependency := range dependencies {
+		texts = append(texts, strings.TrimPrefix(dependency.String(), mr.Namespace+"/"))
+	}
+	return strings.Join(texts, ",")
 }
 
 func secretsOf(mr *resourcesv1alpha1.ManagedResource) string {
@@ -282,5 +298,5 @@ func (o *options) followNames(c *console.Console, shown map[string]string, mr *r
 // followWidths are the widths of columns when rows are printed one by one.
 var followWidths = map[string]int{
 	headerNamespace: 16, headerName: 32, headerClass: 9, headerState: 11, headerSince: 5, headerObjects: 7, headerAge: 5,
-	headerApplied: 11, headerHealthy: 7, headerProgressing: 11, headerSecrets: 24,
+	headerApplied: 11, headerHealthy: 7, headerProgressing: 11, headerDependsOn: 24, headerSecrets: 24,
 }

@@ -5,6 +5,7 @@ package pack
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,8 @@ type Options struct {
 	Namespace, Name string
 	// Labels of the ManagedResource.
 	Labels map[string]string
+	// Annotations of the ManagedResource, beside those that name its Secrets.
+	Annotations map[string]string
 	// Spec is that of the ManagedResource, without the names of Secrets.
 	Spec resourcesv1alpha1.ManagedResourceSpec
 	// Plain leaves the manifests readable: they are not compressed.
@@ -90,6 +93,7 @@ func managedResource(secrets []*corev1.Secret, options Options) *resourcesv1alph
 		},
 		Spec: *options.Spec.DeepCopy(),
 	}
+	maps.Copy(mr.Annotations, options.Annotations)
 	mr.Spec.SecretRefs = nil
 	for _, secret := range secrets {
 		mr.Spec.SecretRefs = append(mr.Spec.SecretRefs, resourcesv1alpha1.LocalObjectReference{Name: secret.Name})

@@ -50,6 +50,8 @@ type Result struct {
 	Problems []string `json:"problems,omitempty"`
 	// Blocked is what the changes would wait for.
 	Blocked string `json:"blocked,omitempty"`
+	// Deleted is set if the ManagedResource would be deleted.
+	Deleted bool `json:"deleted,omitempty"`
 }
 
 // Entry describes the change of one object.
@@ -70,7 +72,7 @@ type Entry struct {
 
 // Differs reports whether anything would change or fail.
 func (r Result) Differs() bool {
-	return len(r.Problems) > 0 || slices.ContainsFunc(r.Changes, func(e Entry) bool { return e.Verb != Nothing })
+	return r.Deleted || len(r.Problems) > 0 || slices.ContainsFunc(r.Changes, func(e Entry) bool { return e.Verb != Nothing })
 }
 
 // entryOf returns the change of an object, given the decision about it and its simulated result.
@@ -203,8 +205,12 @@ func (r *Result) Summary() string {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[each.verb], each.text))
 		}
 	}
+	text := strings.Join(parts, ", ")
 	if len(parts) == 0 {
-		return "no objects"
+		text = "no objects"
 	}
-	return strings.Join(parts, ", ")
+	if r.Deleted {
+		text = "is deleted, " + text
+	}
+	return text
 }

@@ -91,12 +91,12 @@ func described() string {
 }
 
 func (o *options) run(c *console.Console) error {
-	all, err := Read(c, o.paths, o.Settings)
+	all, err := Read(c, o.paths, o.Settings, nothingEmitted)
 	if err != nil {
 		return err
 	}
 	var objects []runtime.Object
-	for _, rendered := range all {
+	for _, rendered := range all.Bundles {
 		if o.objects {
 			contents, err := rendered.Contents()
 			if err != nil {
@@ -115,8 +115,21 @@ func (o *options) run(c *console.Console) error {
 	return create.WriteObjects(c, o.output.Format, objects)
 }
 
-// Read returns what flows would emit for the declarations in files. It warns on standard error of what is held.
-func Read(c *console.Console, paths []string, settings Settings) ([]flow.Rendered, error) {
+// Result is what flows would do.
+type Result struct {
+	Bundles []flow.Rendered
+	// Tombstones are the bundles that would be deleted.
+	Tombstones []flow.Tombstone
+}
+
+// Emitted returns the bundles that a flow has emitted for the owner that an object declares.
+type Emitted func(flow string, declaration *unstructured.Unstructured) ([]flow.Key, error)
+
+// nothingEmitted is the answer without a cluster.
+func nothingEmitted(string, *unstructured.Unstructured) ([]flow.Key, error) { return nil, nil }
+
+// Read returns what flows would do for the declarations in files. It warns on standard error of what is held.
+func Read(c *console.Console, paths []string, settings Settings, emitted Emitted) (*Result, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("specify the declarations with -f")
 	}
@@ -132,8 +145,7 @@ func Read(c *console.Console, paths []string, settings Settings) ([]flow.Rendere
 	for _, document := range documents {
 		objects = append(objects, &unstructured.Unstructured{Object: document.Object})
 	}
-	var all []flow.Rendered
-	declared := false
+	all, declared := &Result{}, false
 	for _, object := range objects {
 		for _, renderer := range flows() {
 			if !renderer.IsDeclaration(object) {
@@ -143,11 +155,13 @@ func Read(c *console.Console, paths []string, settings Settings) ([]flow.Rendere
 			if object.GetNamespace() == "" {
 				object.SetNamespace(namespace)
 			}
-			rendered, err := one(c, renderer, object, objects, settings)
-			if err != nil {
+			inputs := flow.RenderInputs{Declaration: object, Others: objects, Class: settings.class, Version: settings.version, Now: time.Now()}
+			if inputs.Emitted, err = emitted(renderer.Flow, object); err != nil {
 				return nil, err
 			}
-			all = append(all, rendered...)
+			if err := all.add(c, renderer, inputs); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if !declared {
@@ -156,21 +170,22 @@ func Read(c *console.Console, paths []string, settings Settings) ([]flow.Rendere
 	return all, nil
 }
 
-func one(c *console.Console, renderer flow.Renderer, declaration *unstructured.Unstructured, objects []*unstructured.Unstructured, settings Settings,
-) ([]flow.Rendered, error) {
+// add adds what a flow would do for a declaration.
+func (r *Result) add(c *console.Console, renderer flow.Renderer, inputs flow.RenderInputs) error {
+	declaration := inputs.Declaration
 	what := fmt.Sprintf("%s %s/%s", declaration.GetKind(), declaration.GetNamespace(), declaration.GetName())
-	owner, plan, err := renderer.Plan(flow.RenderInputs{
-		Declaration: declaration, Others: objects, Class: settings.class, Version: settings.version, Now: time.Now(),
-	})
+	owner, plan, err := renderer.Plan(inputs)
 	if err != nil {
-		return nil, fmt.Errorf("plan %s: %w", what, err)
+		return fmt.Errorf("plan %s: %w", what, err)
 	}
-	rendered, held, err := flow.RenderPlan(owner, plan, flow.Rules{Scheme: renderer.Scheme, Version: settings.version})
+	rendered, held, err := flow.RenderPlan(owner, plan, flow.Rules{Scheme: renderer.Scheme, Version: inputs.Version})
 	if err != nil {
-		return nil, fmt.Errorf("render %s: %w", what, err)
+		return fmt.Errorf("render %s: %w", what, err)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(held), flow.Key.Compare) {
 		c.Warn("%s is left out: %s.", key, held[key])
 	}
-	return rendered, nil
+	r.Bundles = append(r.Bundles, rendered...)
+	r.Tombstones = append(r.Tombstones, plan.Deletions()...)
+	return nil
 }

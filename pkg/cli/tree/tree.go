@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/relations"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
@@ -39,11 +40,17 @@ Health is determined by the built-in health checks of the resource-manager and b
   Missing      it does not exist
   Deleting     it is being deleted
   Unchecked    health checks are disabled for it, or failed with an error
-  Unseen       you may not read it`,
+  Unseen       you may not read it
+
+What a ManagedResource depends on, and what has to be deleted before it, is listed before its objects. With -o wide, so are the fields of
+objects that are sent only with changes, and the time after which finalizers are removed.`,
 		Example: `  kubectl mr tree webshop-app -n garden
 
   # show only unhealthy objects, of all ManagedResources
   kubectl mr tree -A --unhealthy
+
+  # also show which fields are sent only with changes, and when finalizers are removed
+  kubectl mr tree webshop-app -n garden -o wide
 
   # the objects are in another cluster
   kubectl mr tree -n shoot--dev --target-kubeconfig shoot.kubeconfig`,
@@ -82,9 +89,13 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 		return o.printNames(c, objects)
 	}
 	now := c.Clock.Now()
+	known := map[string]state.Word{}
+	for i := range items {
+		known[state.NameOf(&items[i]).String()] = state.Of(&items[i]).Word
+	}
 	var trees []screen.Node
 	for i := range items {
-		if tree := o.treeOf(&items[i], objects[i], now); !o.unhealthy || len(tree.Children) > 0 || !state.Of(&items[i]).Word.IsWell() {
+		if tree := o.treeOf(&items[i], objects[i], known, now); !o.unhealthy || len(tree.Children) > 0 || !state.Of(&items[i]).Word.IsWell() {
 			trees = append(trees, tree)
 		}
 	}
@@ -97,7 +108,7 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 
 // Print prints the objects of a ManagedResource that snapshot.Inventories read.
 func Print(to screen.Screen, mr *resourcesv1alpha1.ManagedResource, objects []*snapshot.Object, now time.Time) error {
-	return to.PrintTrees(columns(false), []screen.Node{(&options{}).treeOf(mr, objects, now)})
+	return to.PrintTrees(columns(false), []screen.Node{(&options{output: &console.Output{}}).treeOf(mr, objects, nil, now)})
 }
 
 func columns(wide bool) []screen.Column {
@@ -108,7 +119,8 @@ func columns(wide bool) []screen.Column {
 	return []screen.Column{{Header: "OBJECT", Least: 26, Middle: true}, {Header: "HEALTH"}, {Header: "AGE", Spare: 1}, detail}
 }
 
-func (o *options) treeOf(mr *resourcesv1alpha1.ManagedResource, objects []*snapshot.Object, now time.Time) screen.Node {
+// treeOf returns the tree of a ManagedResource. The states are those of ManagedResources that are known.
+func (o *options) treeOf(mr *resourcesv1alpha1.ManagedResource, objects []*snapshot.Object, known map[string]state.Word, now time.Time) screen.Node {
 	is := state.Of(mr)
 	first, _, _ := strings.Cut(is.Message, "\n")
 	if is.Word == state.Ready {
@@ -120,8 +132,42 @@ func (o *options) treeOf(mr *resourcesv1alpha1.ManagedResource, objects []*snaps
 	return screen.Node{
 		Name:     screen.Cell{Text: fmt.Sprintf("ManagedResource %s/%s", mr.Namespace, mr.Name), Style: screen.Strong},
 		Cells:    cells(string(is.Word), is.Word.Style(), mr.CreationTimestamp.Time, first, now),
-		Children: o.nodesOf(objects, "", now),
+		Children: append(o.relationsOf(mr, known), o.nodesOf(objects, "", now)...),
 	}
+}
+
+// relationsOf returns what a ManagedResource waits for as nodes, and in the wide output more of what it does with its objects.
+func (o *options) relationsOf(mr *resourcesv1alpha1.ManagedResource, known map[string]state.Word) []screen.Node {
+	if o.unhealthy {
+		return nil
+	}
+	var nodes []screen.Node
+	add := func(name string, is state.Word, detail string) {
+		nodes = append(nodes, screen.Node{
+			Name:  screen.Cell{Text: name, Style: screen.Faint},
+			Cells: []screen.Cell{{Text: string(is), Style: is.Style()}, {}, {Text: detail}},
+		})
+	}
+	its := relations.Of(mr)
+	for _, dependency := range its.DependsOn {
+		add("depends on "+dependency.Name, known[dependency.Name], dependency.Required())
+	}
+	for _, name := range its.DeletedAfter {
+		add("is deleted after "+name, known[name], "")
+	}
+	if its.DeletedAfter != nil && len(its.DeletedAfter) == 0 {
+		add("is deleted at once", "", "waits for nothing that depends on it")
+	}
+	if o.output.Format != console.FormatWide {
+		return nodes
+	}
+	for _, rule := range its.OnlyOnChange {
+		add("sends only with changes", "", rule)
+	}
+	if its.FinalizeDeletionAfter != "" {
+		add("removes finalizers", "", its.FinalizeDeletionAfter+" after its deletion has begun")
+	}
+	return nodes
 }
 
 // nodesOf returns the objects as nodes. The namespace is that of their parent.
@@ -175,6 +221,7 @@ type report struct {
 	Namespace string        `json:"namespace"`
 	State     state.Word    `json:"state"`
 	Objects   []objectState `json:"objects"`
+	relations.Relations
 }
 
 type objectState struct {
@@ -194,6 +241,7 @@ func (o *options) report(items []resourcesv1alpha1.ManagedResource, objects [][]
 	for i := range items {
 		reports = append(reports, report{
 			Name: items[i].Name, Namespace: items[i].Namespace, State: state.Of(&items[i]).Word, Objects: o.statesOf(objects[i]),
+			Relations: relations.Of(&items[i]),
 		})
 	}
 	return reports

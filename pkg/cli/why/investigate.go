@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/relations"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/live"
@@ -25,46 +25,16 @@ import (
 )
 
 const (
-	// mostDependencies limits how many ManagedResources are followed to their dependencies.
-	mostDependencies = 20
 	// lookedAtWithin is the time within which a running resource-manager processes a change.
 	lookedAtWithin = 30 * time.Second
 )
 
-// withDependencies appends the dependencies of waiting ManagedResources that are not ready themselves.
-func withDependencies(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource) ([]resourcesv1alpha1.ManagedResource, error) {
-	source, err := c.Source()
-	if err != nil {
-		return nil, err
-	}
-	known := map[types.NamespacedName]bool{}
-	for i := range chosen {
-		known[state.NameOf(&chosen[i])] = true
-	}
-	for i := 0; i < len(chosen) && i < mostDependencies; i++ {
-		if state.Of(&chosen[i]).Word != state.Waiting {
-			continue
-		}
-		for _, dependency := range chosen[i].Spec.DependsOn {
-			name := types.NamespacedName{Namespace: cmp.Or(dependency.Namespace, chosen[i].Namespace), Name: dependency.Name}
-			if known[name] {
-				continue
-			}
-			known[name] = true
-			mr, err := source.GetManagedResource(ctx, name)
-			if err == nil && state.Of(mr).Word != state.Ready {
-				chosen = append(chosen, *mr)
-			}
-		}
-	}
-	return chosen, nil
-}
-
 // investigate finds what is wrong with ManagedResources, given their objects. Below reports whether the owned objects of all of them
-// were read.
-func investigate(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource, objects [][]*snapshot.Object, below bool,
+// were read. The states are those of ManagedResources that are known.
+func investigate(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource, states map[string]state.Word,
+	objects [][]*snapshot.Object, below bool,
 ) ([]finding, error) {
-	i := &investigation{console: c, now: c.Clock.Now(), events: map[string][]corev1.Event{}, below: below}
+	i := &investigation{console: c, states: states, now: c.Clock.Now(), events: map[string][]corev1.Event{}, below: below}
 	var err error
 	if i.target, err = c.Target(); err != nil && !errors.Is(err, console.ErrNoTarget) {
 		return nil, err
@@ -88,6 +58,8 @@ type investigation struct {
 	// target is nil if it is not read.
 	target *console.Target
 	now    time.Time
+	// states are those of ManagedResources, by name.
+	states map[string]state.Word
 	// below is set if the owned objects were read.
 	below bool
 	// events are those of the target cluster, by namespace.
@@ -99,7 +71,7 @@ func (i *investigation) find(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	is := state.Of(mr)
 	found := finding{
 		Name: mr.Name, Namespace: mr.Namespace, Class: state.ClassOf(mr), State: is.Word, Since: timeOrNil(is.Since),
-		Hints: hintsOf(mr, is, i.now), Conditions: conditionsOf(mr), Events: i.own(ctx, mr),
+		Hints: hintsOf(mr, is, i.now), Conditions: conditionsOf(mr), Events: i.own(ctx, mr), Relations: relations.Of(mr), states: i.states,
 	}
 	takers := map[*snapshot.Object][]snapshot.Taker{}
 	var bad []*snapshot.Object
@@ -220,6 +192,14 @@ func hintsOf(mr *resourcesv1alpha1.ManagedResource, is state.State, now time.Tim
 	if is.Word == state.Deleting && state.IsSuspended(mr) &&
 		mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState {
 		hints = append(hints, "It is waiting for its state, and is not cleaned up in the meantime. Resume it with `kubectl mr resume`.")
+	}
+	if after := relations.FinalizesAfter(mr); is.Word == state.Deleting && after > 0 {
+		due := mr.DeletionTimestamp.Add(after)
+		hint := fmt.Sprintf("The finalizers of its objects are removed in %s, %s after its deletion has begun.", due.Sub(now).Round(time.Second), after)
+		if !now.Before(due) {
+			hint = fmt.Sprintf("The finalizers of its objects are removed since %s, %s after its deletion has begun.", console.Age(due, now), after)
+		}
+		hints = append(hints, hint)
 	}
 	return hints
 }

@@ -79,6 +79,7 @@ func (f *finding) printTo(to screen.Screen, now time.Time, next bool) error {
 	for _, hint := range f.Hints {
 		p.line("  ", screen.Plain, "%s", hint)
 	}
+	p.relations(f)
 	for i := range f.Objects {
 		p.trouble(&f.Objects[i])
 	}
@@ -89,6 +90,31 @@ func (f *finding) printTo(to screen.Screen, now time.Time, next bool) error {
 	p.ownConditions(f)
 	p.events("  ", "Events of the ManagedResource", f.Events)
 	return p.err
+}
+
+// relations prints what a ManagedResource waits for, and what it does with fields and finalizers.
+func (p *printer) relations(f *finding) {
+	stateOf := func(name string) string {
+		if word := f.states[name]; word != "" {
+			return " It is " + string(word) + "."
+		}
+		return ""
+	}
+	for _, dependency := range f.DependsOn {
+		p.line("  ", screen.Plain, "Depends on %s, which %s.%s", dependency.Name, dependency.Required(), stateOf(dependency.Name))
+	}
+	for _, name := range f.DeletedAfter {
+		p.line("  ", screen.Plain, "Is deleted after %s.%s", name, stateOf(name))
+	}
+	if f.DeletedAfter != nil && len(f.DeletedAfter) == 0 {
+		p.line("  ", screen.Plain, "Is deleted without waiting for what depends on it.")
+	}
+	for _, rule := range f.OnlyOnChange {
+		p.line("  ", screen.Plain, "Sends only with changes: %s", rule)
+	}
+	if f.FinalizeDeletionAfter != "" && f.State != state.Deleting { // then a hint says when
+		p.line("  ", screen.Plain, "Removes the finalizers of its objects %s after its deletion has begun.", f.FinalizeDeletionAfter)
+	}
 }
 
 // trouble prints the findings about an object.

@@ -9,6 +9,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/relations"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
@@ -30,7 +31,10 @@ func NewCommand(c *console.Console) *cobra.Command {
 		Short: "Explain why ManagedResources are not ready, and since when",
 		Long: `Explains why ManagedResources are not ready: which objects are missing, unhealthy or stuck and since when, their conditions,
 the objects that they own, their latest Events, who changed their fields, and the conditions of the ManagedResource. If it waits for
-another ManagedResource, that one is explained, too.
+another ManagedResource, to be applied or to be deleted, that one is explained, too.
+
+It also names what the ManagedResource depends on and what each dependency must have reached, what is deleted before it, which fields
+are sent only with changes, and when finalizers are removed.
 
 Without a name, it explains all ManagedResources that are neither ready nor suspended.`,
 		Example: `  # explain what is wrong in this namespace
@@ -39,7 +43,7 @@ Without a name, it explains all ManagedResources that are neither ready nor susp
   # explain what is wrong in all namespaces
   kubectl mr why -A
 
-  # explain the state of one ManagedResource, which may be suspended
+  # explain the state of one ManagedResource, which may be suspended, be deleted, or wait for others
   kubectl mr why webshop-app -n garden`,
 		ValidArgsFunction: c.CompleteNames(0),
 		RunE: func(command *cobra.Command, names []string) error {
@@ -107,7 +111,7 @@ func Explain(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.Mana
 
 // find reads the objects of ManagedResources, and of those that they wait for, and finds what is wrong with them.
 func find(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource, below bool) ([][]*snapshot.Object, []finding, error) {
-	chosen, err := withDependencies(ctx, c, chosen)
+	chosen, states, err := follow(ctx, c, chosen)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +119,7 @@ func find(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.Ma
 	if err != nil {
 		return nil, nil, err
 	}
-	findings, err := investigate(ctx, c, chosen, objects, below)
+	findings, err := investigate(ctx, c, chosen, states, objects, below)
 	return objects, findings, err
 }
 
@@ -138,12 +142,15 @@ type finding struct {
 	Since     *time.Time `json:"since,omitempty"`
 	// Hints describe further possible reasons, and what to do.
 	Hints []string `json:"hints,omitempty"`
+	relations.Relations
 	// Objects are those with problems, the most severe first; More is the number of omitted ones.
 	Objects []trouble `json:"objects,omitempty"`
 	More    int       `json:"more,omitempty"`
 	// Conditions and Events are those of the ManagedResource.
 	Conditions []condition      `json:"conditions,omitempty"`
 	Events     []snapshot.Event `json:"events,omitempty"`
+	// states are those of ManagedResources that were read, by name.
+	states map[string]state.Word
 }
 
 // trouble is the result for one object.
