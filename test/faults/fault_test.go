@@ -57,7 +57,10 @@ func allFaults() []fault {
 
 // faultsOf returns the faults that a call can have.
 func faultsOf(c call) []fault {
-	return slices.DeleteFunc(allFaults(), func(f fault) bool { return f.ofWritesOnly && c.reads() || f.meanwhile != nil && !c.appliesSimple() })
+	return slices.DeleteFunc(allFaults(), func(f fault) bool {
+		// What has lost the labels of its flow belongs to others: the flow reports it and leaves it alone.
+		return f.ofWritesOnly && c.reads() || f.meanwhile != nil && (!c.appliesSimple() || c.emits() && !f.recreates)
+	})
 }
 
 // Errors as Go's own transport has them.

@@ -58,7 +58,7 @@ func subjects() []subject {
 		begin func(*ground) errand
 	}{
 		{"tokens", newTokens}, {"renewal", newRenewal}, {"token-end", newTokenEnd}, {"certificates", newCertificates},
-		{"policies", newPolicies}, {"garbage", newGarbage}, {"sites", newSites(false)}, {"sites-end", newSites(true)},
+		{"policies", newPolicies}, {"garbage", newGarbage}, {"sites", newSites(false, false)}, {"sites-new", newSites(true, false)}, {"sites-end", newSites(false, true)},
 	} {
 		all = append(all, subject{e.name, func(t *testing.T) trial {
 			t.Helper()
@@ -92,7 +92,7 @@ func TestFaults(t *testing.T) {
 					t.Parallel()
 					for _, fault := range run.faults {
 						t.Run(fault.name, func(t *testing.T) {
-							if results.passedBefore(t, s.name, fault.name) {
+							if results.passedBefore(t, s.name, run.site, fault.name) {
 								return
 							}
 							t.Parallel()
@@ -123,7 +123,7 @@ func (s subject) disturbed(t *testing.T, p plan, undisturbed string, results *ta
 	l := r.newLine(&p)
 	defer func() {
 		visited, injected := l.visited()
-		results.count(t, s.name, p.fault.name, injected)
+		results.count(t, s.name, p.site, p.fault.name, injected)
 		if t.Failed() {
 			t.Logf("injected: %t; calls: %v", injected, visited)
 		}

@@ -70,8 +70,16 @@ func (c call) reads() bool { return slices.Contains([]string{"get", "list", "wat
 // appliesSimple tells whether the call applies an object that is the same again after somebody has deleted it: all but those of which
 // others depend, or that somebody else has changed.
 func (c call) appliesSimple() bool {
+	if c.emits() {
+		return true
+	}
 	return c.verb == "patch" && c.subresource == "" && c.writer == "" &&
 		slices.Contains([]string{"configmaps", "secrets", "services", "serviceaccounts", "roles", "rolebindings", "coupons", "networkpolicies"}, c.resource)
+}
+
+// emits reports whether the call writes a bundle of a flow.
+func (c call) emits() bool {
+	return c.verb == "patch" && c.resource == "managedresources" && c.subresource == "" && c.writer == sitesWriter
 }
 
 // kind names the call without the object, for example "patch_managedresources.status", or "new.patch_managedresources.status" if it is

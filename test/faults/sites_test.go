@@ -32,16 +32,20 @@ import (
 // sites is a namespace with a site of the example flow. The resource-manager is a stand-in that says that all is well.
 type sites struct {
 	*ground
-	ending bool
-	scheme *runtime.Scheme
+	// beginning is set if the site is created in the scenario, and ending if it is deleted; otherwise it is changed.
+	beginning, ending bool
+	scheme            *runtime.Scheme
 }
 
 // sitesVersion is the version of the flow's program.
 const sitesVersion = "v1"
 
+// sitesWriter is the field manager of the flow.
+const sitesWriter = "sites-flow"
+
 var networksDefined sync.Once
 
-func newSites(ending bool) func(*ground) errand {
+func newSites(beginning, ending bool) func(*ground) errand {
 	return func(g *ground) errand {
 		networksDefined.Do(func() {
 			_, err := envtest.InstallCRDs(g.controlPlane.Config(), envtest.CRDInstallOptions{
@@ -49,13 +53,16 @@ func newSites(ending bool) func(*ground) errand {
 			})
 			kit.Must(g, err)
 		})
-		s := &sites{ground: g, ending: ending, scheme: runtime.NewScheme()}
+		s := &sites{ground: g, beginning: beginning, ending: ending, scheme: runtime.NewScheme()}
 		kit.Must(g, resourcesv1alpha1.AddToScheme(s.scheme))
 		kit.Must(g, corev1.AddToScheme(s.scheme))
 		kit.Must(g, apiextensionsv1.AddToScheme(s.scheme))
 		e := errand{
 			run: s.run, given: s.given, before: func() []string { return s.objections("1", false) }, change: s.change,
 			after: func() []string { return s.objections("2", ending) }, attest: s.attest, picture: s.picture,
+		}
+		if beginning {
+			e.given, e.before, e.after = func() {}, nothing, func() []string { return s.objections("1", false) }
 		}
 		e.pairs = s.names()
 		return e
@@ -138,10 +145,14 @@ func (s *sites) given() {
 	kit.Must(s, s.client.Create(s.Context(), s.site()))
 }
 
-// change changes a site, or ends it.
+// change creates a site, changes it, or ends it.
 func (s *sites) change() {
 	s.Helper()
 	site := s.site()
+	if s.beginning {
+		kit.Must(s, s.client.Create(s.Context(), site))
+		return
+	}
 	if s.ending {
 		content := s.site()
 		content.Name, content.Labels = "content", map[string]string{example.LabelContent: "site"}

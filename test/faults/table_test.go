@@ -3,7 +3,10 @@ package faults
 import (
 	"bufio"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +33,8 @@ type row struct {
 type table struct {
 	mu   sync.Mutex
 	rows []*row
+	// kinds has the runs by the kind of their call, over all scenarios.
+	kinds map[string]*row
 	// expected and done count runs; those that have passed need not be made again. Visited are the sites of scenarios.
 	expected, done int
 	// passed tells of each run whether its call came.
@@ -41,7 +46,7 @@ type table struct {
 // newTable returns a table that is printed when the test ends.
 func newTable(t *testing.T) *table {
 	t.Helper()
-	b := &table{passed: map[string]bool{}, visited: map[string][]site{}}
+	b := &table{passed: map[string]bool{}, visited: map[string][]site{}, kinds: map[string]*row{}}
 	if *resume != "" {
 		b.open(t, *resume)
 	}
@@ -93,36 +98,54 @@ func (b *table) expect(scenario string, visited []site, runs []disturbance) {
 	r.calls, r.sites = len(visited), len(runs)
 	for _, run := range runs {
 		b.expected += len(run.faults)
+		of := b.ofKind(run.site)
+		of.sites++
+	}
+	for _, each := range visited {
+		b.ofKind(each).calls++
 	}
 }
 
+// ofKind returns the row of the kind of a call. The caller holds the lock.
+func (b *table) ofKind(here site) *row {
+	kind := here.kind()
+	if b.kinds[kind] == nil {
+		b.kinds[kind] = &row{name: kind, runs: map[string]int{}, failing: map[string]int{}}
+	}
+	return b.kinds[kind]
+}
+
 // passedBefore tells whether a run has passed before, and counts it then.
-func (b *table) passedBefore(t *testing.T, scenario, fault string) bool {
+func (b *table) passedBefore(t *testing.T, scenario string, here site, fault string) bool {
 	t.Helper()
 	_, name, _ := strings.Cut(t.Name(), "/")
 	b.mu.Lock()
 	injected, passed := b.passed[name]
 	b.mu.Unlock()
 	if passed {
-		b.count(t, scenario, fault, injected)
+		b.count(t, scenario, here, fault, injected)
 	}
 	return passed
 }
 
 // count notes a run that has ended.
-func (b *table) count(t *testing.T, scenario, fault string, injected bool) {
+func (b *table) count(t *testing.T, scenario string, here site, fault string, injected bool) {
 	t.Helper()
 	r := b.of(scenario)
 	_, name, _ := strings.Cut(t.Name(), "/")
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done++
-	r.runs[fault]++
-	if t.Failed() {
-		r.failing[fault]++
+	for _, each := range []*row{r, b.ofKind(here)} {
+		each.runs[fault]++
+		if t.Failed() {
+			each.failing[fault]++
+		}
+		if !injected {
+			each.missed++
+		}
 	}
 	if !injected {
-		r.missed++
 		name += callMissed
 	}
 	if b.journal != nil && !t.Failed() {
@@ -146,21 +169,30 @@ func (b *table) note(t *testing.T, name string) {
 	}
 }
 
-// print prints runs, and violations behind a slash, by scenario and fault.
+// print prints runs, and violations behind a slash, by scenario and fault, and in a full run by the kind of the call and fault, too.
 func (b *table) print(t *testing.T) {
 	t.Helper()
-	output := t.Output()
-	if *full {
-		output = os.Stdout // which is shown though all is well
+	if !*full {
+		b.printRows(t, t.Output(), "scenario", b.rows)
+		return
 	}
+	// which is shown though all is well
+	b.printRows(t, os.Stdout, "scenario", b.rows)
+	kinds := slices.SortedFunc(maps.Values(b.kinds), func(a, b *row) int { return strings.Compare(a.name, b.name) })
+	fmt.Println()
+	b.printRows(t, os.Stdout, "call", kinds)
+}
+
+func (b *table) printRows(t *testing.T, output io.Writer, what string, rows []*row) {
+	t.Helper()
 	writer := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
-	header := []string{"scenario", "calls", "sites"}
+	header := []string{what, "calls", "sites"}
 	for _, fault := range allFaults() {
 		header = append(header, fault.name)
 	}
 	fmt.Fprintln(writer, strings.Join(append(header, "runs", "call did not come", "violations"), "\t"))
 	total := &row{name: "all", runs: map[string]int{}, failing: map[string]int{}}
-	for _, r := range b.rows {
+	for _, r := range rows {
 		if r.calls == 0 {
 			continue // it was not asked for
 		}
