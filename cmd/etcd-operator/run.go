@@ -171,4 +171,6 @@ func newLogger(settings *config.Operator) logr.Logger {
 	return zap.New(zap.Level(level), encoder, zap.StacktraceLevel(zapcore.PanicLevel))
 }
 
-func address(at config.Address) string { return net.JoinHostPort(at.BindAddress, strconv.Itoa(at.Port)) }
+func address(at config.Address) string {
+	return net.JoinHostPort(at.BindAddress, strconv.Itoa(at.Port))
+}

@@ -36,15 +36,15 @@ func (in Inputs) decideRollout(digest string) rollout {
 	if !changed && current == 0 {
 		return r
 	}
-	unhealthy := in.unhealthy(set, total)
+	unhealthy, tail := in.unhealthy(set, total), in.unhealthyTail(set, total)
 	switch {
 	case unhealthy != "" && in.quorumLost(set, total):
 		r.all = true
-	case changed && unhealthy != "" && !in.onlyLastUnhealthy(total):
+	case changed && unhealthy != "" && tail == total:
 		r.hold = "the members are replaced when all of them are healthy: " + unhealthy
 	case changed:
-		r.partition = total - 1
-		r.wait = "member " + MemberName(in.Etcd.Name, r.partition) + " is replaced first"
+		r.partition = min(tail, total-1)
+		r.wait = "member " + MemberName(in.Etcd.Name, total-1) + " is replaced first"
 	case unhealthy != "":
 		r.partition = current
 		r.wait = "the next member is replaced when all are healthy: " + unhealthy
@@ -75,15 +75,23 @@ func (in Inputs) unhealthy(set *appsv1.StatefulSet, total int32) string {
 	return ""
 }
 
-// quorumLost reports whether neither Pods nor Leases know of a majority.
+// quorumLost reports whether neither Pods nor Leases know of a majority of the members that have joined.
 func (in Inputs) quorumLost(set *appsv1.StatefulSet, total int32) bool {
-	return set.Status.ReadyReplicas < quorum(total) && in.ready(total) < quorum(total)
+	needed := quorum(min(total, max(int32(len(in.served())), 1))) //nolint:gosec // a few
+	return set.Status.ReadyReplicas < needed && in.ready(total) < needed
 }
 
-// onlyLastUnhealthy reports whether all members but the last are healthy: it is the one that is replaced first, and a change may be what it
-// needs.
-func (in Inputs) onlyLastUnhealthy(total int32) bool {
-	return in.ready(total-1) == total-1 && in.defragmenting() == "" && in.StatefulSet.Status.ReadyReplicas >= total-1
+// unhealthyTail returns the ordinal from which on no member is healthy, while all before are; the number of members if that is not so. These
+// members are replaced first, which harms nothing, and a change may be what they need.
+func (in Inputs) unhealthyTail(set *appsv1.StatefulSet, total int32) int32 {
+	first := total
+	for first > 0 && in.ready(first) == in.ready(first-1) {
+		first--
+	}
+	if first == 0 || in.ready(first) < first || set.Status.ReadyReplicas < first || in.defragmenting() != "" {
+		return total
+	}
+	return first
 }
 
 func partitionOf(set *appsv1.StatefulSet) int32 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
@@ -55,7 +56,7 @@ func TestRollout(t *testing.T) {
 		"changed, the last unhealthy":                       {members: sick(2), set: changes{oldTemplate, readyPods(2)}, partition: 2, replicas: 3},
 		"changed, no quorum":                                {members: sick(0, 1), set: changes{oldTemplate, readyPods(1)}, replicas: 3, all: true},
 		"changed, a member is defragmented":                 {members: busy, set: changes{oldTemplate}, replicas: 3, hold: true},
-		"changed, not observed":                             {members: all, set: changes{oldTemplate, func(s *appsv1.StatefulSet) { s.Generation = 2 }}, partition: 2, replicas: 3},
+		"changed, not observed":                             {members: all, set: changes{oldTemplate, func(s *appsv1.StatefulSet) { s.Generation = 2 }}, replicas: 3, hold: true},
 		"step, Pod not replaced yet":                        {members: all, set: changes{partition(2), updatedPods(0)}, partition: 2, replicas: 3},
 		"step, Pod not ready yet":                           {members: all, set: changes{partition(2), updatedPods(1), readyPods(2)}, partition: 2, replicas: 3},
 		"step, member not healthy yet":                      {members: sick(2), set: changes{partition(2), updatedPods(1)}, partition: 2, replicas: 3},
@@ -67,7 +68,10 @@ func TestRollout(t *testing.T) {
 		"no quorum, nothing to roll out":                    {members: sick(0, 1, 2), set: changes{readyPods(0)}, replicas: 3},
 		"woken up":                                          {members: sick(0, 1, 2), set: changes{oldTemplate, replicas(0), readyPods(0)}, replicas: 3},
 		"grows":                                             {members: []lease.Member{healthy(0)}, set: changes{replicas(1), readyPods(1)}, replicas: 3},
-		"grows, first without peer certificates":            {members: []lease.Member{healthy(0, withoutTLS)}, set: changes{oldTemplate, replicas(1), readyPods(1)}, replicas: 1},
+		"grows, the others cannot start, changed": {members: []lease.Member{healthy(0), {Name: MemberName("etcd-main", 1)}, {Name: MemberName("etcd-main", 2)}},
+			set: changes{oldTemplate, readyPods(1)}, partition: 1, replicas: 3},
+		"the last has no Pod that is ready, and a fresh Lease, changed": {members: all, set: changes{oldTemplate, readyPods(2)}, replicas: 3, hold: true},
+		"grows, first without peer certificates":                        {members: []lease.Member{healthy(0, withoutTLS)}, set: changes{oldTemplate, replicas(1), readyPods(1)}, replicas: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputs(sample(3), test.members...)
@@ -169,5 +173,17 @@ func TestDefragmentsTheLeaderLast(t *testing.T) {
 	}
 	if next, _ := nextToDefragment(members, "v"); next != "" {
 		t.Errorf("%s is next after all", next)
+	}
+}
+
+// A changed size of volumes does not make all other changes impossible: an API server refuses a StatefulSet with it.
+func TestCapacityIsThatOfTheCreation(t *testing.T) {
+	etcd := sample(1)
+	etcd.Spec.StorageCapacity = ptr.To(resource.MustParse("25Gi"))
+	in := inputs(etcd)
+	in.StatefulSet = set(t, in)
+	etcd.Spec.StorageCapacity = ptr.To(resource.MustParse("50Gi"))
+	if got := in.capacity(); got.String() != "25Gi" {
+		t.Errorf("the capacity is %s", got.String())
 	}
 }

@@ -173,13 +173,9 @@ func (in Inputs) volumes() []corev1.Volume {
 func (in Inputs) statefulSet(template corev1.PodTemplateSpec, digest string, step rollout) *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{ObjectMeta: in.meta(componentStatefulSet, in.Etcd.Name)}
 	set.Annotations = map[string]string{annotationTemplate: digest}
-	capacity := resource.MustParse("16Gi")
-	if in.Etcd.Spec.StorageCapacity != nil {
-		capacity = *in.Etcd.Spec.StorageCapacity
-	}
 	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: in.volumeName()}, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: capacity}},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: in.capacity()}},
 	}}
 	if class := ptr.Deref(in.Etcd.Spec.StorageClass, ""); class != "" {
 		claim.Spec.StorageClassName = &class
@@ -195,4 +191,19 @@ func (in Inputs) statefulSet(template corev1.PodTemplateSpec, digest string, ste
 		UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: update},
 	}
 	return set
+}
+
+// capacity returns the size of the volumes. It counts when the StatefulSet is created: no API server changes it later.
+func (in Inputs) capacity() resource.Quantity {
+	if in.StatefulSet != nil {
+		for _, claim := range in.StatefulSet.Spec.VolumeClaimTemplates {
+			if size, found := claim.Spec.Resources.Requests[corev1.ResourceStorage]; found && claim.Name == in.volumeName() {
+				return size
+			}
+		}
+	}
+	if in.Etcd.Spec.StorageCapacity != nil {
+		return *in.Etcd.Spec.StorageCapacity
+	}
+	return resource.MustParse("16Gi")
 }

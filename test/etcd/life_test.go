@@ -3,6 +3,7 @@ package etcd
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -134,7 +135,7 @@ func TestLife(t *testing.T) {
 	w := newWorld(t)
 	w.volumes(3)
 	kit.StartManager(t, w.cp.Kubeconfig(), []string{w.namespace}, "controllers: {resourceClass: seed, health: {syncPeriod: 15s}}")
-	requests, stop := w.startOperator("v1")
+	first, stop := w.startOperator("v1")
 	w.answer()
 	w.declare(func(e *druidv1alpha1.Etcd) {
 		withTLS(e)
@@ -147,11 +148,13 @@ func TestLife(t *testing.T) {
 
 	// One to three members, with certificates for peers: the first member gets them before others join.
 	stop()
-	requests, stop = w.startOperator("v1")
+	requests, stop := w.startOperator("v1")
 	w.quiet(requests)
 	if sent := writes(requests); len(sent) > 0 {
 		t.Errorf("a restart writes: %v", sent)
 	}
+	w.sendsNothing(requests)
+	rest := requests
 	w.change(func(e *druidv1alpha1.Etcd) {
 		e.Spec.Replicas, e.Spec.ETCD.PeerURLTLS = 3, certificatesOf("ca-etcd-peer", "etcd-peer")
 	})
@@ -204,6 +207,26 @@ func TestLife(t *testing.T) {
 	kit.EventuallyTrue(t, "the Etcd is gone", func() bool { return w.etcd() == nil })
 	w.nothingLeft()
 	stop()
+	for _, sent := range [][]string{writes(first), writes(rest), writes(requests)} {
+		for _, request := range sent {
+			if !allowed.MatchString(request) {
+				t.Errorf("the operator writes %s", request)
+			}
+		}
+	}
+}
+
+// allowed is what the operator may write.
+var allowed = regexp.MustCompile(`/(secrets|managedresources|leases|events|etcds)(/[^/]+(/status)?)?$`)
+
+// sendsNothing sees the members renew their Leases, and the operator send nothing.
+func (w *world) sendsNothing(requests *kit.Requests) {
+	w.Helper()
+	before, renewed := len(requests.Single()), w.member(0).Renewed
+	kit.EventuallyTrue(w, "the member renews its Lease", func() bool { return w.member(0).Renewed.After(renewed) })
+	if sent := requests.Single()[before:]; len(sent) > 0 {
+		w.Errorf("at rest, the operator sends %v", sent)
+	}
 }
 
 // rolled sees the members replaced from the last to the first: the partition goes down by one each time.
@@ -277,7 +300,9 @@ func (w *world) nothingLeft() {
 			kit.Must(w, w.client.List(w.Context(), list, client.InNamespace(w.namespace)))
 			var names []string
 			kit.Must(w, meta.EachListItem(list, func(object runtime.Object) error {
-				names = append(names, object.(client.Object).GetName())
+				accessor, err := meta.Accessor(object)
+				kit.Must(w, err)
+				names = append(names, accessor.GetName())
 				return nil
 			}))
 			return strings.Join(names, ", ")

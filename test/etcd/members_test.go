@@ -210,8 +210,7 @@ func TestLostVolumeOfTheOnlyMember(t *testing.T) {
 		p.kill()
 		stop()
 		kit.Must(t, w.client.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1ObjectMeta(w.namespace, p.name)}))
-		_, stop = w.startOperator("v1")
-		defer stop()
+		_, stop = w.startOperator("v1") // it stops with the test
 	}
 	p.start()
 	kit.EventuallyTrue(t, "the Lease says that the data are lost", func() bool { return w.member(0).State.Reason == lease.ReasonDataLost })

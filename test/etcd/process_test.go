@@ -41,7 +41,7 @@ var memberBinary = sync.OnceValues(func() (string, error) {
 	}
 	path := filepath.Join(root, "bin", "test", "etcd-member")
 	own := fmt.Sprintf("%s-%d", path, os.Getpid())
-	output, err := exec.Command("go", "build", "-C", root, "-o", own, "./cmd/etcd-member").CombinedOutput() //nolint:gosec // of a test
+	output, err := exec.Command("go", "build", "-C", root, "-o", own, "./cmd/etcd-member").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build etcd-member: %w\n%s", err, output)
 	}
@@ -166,7 +166,7 @@ func (p *process) startWith(kubeconfig string) {
 	p.site.Helper()
 	path, err := memberBinary()
 	kit.Must(p.site, err)
-	p.command = exec.CommandContext(context.WithoutCancel(p.site.Context()), path, "--config", p.configure(kubeconfig), "--name", p.name) //nolint:gosec // of a test
+	p.command = exec.CommandContext(context.WithoutCancel(p.site.Context()), path, "--config", p.configure(kubeconfig), "--name", p.name)
 	p.command.Stdout, p.command.Stderr = p.log, p.log
 	p.command.WaitDelay = 10 * time.Second
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

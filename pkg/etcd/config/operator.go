@@ -114,7 +114,7 @@ func LoadOperator(path string) (*Operator, error) {
 
 // load decodes a file strictly.
 func load(path string, into any) error {
-	file, err := os.Open(path) //nolint:gosec // the path is an argument of the program
+	file, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("read the configuration file: %w", err)
 	}

@@ -63,8 +63,11 @@ func (d data) identity() (identity, error) {
 		return identity{}, fmt.Errorf("read the identity of the member: %w", err)
 	}
 	var read identity
-	if json.Unmarshal(content, &read) != nil {
+	if !json.Valid(content) {
 		return identity{}, nil // it is written again when etcd runs
+	}
+	if err := json.Unmarshal(content, &read); err != nil {
+		return identity{}, fmt.Errorf("read the identity of the member in %s: %w", d.identityFile(), err)
 	}
 	return read, nil
 }

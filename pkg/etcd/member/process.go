@@ -54,6 +54,9 @@ func (p *process) wait(ctx context.Context) error {
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop etcd: %w", err)
 	}
-	<-p.ended
+	// Whatever it ended with: it was asked to.
+	if err := <-p.ended; err != nil && !errors.As(err, new(*exec.ExitError)) {
+		return fmt.Errorf("stop etcd: %w", err)
+	}
 	return nil
 }

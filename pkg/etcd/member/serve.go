@@ -25,9 +25,9 @@ func (m *Member) Ready(ctx context.Context) error {
 	case etcd == nil && state.Reason != "":
 		return errors.New(state.String())
 	case etcd == nil:
-		return errors.New(lease.ReasonStarting + ": etcd is not started yet")
+		return errors.New(starting("etcd is not started yet"))
 	case !recorded:
-		return errors.New(lease.ReasonStarting + ": the Lease does not say yet that the cluster has been formed")
+		return errors.New(starting("the Lease does not say yet that the cluster has been formed"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -35,6 +35,10 @@ func (m *Member) Ready(ctx context.Context) error {
 		return fmt.Errorf("%s: no majority answers: %w", lease.ReasonUnhealthy, err)
 	}
 	return nil
+}
+
+func starting(why string) string {
+	return lease.State{Reason: lease.ReasonStarting, Message: why}.String()
 }
 
 // Serve serves /readyz and /healthz until the context ends.
