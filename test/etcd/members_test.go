@@ -154,6 +154,63 @@ func TestThreeMembers(t *testing.T) {
 	w.eventually(druidv1alpha1.ConditionTypeClusterIDMismatch, "False")
 }
 
+// TestKilledWhileItJoins: a member that has lost its data is killed at each step of its way back, and comes back all the same.
+func TestKilledWhileItJoins(t *testing.T) {
+	w := newWorld(t)
+	s := newSite(w, 3)
+	_, stop := w.startOperator("v1")
+	defer stop()
+	w.declare(func(e *druidv1alpha1.Etcd) {
+		withTLS(e)
+		e.Spec.Replicas, e.Spec.ETCD.PeerURLTLS = 3, certificatesOf("ca-etcd-peer", "etcd-peer")
+	})
+	for _, p := range s.members {
+		p.peerURL = strings.Replace(p.peerURL, "http:", "https:", 1)
+		p.start() // all at once, as the StatefulSet does
+	}
+	w.eventually(druidv1alpha1.ConditionTypeAllMembersReady, "True")
+	l := s.startLoad()
+	p := s.members[0]
+	logged := func(text string) func() bool {
+		before := strings.Count(p.log.String(), text)
+		return func() bool { return strings.Count(p.log.String(), text) > before }
+	}
+	for name, reached := range map[string]func() func() bool{
+		"before it is removed": func() func() bool { return func() bool { return p.ready() != "" } },
+		"after it is removed":  func() func() bool { return logged("Removing the member") },
+		"after it is added":    func() func() bool { return logged("Starting etcd") },
+		"as a learner with data": func() func() bool {
+			return func() bool {
+				files, _ := filepath.Glob(filepath.Join(p.directory, "new.etcd", "member", "wal", "*.wal"))
+				return len(files) > 0
+			}
+		},
+	} {
+		p.kill()
+		p.lose()
+		there := reached()
+		p.start()
+		kit.EventuallyTrue(t, name, there)
+		p.kill()
+		l.goesOn()
+		p.start()
+		p.eventuallyReady()
+	}
+	l.goesOn()
+	l.verify()
+	answer, err := s.connect(s.members...).MemberList(t.Context())
+	kit.Must(t, err)
+	voters := 0
+	for _, m := range answer.Members {
+		if !m.IsLearner {
+			voters++
+		}
+	}
+	if len(answer.Members) != 3 || voters != 3 {
+		t.Errorf("the cluster has the members %v", answer.Members)
+	}
+}
+
 // defragmented has all members defragmented once.
 func (w *world) defragmented() {
 	w.Helper()
