@@ -248,11 +248,30 @@ func (r *reconciler) finish(ctx context.Context, seed *corev1beta1.Seed, in Inpu
 	if err != nil || len(left) > 0 {
 		return r.after(in, next, 0), err
 	}
+	if err := r.deleteManifests(ctx, in); err != nil {
+		return reconcile.Result{}, err
+	}
 	nothing := func(string) bool { return false }
 	if err := r.secrets.CleanUp(ctx, secrets.Wanted{}, nil, nothing); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, r.patch(ctx, seed, func() { controllerutil.RemoveFinalizer(seed, constants.GardenerName) })
+}
+
+// deleteManifests deletes the Secrets with manifests. The garbage collector would do so later, if the resource-manager runs by then.
+func (r *reconciler) deleteManifests(ctx context.Context, in Inputs) error {
+	list := metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	err := r.uncached.List(ctx, &list, client.InNamespace(in.Namespace), client.MatchingLabels{flow.LabelFlow: in.Owner.Flow, flow.LabelOwner: string(in.Owner.UID)})
+	if err != nil {
+		return fmt.Errorf("list the Secrets with manifests: %w", err)
+	}
+	for i := range list.Items {
+		if err := r.seed.Delete(ctx, &list.Items[i], client.Preconditions{UID: &list.Items[i].UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete Secret %s/%s: %w", in.Namespace, list.Items[i].Name, err)
+		}
+	}
+	return nil
 }
 
 // patch writes a change of the Seed, if it is still the one that was read.

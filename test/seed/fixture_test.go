@@ -184,12 +184,15 @@ func (w *world) extensions() {
 			if ctx.Err() != nil {
 				return ""
 			}
-			var list extensionsv1alpha1.ExtensionList
-			if err := w.seed.List(ctx, &list); err != nil {
-				return "not served"
-			}
-			for i := range list.Items {
-				w.answer(ctx, &list.Items[i])
+			for _, kind := range []string{"Extension", "BackupBucket", "BackupEntry"} {
+				list := &unstructured.UnstructuredList{}
+				list.SetGroupVersionKind(extensionsv1alpha1.SchemeGroupVersion.WithKind(kind + "List"))
+				if err := w.seed.List(ctx, list); err != nil {
+					return "not served"
+				}
+				for i := range list.Items {
+					w.answer(ctx, &list.Items[i])
+				}
 			}
 			return "not yet"
 		})
@@ -206,22 +209,38 @@ func (quietly) Fatalf(string, ...any)      {}
 func (quietly) Errorf(string, ...any)      {}
 func (q quietly) Context() context.Context { return q.ctx }
 
-func (w *world) answer(ctx context.Context, extension *extensionsv1alpha1.Extension) {
-	if extension.Annotations[constants.AnnotationGardenerOperation] != "" {
-		delete(extension.Annotations, constants.AnnotationGardenerOperation)
-		if err := w.seed.Update(ctx, extension); err != nil {
-			return // it is tried again
+// answer finishes the operation of an extension object. What fails is tried again.
+func (w *world) answer(ctx context.Context, object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	operation := annotations[constants.AnnotationGardenerOperation]
+	if operation != "" {
+		delete(annotations, constants.AnnotationGardenerOperation)
+		object.SetAnnotations(annotations)
+		if err := w.seed.Update(ctx, object); err != nil {
+			return
 		}
 	}
-	last := extension.Status.LastOperation
-	if last != nil && last.State == corev1beta1.LastOperationStateSucceeded && extension.Status.ObservedGeneration == extension.Generation {
+	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	if operation == "" && observed == object.GetGeneration() {
 		return
 	}
-	extension.Status.ObservedGeneration = extension.Generation
-	extension.Status.LastOperation = &corev1beta1.LastOperation{
-		State: corev1beta1.LastOperationStateSucceeded, Type: corev1beta1.LastOperationTypeReconcile, Progress: 100, LastUpdateTime: metav1.Now(), Description: "done",
+	kind := corev1beta1.LastOperationTypeReconcile
+	if operation == constants.OperationMigrate {
+		kind = corev1beta1.LastOperationTypeMigrate
 	}
-	_ = w.seed.Status().Update(ctx, extension) // it is tried again
+	status := map[string]any{
+		"observedGeneration": object.GetGeneration(), "providerStatus": map[string]any{"made": "by the test"},
+		"lastOperation": map[string]any{
+			"state": "Succeeded", "type": string(kind), "progress": int64(100), "description": "done", "lastUpdateTime": metav1.Now().UTC().Format("2006-01-02T15:04:05Z"),
+		},
+	}
+	if object.GetKind() == "BackupBucket" {
+		generated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "made-" + object.GetName()}, Data: map[string][]byte{"user": []byte("generated")}}
+		_ = w.seed.Create(ctx, generated)
+		status["generatedSecretRef"] = map[string]any{"namespace": generated.Namespace, "name": generated.Name}
+	}
+	object.Object["status"] = status
+	_ = w.seed.Status().Update(ctx, object)
 }
 
 func (w *world) get(name string) *corev1beta1.Seed {

@@ -63,6 +63,7 @@ func TestSeed(t *testing.T) {
 		t.Errorf("one setting changed, and gardenlet wrote to the seed %v", sent)
 	}
 
+	w.backups(name)
 	w.deletion(name, installation)
 	stop()
 	w.nothingLeft(before)

@@ -10,10 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
 // lookEvery is how often the cache is asked for a definition that does not exist yet. It sends no request.
@@ -47,4 +50,36 @@ func WatchWhenDefined(mgr manager.Manager, of cache.Cache, to controller.Control
 		}
 		return nil
 	}))
+}
+
+// eventsBuffer is how many changes of credentials may wait for their handling.
+const eventsBuffer = 1024
+
+// CredentialsChanged is a source of requests for changes of the credentials that were read.
+func (s *Seed) CredentialsChanged(requests handler.MapFunc) source.Source {
+	changes := make(chan event.GenericEvent, eventsBuffer)
+	s.Objects.OnChange(func(object client.Object) {
+		select {
+		case changes <- event.GenericEvent{Object: object}:
+		default: // more than any seed has credentials: they are read when their users are looked at again
+		}
+	})
+	return source.Channel(changes, handler.EnqueueRequestsFromMapFunc(requests))
+}
+
+// BucketsWith returns the buckets that use credentials of the garden.
+func (s *Seed) BucketsWith(ctx context.Context, object client.Object) []corev1beta1.BackupBucket {
+	var all corev1beta1.BackupBucketList
+	if err := s.Garden.List(ctx, &all); err != nil {
+		return nil // the cache is not ready, and shows all of them when it is
+	}
+	var found []corev1beta1.BackupBucket
+	for _, bucket := range all.Items {
+		given, generated := bucket.Spec.CredentialsRef, bucket.Status.GeneratedSecretRef
+		if given != nil && given.Namespace == object.GetNamespace() && given.Name == object.GetName() ||
+			generated != nil && generated.Namespace == object.GetNamespace() && generated.Name == object.GetName() {
+			found = append(found, bucket)
+		}
+	}
+	return found
 }

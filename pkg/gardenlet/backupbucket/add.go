@@ -36,6 +36,12 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, s
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{}, &handler.EnqueueRequestForObject{},
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.NewPredicateFuncs(isDeleting))),
 		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(toOwner), own),
+		seed.CredentialsChanged(func(ctx context.Context, object client.Object) (requests []reconcile.Request) {
+			for _, bucket := range seed.BucketsWith(ctx, object) {
+				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: bucket.Name}})
+			}
+			return requests
+		}),
 	} {
 		if err := built.Watch(watched); err != nil {
 			return fmt.Errorf("add a watch of the controller of BackupBuckets: %w", err)
