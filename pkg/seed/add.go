@@ -30,6 +30,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/eventlimit"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupbucket"
@@ -184,7 +185,7 @@ func newReconciler(mgr manager.Manager, garden cluster.Cluster, o Options, of *c
 	}
 	r := &reconciler{
 		seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), cache: of.seed, garden: garden.GetClient(), gardenUncached: garden.GetAPIReader(),
-		objects: gardenobjects.New(garden), events: garden.GetEventRecorder("gardenlet"), options: o, images: vector,
+		objects: gardenobjects.New(garden), events: eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock), options: o, images: vector,
 		version: versionOf(mgr.GetConfig(), mgr.GetHTTPClient()),
 	}
 	r.secrets = &secrets.Manager{

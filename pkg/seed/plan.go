@@ -317,5 +317,5 @@ func (in Inputs) bucketNotReady() string {
 
 // digest is that of what is declared, as opposed to what the program brings.
 func (in Inputs) digest() (string, error) {
-	return flow.InputsDigest(in.Seed.Spec, in.Seed.Annotations, in.Config, in.Deleting, in.KubernetesVersion, in.Identity, in.IsGarden, in.IsShoot)
+	return flow.InputsDigest(in.Seed.Spec, in.Config, in.Deleting, in.KubernetesVersion, in.Identity, in.IsGarden, in.IsShoot)
 }

@@ -39,6 +39,7 @@ func TestSeed(t *testing.T) {
 	}
 	quiet(t, toGarden, toSeed)
 	t.Logf("came up with %d requests to the seed, %d of them writes, and %d writes to the garden", len(toSeed.Single()), len(writes(toSeed)), len(writes(toGarden)))
+	w.rendered(name)
 	toGarden.Forget()
 	toSeed.Forget()
 	quiet(t, toGarden, toSeed)

@@ -52,7 +52,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if bucket.DeletionTimestamp != nil {
 			return reconcile.Result{}, nil
 		}
-		return reconcile.Result{}, r.Finalizers(ctx, bucket, func(o client.Object) bool { return controllerutil.AddFinalizer(o, constants.GardenerName) })
+		err := r.Finalizers(ctx, bucket, func(o client.Object) bool { return controllerutil.AddFinalizer(o, constants.GardenerName) })
+		if err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	result, err := r.run(ctx, bucket)
 	if err != nil {

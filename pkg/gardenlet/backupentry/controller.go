@@ -51,7 +51,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if entry.DeletionTimestamp != nil {
 			return reconcile.Result{}, nil
 		}
-		return reconcile.Result{}, r.Finalizers(ctx, entry, func(o client.Object) bool { return controllerutil.AddFinalizer(o, constants.GardenerName) })
+		err := r.Finalizers(ctx, entry, func(o client.Object) bool { return controllerutil.AddFinalizer(o, constants.GardenerName) })
+		if err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	result, err := r.run(ctx, in)
 	if err != nil {
