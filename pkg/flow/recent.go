@@ -10,8 +10,9 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// behindFor is how long a cache may take to show what was written. After that it is believed again: what was written may be gone.
-const behindFor = 5 * time.Second
+// behindFor is how long a cache may take to show what was written: on a busy machine watches are behind by many seconds. After that it is
+// believed again: what was written may be gone.
+const behindFor = time.Minute
 
 // recent is what was written and may not be in a cache yet. Without it the next pass would write the same again.
 type recent struct {
