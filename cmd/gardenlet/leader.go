@@ -32,10 +32,10 @@ func (g *gardenlet) Start(ctx context.Context) error {
 	for {
 		ready, err := g.prepare(ctx)
 		if err == nil {
-			return g.addControllers(ready)
+			return g.addControllers(ready) //nolint:contextcheck // the manager gives controllers their context
 		}
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the process ends
 		}
 		if errors.Is(err, networks.ErrMismatch) || errors.Is(err, gardenversion.ErrSkew) || errors.Is(err, access.ErrNoAccess) || apierrors.IsInvalid(err) {
 			return err

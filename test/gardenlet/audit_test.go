@@ -19,7 +19,7 @@ func requests(t *testing.T, file, user string, skip int) (found []auditv1.Event,
 	t.Helper()
 	log, err := os.Open(file)
 	kit.Must(t, err)
-	defer log.Close() //nolint:errcheck // it is read only
+	defer log.Close()
 	scanner := bufio.NewScanner(log)
 	scanner.Buffer(nil, 1<<20)
 	for scanner.Scan() {

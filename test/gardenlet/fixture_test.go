@@ -66,7 +66,7 @@ var binary = sync.OnceValues(func() (string, error) {
 			return "", err
 		}
 	}
-	if output, err := exec.Command("go", append(arguments, "./cmd/gardenlet")...).CombinedOutput(); err != nil { //nolint:gosec // of a test
+	if output, err := exec.Command("go", append(arguments, "./cmd/gardenlet")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the gardenlet: %w\n%s", err, output)
 	}
 	return path, nil

@@ -26,6 +26,14 @@ func gardenletValues(t *testing.T) map[string]any {
 	return map[string]any{"config": configuration}
 }
 
+// setKubeconfig adds a kubeconfig to a reference to a Secret.
+func setKubeconfig(t *testing.T, values map[string]any, reference, kubeconfig string) {
+	t.Helper()
+	if err := unstructured.SetNestedField(values, kubeconfig, "config", "gardenClientConnection", reference, "kubeconfig"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestGardenletChart holds what the chart of the gardenlet makes against testdata.
 func TestGardenletChart(t *testing.T) {
 	loaded, err := LoadFrom(filepath.Join("..", "..", "..", "charts", "gardenlet"))
@@ -35,8 +43,7 @@ func TestGardenletChart(t *testing.T) {
 	t.Run("seed", func(t *testing.T) { checkGolden(t, loaded, "gardenlet-seed", gardenletValues(t)) })
 	t.Run("more", func(t *testing.T) {
 		values := gardenletValues(t)
-		bootstrap := values["config"].(map[string]any)["gardenClientConnection"].(map[string]any)["bootstrapKubeconfig"].(map[string]any)
-		bootstrap["kubeconfig"] = "the kubeconfig\nof the bootstrap\n"
+		setKubeconfig(t, values, "bootstrapKubeconfig", "the kubeconfig\nof the bootstrap\n")
 		values["imageVectorOverwrite"], values["componentImageVectorOverwrites"] = "images: []", "components: []"
 		values["image"] = map[string]any{"repository": "registry.example.org/gardenlet", "digest": "sha256:0"}
 		values["env"] = []any{map[string]any{"name": "GODEBUG", "value": "http2debug=1"}}
@@ -55,8 +62,7 @@ func TestGardenletChartConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := gardenletValues(t)
-	garden := values["config"].(map[string]any)["gardenClientConnection"].(map[string]any)
-	garden["kubeconfigSecret"].(map[string]any)["kubeconfig"] = "secret"
+	setKubeconfig(t, values, "kubeconfigSecret", "secret")
 	files, err := Render(loaded, "garden", values)
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/keyutil"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +37,13 @@ import (
 
 // newCertificate returns a certificate that is valid from one time to another.
 func newCertificate(t *testing.T, from, to time.Time) *x509.Certificate {
+	t.Helper()
+	certificate, _ := newPair(t, from, to)
+	return certificate
+}
+
+// newPair returns a certificate and its key, in PEM.
+func newPair(t *testing.T, from, to time.Time) (*x509.Certificate, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -50,7 +58,11 @@ func newCertificate(t *testing.T, from, to time.Time) *x509.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return certificate
+	encoded, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificate, encoded
 }
 
 func TestRenewAt(t *testing.T) {

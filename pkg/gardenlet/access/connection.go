@@ -30,7 +30,10 @@ type credentials struct {
 // NewConnection returns a connection with the credentials of a kubeconfig.
 func NewConnection(config *rest.Config) (*Connection, error) {
 	c := &Connection{}
-	return c, c.Replace(config)
+	if err := c.Replace(config); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // errMoved reports that the garden has another address than at the start.

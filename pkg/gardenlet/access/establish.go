@@ -107,7 +107,7 @@ func (g Garden) deleteBootstrapSecret(ctx context.Context) error {
 		return nil
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name}}
-	if err := g.Seed.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(g.Seed.Delete(ctx, secret)); err != nil {
 		return fmt.Errorf("delete the bootstrap kubeconfig in Secret %s/%s of the seed: %w", reference.Namespace, reference.Name, err)
 	}
 	return nil

@@ -10,7 +10,9 @@ const minimal = `apiVersion: gardenlet.config.gardener.cloud/v1alpha1
 kind: GardenletConfiguration
 gardenClientConnection:
   kubeconfigSecret: {name: gardenlet-kubeconfig, namespace: garden}
-seedConfig:
+seedConfig:` + seedConfig
+
+const seedConfig = `
   metadata: {name: one}
   spec:
     provider: {type: local, region: local}
@@ -45,10 +47,10 @@ func TestMistakes(t *testing.T) {
 		want         []string
 	}{
 		"an unknown field":          {"kind: G", "logLevle: info\nkind: G", []string{`unknown field "logLevle"`}},
-		"an unknown field below":    {"metadata: {name: one}", "metadata: {name: one, nmae: x}", []string{`unknown field "seedConfig.metadata.nmae"`}},
+		"an unknown field below":    {"metadata: {name: one}", "metadata: {name: one, weight: x}", []string{`unknown field "seedConfig.metadata.weight"`}},
 		"a key that is set twice":   {"kind: G", "kind: x\nkind: G", []string{`key "kind" already set`}},
 		"another kind":              {"kind: GardenletConfiguration", "kind: Gardenlet", []string{"kind: Unsupported value"}},
-		"no Seed":                   {minimal[strings.Index(minimal, "seedConfig"):], "", []string{"seedConfig: Required value"}},
+		"no Seed":                   {"seedConfig:" + seedConfig, "", []string{"seedConfig: Required value"}},
 		"a Seed without a name":     {"{name: one}", "{}", []string{"seedConfig.metadata.name: Required value"}},
 		"a Seed that is not valid":  {"pods: 100.96.0.0/11", "pods: everywhere", []string{"seedConfig.spec.networks.pods"}},
 		"no access to the garden":   {"{name: gardenlet-kubeconfig, namespace: garden}", "null", []string{"gardenClientConnection.kubeconfigSecret: Required value"}},

@@ -60,7 +60,7 @@ func (h *Heartbeat) Start(ctx context.Context) error {
 	for {
 		err := h.beat(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the process ends
 		}
 		h.Health.record(err)
 		delay := h.Period
@@ -135,7 +135,7 @@ func (h *Heartbeat) fill(lease *coordinationv1.Lease, seed *gardencorev1beta1.Se
 		APIVersion: gardencorev1beta1.SchemeGroupVersion.String(), Kind: "Seed", Name: seed.Name, UID: seed.UID,
 	}}
 	lease.Spec.HolderIdentity = ptr.To(h.SeedName)
-	lease.Spec.LeaseDurationSeconds = ptr.To(int32(h.Period / time.Second))
+	lease.Spec.LeaseDurationSeconds = ptr.To(int32(h.Period / time.Second)) //nolint:gosec // the configuration has an int32
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: h.Clock.Now()}
 	return lease
 }
