@@ -161,7 +161,7 @@ func (r *reconciler) ensureBucket(ctx context.Context, in Inputs) error {
 	}
 	wanted := bucketOf(in.Seed)
 	if in.Bucket == nil {
-		if err := r.garden.Create(ctx, wanted); client.IgnoreAlreadyExists(err) != nil {
+		if err := client.IgnoreAlreadyExists(r.garden.Create(ctx, wanted)); err != nil {
 			return fmt.Errorf("create BackupBucket %s: %w", wanted.Name, err)
 		}
 		return nil
@@ -267,7 +267,7 @@ func (r *reconciler) deleteManifests(ctx context.Context, in Inputs) error {
 		return fmt.Errorf("list the Secrets with manifests: %w", err)
 	}
 	for i := range list.Items {
-		if err := r.seed.Delete(ctx, &list.Items[i], client.Preconditions{UID: &list.Items[i].UID}); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(r.seed.Delete(ctx, &list.Items[i], client.Preconditions{UID: &list.Items[i].UID})); err != nil {
 			return fmt.Errorf("delete Secret %s/%s: %w", in.Namespace, list.Items[i].Name, err)
 		}
 	}

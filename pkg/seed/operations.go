@@ -51,7 +51,7 @@ func (r *reconciler) forget(ctx context.Context, annotation string, labels clien
 		}
 		before := client.MergeFrom(secret.DeepCopy())
 		delete(secret.Annotations, annotation)
-		if err := r.seed.Patch(ctx, secret, before, client.FieldOwner(fieldManager)); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(r.seed.Patch(ctx, secret, before, client.FieldOwner(fieldManager))); err != nil {
 			return fmt.Errorf("change Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 		}
 	}

@@ -35,7 +35,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-func newScheme(t testing.TB) *runtime.Scheme {
+func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -49,7 +49,7 @@ func newScheme(t testing.TB) *runtime.Scheme {
 }
 
 // known returns inputs of which all are known.
-func known(t testing.TB, change ...func(*Inputs)) Inputs {
+func known(t *testing.T, change ...func(*Inputs)) Inputs {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "fleet", "core", "seed.yaml"))
 	if err != nil {
@@ -109,7 +109,7 @@ func installed(kinds ...string) *Extensions {
 	}
 }
 
-func planOf(t testing.TB, in Inputs) flow.Plan {
+func planOf(t *testing.T, in Inputs) flow.Plan {
 	t.Helper()
 	plan, err := Plan(in)
 	if err == nil {
@@ -169,6 +169,7 @@ func summary(t *testing.T, plan flow.Plan) string {
 
 func TestPlans(t *testing.T) {
 	up := func(t *testing.T, change ...func(*Inputs)) Inputs {
+		t.Helper()
 		in := known(t, change...)
 		in.Emitted = allOf(planOf(t, in))
 		in.Kept = map[flow.Key]bool{}
@@ -178,6 +179,7 @@ func TestPlans(t *testing.T) {
 		return in
 	}
 	deleting := func(t *testing.T) Inputs {
+		t.Helper()
 		in := up(t)
 		in.Deleting, in.Users, in.Bucket, in.Secrets = true, &[]string{}, nil, nil
 		return in

@@ -88,7 +88,8 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 	if len(in.Extensions.Installations) == 0 {
 		in.Extensions.assume(in)
 	}
-	return in, in.renderedSecrets(given)
+	err = in.renderedSecrets(given)
+	return in, err
 }
 
 // assume has all required extensions count as installed.

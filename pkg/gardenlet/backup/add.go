@@ -40,7 +40,7 @@ func WatchWhenDefined(mgr manager.Manager, of cache.Cache, to controller.Control
 		})
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil // the manager ends
+				return nil //nolint:nilerr // the manager ends
 			}
 			return fmt.Errorf("read the definition %s: %w", definition, err)
 		}

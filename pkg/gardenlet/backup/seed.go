@@ -144,7 +144,7 @@ func (s *Seed) EnsureSecret(ctx context.Context, owner flow.Owner, wanted *corev
 // DeleteSecret deletes a Secret of the seed.
 func (s *Seed) DeleteSecret(ctx context.Context, name string) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
-	if err := s.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(s.Client.Delete(ctx, secret)); err != nil {
 		return fmt.Errorf("delete Secret %s/%s: %w", s.Namespace, name, err)
 	}
 	return nil
@@ -157,7 +157,7 @@ func (s *Seed) Finalizers(ctx context.Context, object client.Object, change func
 		return nil
 	}
 	patch := client.MergeFromWithOptions(copied, client.MergeFromWithOptimisticLock{})
-	if err := s.Garden.Patch(ctx, object, patch, client.FieldOwner(FieldManager)); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(s.Garden.Patch(ctx, object, patch, client.FieldOwner(FieldManager))); err != nil {
 		return fmt.Errorf("change the finalizers of %s: %w", client.ObjectKeyFromObject(object), err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -139,13 +140,13 @@ func (r *Reconciler) prepare(ctx context.Context, in inputs, secret *corev1.Secr
 func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1.BackupBucket, error) {
 	live := &extensionsv1alpha1.BackupBucket{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: name}, live)
-	if meta.IsNoMatchError(err) || client.IgnoreNotFound(err) == nil && err != nil {
-		return nil, nil
+	switch {
+	case err == nil:
+		return live, nil
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilerr // it does not exist, or its kind does not
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the extension's BackupBucket %s: %w", name, err)
-	}
-	return live, nil
+	return nil, fmt.Errorf("read the extension's BackupBucket %s: %w", name, err)
 }
 
 func asExtension(live *extensionsv1alpha1.BackupBucket) *backup.Extension {
@@ -174,7 +175,7 @@ func (r *Reconciler) publish(ctx context.Context, bucket *corev1beta1.BackupBuck
 		return fmt.Errorf("read the Secret that the extension generated: %w", err)
 	}
 	_, err := controllerutil.CreateOrPatch(ctx, readingGarden{r.Garden, r.Objects}, generated, func() error {
-		controllerutil.AddFinalizer(generated, constants.GardenerName)
+		controllerutil.AddFinalizer(generated, constants.FinalizerBackupBucket)
 		generated.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(bucket, corev1beta1.SchemeGroupVersion.WithKind("BackupBucket"))}
 		generated.Data = source.Data
 		return nil
@@ -273,13 +274,13 @@ func (r *Reconciler) deleteGenerated(ctx context.Context, bucket *corev1beta1.Ba
 		return client.IgnoreNotFound(err)
 	}
 	if generated.DeletionTimestamp == nil {
-		if err := r.Garden.Delete(ctx, generated); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(r.Garden.Delete(ctx, generated)); err != nil {
 			return fmt.Errorf("delete the generated Secret: %w", err)
 		}
 	}
 	patch := client.MergeFrom(generated.DeepCopy())
-	controllerutil.RemoveFinalizer(generated, constants.GardenerName)
-	if err := r.Garden.Patch(ctx, generated, patch, client.FieldOwner(backup.FieldManager)); client.IgnoreNotFound(err) != nil {
+	controllerutil.RemoveFinalizer(generated, constants.FinalizerBackupBucket)
+	if err := client.IgnoreNotFound(r.Garden.Patch(ctx, generated, patch, client.FieldOwner(backup.FieldManager))); err != nil {
 		return fmt.Errorf("remove the finalizer of the generated Secret: %w", err)
 	}
 	return nil

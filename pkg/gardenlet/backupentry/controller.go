@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -182,13 +183,13 @@ func (r *Reconciler) checkState(ctx context.Context, entry *corev1beta1.BackupEn
 func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1.BackupEntry, error) {
 	live := &extensionsv1alpha1.BackupEntry{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: name}, live)
-	if meta.IsNoMatchError(err) || client.IgnoreNotFound(err) == nil && err != nil {
-		return nil, nil
+	switch {
+	case err == nil:
+		return live, nil
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilerr // it does not exist, or its kind does not
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the extension's BackupEntry %s: %w", name, err)
-	}
-	return live, nil
+	return nil, fmt.Errorf("read the extension's BackupEntry %s: %w", name, err)
 }
 
 // finish ends a deletion or a migration when the extension object is gone.
