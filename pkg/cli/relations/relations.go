@@ -175,7 +175,7 @@ func Dependents(mr *resourcesv1alpha1.ManagedResource, others []resourcesv1alpha
 	var names []types.NamespacedName
 	for i := range others {
 		name := types.NamespacedName{Namespace: others[i].Namespace, Name: others[i].Name}
-		if name != own && (set && slices.Contains(named, name) || !set && others[i].DependsOn(own)) {
+		if name != own && (set && slices.Contains(named, name) || !set && slices.Contains(others[i].Dependencies(), own)) {
 			names = append(names, name)
 		}
 	}
