@@ -25,6 +25,9 @@ const lookEvery = time.Second
 // WatchWhenDefined has a controller watch objects of a kind as soon as the seed defines it: the flow of the Seed brings the definition.
 func WatchWhenDefined(mgr manager.Manager, of cache.Cache, to controller.Controller, definition string, object client.Object, events handler.EventHandler) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if !of.WaitForCacheSync(ctx) { // a manager that runs already starts the cache and this at the same time
+			return nil
+		}
 		err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
 			var found apiextensionsv1.CustomResourceDefinition
 			err := of.Get(ctx, client.ObjectKey{Name: definition}, &found, client.UnsafeDisableDeepCopy)
