@@ -20,6 +20,8 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupbucket"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupentry"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
@@ -262,11 +264,16 @@ func (r *reconciler) finish(ctx context.Context, seed *corev1beta1.Seed, in Inpu
 func (r *reconciler) deleteManifests(ctx context.Context, in Inputs) error {
 	list := metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	err := r.uncached.List(ctx, &list, client.InNamespace(in.Namespace), client.MatchingLabels{flow.LabelFlow: in.Owner.Flow, flow.LabelOwner: string(in.Owner.UID)})
+	err := r.uncached.List(ctx, &list, client.InNamespace(in.Namespace), client.HasLabels{flow.LabelFlow})
 	if err != nil {
 		return fmt.Errorf("list the Secrets with manifests: %w", err)
 	}
 	for i := range list.Items {
+		switch list.Items[i].Labels[flow.LabelFlow] {
+		case FlowName, backupbucket.FlowName, backupentry.FlowName: // no bucket and no entry of the Seed is left
+		default:
+			continue
+		}
 		if err := client.IgnoreNotFound(r.seed.Delete(ctx, &list.Items[i], client.Preconditions{UID: &list.Items[i].UID})); err != nil {
 			return fmt.Errorf("delete Secret %s/%s: %w", in.Namespace, list.Items[i].Name, err)
 		}
