@@ -53,7 +53,7 @@ func reduceSecret(obj any) (any, error) {
 }
 
 // gardenCacheOptions restrict the cache to what belongs to the Seed, so that the garden can restrict the rights of a gardenlet to that. Kinds
-// of which single objects are read are not cached: see uncached.
+// whose objects are read one by one are not cached: see uncached.
 func gardenCacheOptions(seed string) cache.Options {
 	ofSeed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{registration.SeedLabel(seed): "true"})}
 	field := func(path, value string) cache.ByObject {
@@ -80,7 +80,7 @@ func gardenCacheOptions(seed string) cache.Options {
 	}
 }
 
-// uncached are the kinds of the garden of which single objects are read, from the API server.
+// uncached are the kinds of the garden whose objects are read one by one from the API server.
 func uncached() []client.Object {
 	return []client.Object{
 		&corev1.ConfigMap{}, &corev1.Namespace{}, &gardencorev1beta1.CloudProfile{}, &gardencorev1beta1.NamespacedCloudProfile{},

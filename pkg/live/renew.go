@@ -12,7 +12,7 @@ import (
 const (
 	// fewObjects is how many objects are read one by one in any case. A page of a list has five times as many.
 	fewObjects = 100
-	// listedShare is the share of the objects of a kind, as one in so many, from which it costs less to list all of them.
+	// listedShare is the share of the objects of a kind, as one in this number, from which it costs less to list all of them.
 	listedShare = 2
 )
 
@@ -27,8 +27,8 @@ func (o *Observation) forgetHealth() {
 	o.Examined, o.borrowed, o.Health, o.counted = false, false, nil, nil
 }
 
-// forgetVerdicts takes the verdicts from the objects of origins, and returns these. It changes nothing, and returns false, if they are so many
-// that listing all objects costs less than reading each of them.
+// forgetVerdicts takes the verdicts from the objects of origins, and returns these. It changes nothing, and returns false, if
+// listing all objects costs less than reading each of them.
 func (s *store) forgetVerdicts(origins []string) (names []types.NamespacedName, few bool) {
 	wanted := make(map[unique.Handle[string]]bool, len(origins))
 	for _, origin := range origins {

@@ -25,8 +25,8 @@ const (
 	FlowName = "seed"
 	// minimumVersion is the oldest version of Kubernetes that a seed may have.
 	minimumVersion = "1.32"
-	// patience is how long the flow waits for extensions before it reports an error.
-	patience = time.Minute
+	// extensionTimeout is how long the flow waits for extensions before it reports an error.
+	extensionTimeout = time.Minute
 	// again is how often the flow looks whether anything refers to a Seed that is being deleted.
 	again = time.Minute
 )
@@ -149,13 +149,13 @@ func (in Inputs) deadline() time.Time {
 	last := in.Seed.Status.LastOperation
 	switch {
 	case last == nil:
-		return in.Now.Add(patience)
+		return in.Now.Add(extensionTimeout)
 	case last.State == corev1beta1.LastOperationStateError:
 		return in.Now
 	case last.State == corev1beta1.LastOperationStateProcessing:
-		return last.LastUpdateTime.Add(patience)
+		return last.LastUpdateTime.Add(extensionTimeout)
 	}
-	return in.Now.Add(patience)
+	return in.Now.Add(extensionTimeout)
 }
 
 // BucketName returns the name of the BackupBucket of a Seed.

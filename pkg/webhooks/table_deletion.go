@@ -43,7 +43,7 @@ func manualDeletionProtection() []Webhook {
 	}
 }
 
-// unconfirmedByHand leaves out deletions that are allowed whoever else the configuration allows, so that they do not depend on the webhook:
+// unconfirmedByHand leaves out deletions that are always allowed, so that they do not depend on the webhook:
 // a namespace can be emptied, and a confirmed deletion carried out, while no replica responds.
 func unconfirmedByHand() []admissionregistrationv1.MatchCondition {
 	users := ""

@@ -30,7 +30,7 @@ var (
 type networks struct {
 	// services is the range of the seed's Services.
 	services netip.Prefix
-	// cluster are the networks of the seed and the shoot, blocked those that nobody may reach without asking for it.
+	// cluster are the networks of the seed and the shoot, blocked those that only Pods with their label may reach.
 	cluster, blocked []netip.Prefix
 }
 

@@ -125,7 +125,7 @@ func service(namespace string, labels map[string]string) *corev1.Service {
 			Namespace: namespace, Name: name, Labels: labels,
 			Annotations: map[string]string{
 				netpol.AliasAnnotation(constants.NetworkPolicyAllSeedScrapeTargets): parts.PortsAllowed(portMetrics),
-				netpol.AnnotationFromWorld: parts.PortsAllowed(portWebhooks), // API servers are no Pods
+				netpol.AnnotationFromWorld: parts.PortsAllowed(portWebhooks), // API servers are not Pods
 			},
 		},
 		Spec: corev1.ServiceSpec{

@@ -155,7 +155,7 @@ func labelsOf(app string) map[string]string {
 	return map[string]string{"app": app, constants.LabelGardenRole: role}
 }
 
-// service leads to the webhook. API servers are no Pods in every cluster, so that all may connect.
+// service leads to the webhook. API servers are not Pods in every cluster, so that all may connect.
 func service(namespace string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{

@@ -32,7 +32,7 @@ type stored struct {
 	config *rest.Config
 }
 
-// readSecret reads a kubeconfig Secret. It is no error if it does not exist.
+// readSecret reads a kubeconfig Secret. A Secret that does not exist is not an error.
 func readSecret(ctx context.Context, seed client.Reader, reference *corev1.SecretReference) (stored, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}

@@ -144,7 +144,7 @@ func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1
 	case err == nil:
 		return live, nil
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilerr // it does not exist, or its kind does not
+		return nil, nil // it does not exist, or its kind does not
 	}
 	return nil, fmt.Errorf("read the extension's BackupBucket %s: %w", name, err)
 }

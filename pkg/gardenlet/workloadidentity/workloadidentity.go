@@ -34,7 +34,7 @@ const (
 
 	keyToken     = "token"
 	fieldManager = "gardenlet"
-	// Tokens are renewed after this share of their lifetime, of which at most renewalLimit counts, spread by jitter.
+	// Tokens are renewed after this share of their lifetime, or of renewalLimit if that is shorter, spread by jitter.
 	renewalShare = 0.5
 	renewalLimit = 24 * time.Hour
 	jitter       = 0.05
@@ -111,7 +111,7 @@ func (r *Reconciler) dueIn(secret *corev1.Secret) time.Duration {
 func (r *Reconciler) renew(ctx context.Context, secret *corev1.Secret) (time.Duration, error) {
 	identity, asked, err := r.read(secret.Annotations)
 	if err != nil {
-		return 0, reconcile.TerminalError(err) // a change of the Secret has it read again
+		return 0, reconcile.TerminalError(err) // a change of the Secret starts the next try
 	}
 	if err := r.Garden.SubResource("token").Create(ctx, identity, asked); err != nil {
 		return 0, fmt.Errorf("request a token of WorkloadIdentity %s of the garden: %w", client.ObjectKeyFromObject(identity), err)

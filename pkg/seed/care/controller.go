@@ -149,7 +149,7 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: max(next.Sub(o.now), time.Millisecond)}, nil
 }
 
-// tooEarly returns after how long a condition is written of which only the explanation has changed: while components come up it
+// tooEarly returns after how long a condition is written whose explanation alone has changed: while components come up it
 // changes with each of them. 0 if it is written now.
 func tooEarly(before *corev1beta1.Condition, next corev1beta1.Condition, now time.Time) time.Duration {
 	if before == nil || before.Status != next.Status || before.LastUpdateTime.Equal(&next.LastUpdateTime) {

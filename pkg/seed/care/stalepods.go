@@ -29,7 +29,7 @@ const terminatingFor = 5 * time.Minute
 var staleReasons = []string{"Evicted", "NodeAffinity", "NodeLost", "Preempting"}
 
 // stalePods deletes Pods that ended. It is one of the exceptions to the rule that all that gardenlet changes in a seed travels in
-// ManagedResources: a Pod is no part of a manifest, and Kubernetes itself keeps up to 12,500 Pods that ended.
+// ManagedResources: a Pod is not part of a manifest, and Kubernetes itself keeps up to 12,500 Pods that ended.
 type stalePods struct {
 	writer client.Writer
 	reader client.Reader
