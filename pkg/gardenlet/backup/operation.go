@@ -23,6 +23,9 @@ type Asked struct {
 	At time.Time
 }
 
+// since returns the second in which it was asked: the times in the status of extensions have no fractions.
+func (a Asked) since() time.Time { return a.At.Truncate(time.Second) }
+
 // The choices of a bundle that have what was asked.
 const (
 	choiceDigest = "asked-for"
@@ -45,7 +48,7 @@ type Extension struct {
 // Ask decides whether an operation has to be asked for, for what has a digest: it returns what is asked, which is what was asked before if
 // nothing is due, and when to look again; zero for never. An extension that succeeded is asked again after a time; 0 for never. It is pure.
 func Ask(before Asked, digest string, live *Extension, again time.Duration, now time.Time) (Asked, time.Time) {
-	due := Asked{Digest: digest, At: now.Truncate(time.Second)}
+	due := Asked{Digest: digest, At: now}
 	if before.At.IsZero() || before.Digest != digest {
 		return due, time.Time{}
 	}
@@ -57,7 +60,7 @@ func Ask(before Asked, digest string, live *Extension, again time.Duration, now 
 	switch {
 	case live.Annotations[constants.AnnotationGardenerOperation] != "":
 		return before, time.Time{} // the extension has not begun
-	case last == nil, last.State == corev1beta1.LastOperationStateFailed, last.LastUpdateTime.Time.Before(before.At):
+	case last == nil, last.State == corev1beta1.LastOperationStateFailed, last.LastUpdateTime.Time.Before(before.since()):
 		if now.Before(retry) {
 			return before, retry
 		}
@@ -86,7 +89,7 @@ func (e *Extension) Ready(asked Asked) string {
 		return "the extension has not observed the object yet"
 	case e.Status.LastOperation.State != corev1beta1.LastOperationStateSucceeded:
 		return fmt.Sprintf("the operation of the extension is %s: %s", e.Status.LastOperation.State, e.Status.LastOperation.Description)
-	case e.Status.LastOperation.LastUpdateTime.Time.Before(asked.At):
+	case e.Status.LastOperation.LastUpdateTime.Time.Before(asked.since()):
 		return "the extension has not finished what was asked last"
 	}
 	return ""

@@ -86,3 +86,21 @@ func TestReady(t *testing.T) {
 		})
 	}
 }
+
+// TestAskedTwiceInASecond: what was finished for the first time is not taken for the second one.
+func TestAskedTwiceInASecond(t *testing.T) {
+	first, _ := Ask(Asked{}, "reconcile", nil, 0, now)
+	live := operated(corev1beta1.LastOperationStateSucceeded, 0)
+	live.Annotations[constants.AnnotationGardenerTimestamp] = first.At.Format(time.RFC3339Nano)
+	if why := live.Ready(first); why != "" {
+		t.Errorf("the first operation: %s", why)
+	}
+	second, _ := Ask(first, "migrate", live, 0, now.Add(300*time.Millisecond))
+	if live.Ready(second) == "" {
+		t.Error("the second operation counts as finished")
+	}
+	live.Annotations[constants.AnnotationGardenerTimestamp] = second.At.Format(time.RFC3339Nano)
+	if why := live.Ready(second); why != "" {
+		t.Errorf("the second operation, finished in the same second: %s", why)
+	}
+}

@@ -105,6 +105,9 @@ func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, erro
 		return r.finish(ctx, in, live != nil, failed)
 	}
 	why := in.live.Ready(asked)
+	if why == "" && phase == phaseMigrate {
+		why = "the extension object is not deleted yet" // a later pass deletes it, and ends the migration
+	}
 	if err := r.report(ctx, in, why, failed); err != nil || why != "" || phase != phaseRestore {
 		return again(result.Plan, in.now), err
 	}

@@ -15,8 +15,10 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -50,6 +52,10 @@ func TestEtcd(t *testing.T) {
 	})
 	must(t, err)
 	for _, object := range objects {
+		if deployment, ok := object.(*appsv1.Deployment); ok {
+			// In a seed, a webhook of the resource-manager mounts the token.
+			deployment.Spec.Template.Spec.AutomountServiceAccountToken = ptr.To(true)
+		}
 		must(t, c.Create(c.ctx, object))
 		t.Cleanup(func() { must(t, client.IgnoreNotFound(c.Delete(context.Background(), object))) })
 	}
