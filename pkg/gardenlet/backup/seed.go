@@ -48,26 +48,8 @@ type Seed struct {
 	Garden  client.Client
 	Objects *gardenobjects.Cache
 	Clock   clock.PassiveClock
-}
 
-// Asked returns what was asked last, as the bundle remembers it.
-func (s *Seed) Asked(ctx context.Context, owner flow.Owner, key flow.Key) (Asked, error) {
-	var mr resourcesv1alpha1.ManagedResource
-	err := s.Emitted.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &mr)
-	if err != nil {
-		return Asked{}, client.IgnoreNotFound(err)
-	}
-	live := flow.Live{ManagedResources: map[flow.Key]*resourcesv1alpha1.ManagedResource{key: &mr}}
-	digest, _, err := live.Choice(owner, key, choiceDigest)
-	at, known, errAt := live.Choice(owner, key, choiceAt)
-	if err := errors.Join(err, errAt); err != nil || !known {
-		return Asked{}, err
-	}
-	parsed, err := time.Parse(time.RFC3339Nano, at)
-	if err != nil {
-		return Asked{}, fmt.Errorf("read when an operation was asked for, from ManagedResource %s: %w", key, err)
-	}
-	return Asked{Digest: digest, At: parsed}, nil
+	asked memory
 }
 
 // Bundle returns the bundle with an extension object, which gets the operation.

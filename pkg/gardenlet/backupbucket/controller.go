@@ -96,6 +96,7 @@ func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) 
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	r.Remember(in.owner, asked) // even if this fails: the ManagedResource may have been written
 	result, err := r.Emitter.Emit(ctx, in.owner, plan)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -236,6 +237,7 @@ func (r *Reconciler) finish(ctx context.Context, in inputs, live *extensionsv1al
 	if err := r.DeleteSecret(ctx, SecretName(in.bucket.Name)); err != nil {
 		return reconcile.Result{}, err
 	}
+	r.Forget(in.owner)
 	if from != nil {
 		shared, err := r.sharesCredentials(ctx, in.bucket)
 		if err != nil {

@@ -93,6 +93,7 @@ func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, erro
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	r.Remember(in.owner, asked) // even if this fails: the ManagedResource may have been written
 	result, err := r.Emitter.Emit(ctx, in.owner, plan)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -207,6 +208,7 @@ func (r *Reconciler) finish(ctx context.Context, in inputs, exists bool, failed 
 	if err := r.DeleteSecret(ctx, SecretName(in.entry.Name)); err != nil {
 		return reconcile.Result{}, err
 	}
+	r.Forget(in.owner)
 	if in.phase() == phaseMigrate {
 		return reconcile.Result{}, r.report(ctx, in, "", nil)
 	}
