@@ -121,6 +121,14 @@ func (r Result) count(owner Owner) (done, all int, running []string) {
 	return done, all, running
 }
 
+// notInTime begins the error of a wait whose time is over.
+const notInTime = "not in time: "
+
+// IsNotInTime reports whether an operation failed because something that the flow waits for did not come in time.
+func IsNotInTime(last corev1beta1.LastOperation) bool {
+	return last.State == corev1beta1.LastOperationStateError && strings.Contains(last.Description, upperFirst(notInTime))
+}
+
 // errors returns what failed: bundles that cannot be written, applied or healthy, and waits whose time is over.
 func (r Result) errors(owner Owner, now time.Time) []corev1beta1.LastError {
 	failed := map[string]corev1beta1.LastError{}
@@ -141,7 +149,7 @@ func (r Result) errors(owner Owner, now time.Time) []corev1beta1.LastError {
 			if wait.Code != "" {
 				codes = append(codes, wait.Code)
 			}
-			add(wait.Name, "not in time: "+wait.Reason, codes)
+			add(wait.Name, notInTime+wait.Reason, codes)
 		}
 	}
 	errs := make([]corev1beta1.LastError, 0, len(failed))

@@ -144,13 +144,14 @@ func (in Inputs) checkVersion() string {
 	return ""
 }
 
-// deadline returns when something that the flow waits for becomes an error: a time after the operation made its last step.
+// deadline returns when something that the flow waits for becomes an error: a time after the operation made its last step. It stays one then;
+// other errors do not end the time.
 func (in Inputs) deadline() time.Time {
 	last := in.Seed.Status.LastOperation
 	switch {
 	case last == nil:
 		return in.Now.Add(extensionTimeout)
-	case last.State == corev1beta1.LastOperationStateError:
+	case flow.IsNotInTime(*last):
 		return in.Now
 	case last.State == corev1beta1.LastOperationStateProcessing:
 		return last.LastUpdateTime.Add(extensionTimeout)

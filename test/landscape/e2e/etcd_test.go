@@ -189,6 +189,7 @@ type etcdLoad struct {
 	mu           sync.Mutex
 	acknowledged []string
 	failed       int
+	last         error
 }
 
 func (c *cluster) writeTo(trust *tls.Config) *etcdLoad {
@@ -212,7 +213,7 @@ func (c *cluster) writeTo(trust *tls.Config) *etcdLoad {
 			if err == nil {
 				l.acknowledged = append(l.acknowledged, key)
 			} else {
-				l.failed++
+				l.failed, l.last = l.failed+1, err
 			}
 			l.mu.Unlock()
 		}
@@ -235,12 +236,19 @@ func (l *etcdLoad) count() int {
 	return len(l.acknowledged)
 }
 
+// failure is the last one.
+func (l *etcdLoad) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
 func (l *etcdLoad) goesOn() {
 	l.c.t.Helper()
 	before := l.count()
 	l.c.eventually("writes are acknowledged", func() error {
 		if now := l.count(); now < before+20 {
-			return fmt.Errorf("%d, before %d", now, before)
+			return fmt.Errorf("%d, before %d: %w", now, before, l.failure())
 		}
 		return nil
 	})

@@ -1,0 +1,31 @@
+package seed
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+)
+
+// TestDeadline: what was not in time stays so, and an error of something else does not end the time.
+func TestDeadline(t *testing.T) {
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		state       corev1beta1.LastOperationState
+		description string
+		want        time.Time
+	}{
+		"processing":  {corev1beta1.LastOperationStateProcessing, "waits", at.Add(-time.Second).Add(extensionTimeout)},
+		"not in time": {corev1beta1.LastOperationStateError, "Not in time: extensions are not ready", at},
+		"other error": {corev1beta1.LastOperationStateError, "The API server does not answer", at.Add(extensionTimeout)},
+		"succeeded":   {corev1beta1.LastOperationStateSucceeded, "", at.Add(extensionTimeout)},
+	} {
+		seed := &corev1beta1.Seed{}
+		seed.Status.LastOperation = &corev1beta1.LastOperation{State: test.state, Description: test.description, LastUpdateTime: metav1.NewTime(at.Add(-time.Second))}
+		if got := (Inputs{Seed: seed, Now: at}).deadline(); !got.Equal(test.want) {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
