@@ -15,6 +15,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,7 +111,7 @@ func (c *cluster) etcdCertificates() *tls.Config {
 	c.t.Helper()
 	authority, err := landscape.NewAuthority("etcd")
 	must(c.t, err)
-	pair, err := authority.Issue("etcd", nil, []netip.Addr{netip.MustParseAddr("127.0.0.1")}, etcdMain+"-local",
+	pair, err := authority.Issue("etcd-member", nil, []netip.Addr{netip.MustParseAddr("127.0.0.1")}, etcdMain+"-local",
 		fmt.Sprintf("*.%s-peer.%s.svc", etcdMain, c.namespace), etcdMain+"-client")
 	must(c.t, err)
 	for _, name := range []string{"etcd-client-tls", "etcd-peer-tls"} {
@@ -201,7 +202,8 @@ func (c *cluster) writeTo(trust *tls.Config) *etcdLoad {
 	must(c.t, c.Get(c.ctx, c.key(etcd.ClientServiceName(etcdMain)), s))
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"https://" + net.JoinHostPort(s.Spec.ClusterIP, "2379")}, TLS: trust, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
-		DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: 2 * time.Second, // a connection with a Pod that is gone ends
+		DialOptions:       []grpc.DialOption{grpc.WithAuthority(etcd.ClientServiceName(etcdMain))}, // the certificate has no addresses of Services
+		DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: 2 * time.Second,                  // a connection with a Pod that is gone ends
 	})
 	must(c.t, err)
 	ctx, cancel := context.WithCancel(c.ctx)
