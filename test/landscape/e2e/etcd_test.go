@@ -35,9 +35,6 @@ const etcdMain = "etcd-main"
 // killed, a volume is lost, and all members are replaced. No acknowledged write is lost.
 func TestEtcd(t *testing.T) {
 	needsLandscape(t)
-	if !*etcdMembers {
-		t.Skip("clients outside of the cluster do not reach the members yet: -landscape.etcd runs it")
-	}
 	c := on(t, base)
 	must(t, druidv1alpha1.AddToScheme(c.Scheme()))
 	for _, image := range []string{"resource-manager", etcdoperator.Image, etcdoperator.ImageMember} {

@@ -22,7 +22,6 @@ import (
 var (
 	enabled      = flag.Bool("landscape", false, "run the tests on a landscape, which need root: make test-landscape")
 	distribution = flag.Bool("landscape.distribution", false, "run them on a landscape with Debian's containerd, runc and CNI plugins")
-	etcdMembers  = flag.Bool("landscape.etcd", false, "also run a cluster of etcd, which does not pass yet")
 	emulator     = flag.Bool("landscape.emulator", false, "also boot the root file system of machines in an emulator, which takes minutes")
 )
 
