@@ -3,6 +3,7 @@ package seed
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
@@ -239,8 +241,11 @@ func (w *world) answer(ctx context.Context, object *unstructured.Unstructured) {
 		_ = w.seed.Create(ctx, generated)
 		status["generatedSecretRef"] = map[string]any{"namespace": generated.Namespace, "name": generated.Name}
 	}
-	object.Object["status"] = status
-	_ = w.seed.Status().Update(ctx, object)
+	// A patch, as the operation is begun already: it must not be lost because someone else changes the object.
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err == nil {
+		_ = w.seed.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+	}
 }
 
 func (w *world) get(name string) *corev1beta1.Seed {
