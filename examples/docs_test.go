@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+	etcdconfig "github.com/trellis-k8s/trellis/pkg/etcd/config"
 )
 
 const (
@@ -23,7 +24,7 @@ var yamlBlock = regexp.MustCompile("(?s)(?:^|\n)```yaml\n(.*?\n)```")
 
 // fragments are pages with blocks that are no whole objects or settings of the resource-manager. Values for the chart are checked by
 // test/chart.
-var fragments = []string{"gitops.md", "installation.md", "landscape.md", "pod-webhooks.md"}
+var fragments = []string{"gardenlet.md", "gitops.md", "installation.md", "landscape.md", "pod-webhooks.md"}
 
 // TestYAMLOfTheDocs: the API server accepts every object of every page, and the resource-manager every setting.
 func TestYAMLOfTheDocs(t *testing.T) {
@@ -51,6 +52,8 @@ func TestYAMLOfTheDocs(t *testing.T) {
 				case object.GetKind() == "":
 					t.Errorf("%s holds YAML that is neither an object nor a setting: %s", page, match[1])
 				case strings.Contains(object.GetAPIVersion(), ".config.k8s.io/"): // a file of an API server
+				case object.GetKind() == "EtcdOperatorConfiguration":
+					loadOperator(t, page, match[1])
 				default:
 					objects = append(objects, namespaced(object)...)
 				}
@@ -78,7 +81,19 @@ func namespaced(object *unstructured.Unstructured) []*unstructured.Unstructured 
 	return []*unstructured.Unstructured{namespace, object}
 }
 
-// isConfiguration tells whether all keys of a text are settings of the resource-manager.
+// loadOperator reads the settings of the operator of etcd as it does.
+func loadOperator(t *testing.T, page string, text []byte) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := etcdconfig.LoadOperator(path); err != nil {
+		t.Errorf("%s: %v", page, err)
+	}
+}
+
+// isConfiguration reports whether all keys of a text are settings of the resource-manager.
 func isConfiguration(t *testing.T, page, text string) bool {
 	t.Helper()
 	if strings.Contains(text, configurationKind) {

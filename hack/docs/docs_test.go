@@ -63,6 +63,7 @@ func TestPackagesWithEventsNameThem(t *testing.T) {
 		"pkg/health/controller": resourcesAPI, // the reasons of conditions
 		"pkg/netpol/controller": "pkg/netpol",
 		"pkg/eventlimit":        "", // hands on
+		"pkg/leaderfence":       "", // hands on those of the leader election
 	}
 	marked := map[string]bool{resourcesAPI: true, "": true}
 	writing := 0

@@ -64,10 +64,10 @@ func (r *Reconciler) reportDefragmentation(etcd *druidv1alpha1.Etcd, members []l
 	for _, member := range members {
 		if member.DefragmentError != "" {
 			failed = true
-			r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "DefragmentationFailed", "Defragment", "Member %s: %s", member.Name, member.DefragmentError)
+			r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, eventDefragmentFailed, actionDefragment, "Member %s: %s", member.Name, member.DefragmentError)
 		}
 	}
 	if !failed {
-		r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "Defragmented", "Defragment", "All %d members are defragmented", len(members))
+		r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, eventDefragmented, actionDefragment, "All %d members are defragmented", len(members))
 	}
 }

@@ -63,7 +63,7 @@ func (r *Reconciler) record(ctx context.Context, in *Inputs) error {
 			return err
 		}
 		if fact.name == entryAcceptedLoss {
-			r.Recorder.Eventf(in.Etcd, nil, corev1.EventTypeWarning, "DataLossAccepted", "Reconcile", "The loss of cluster %s is accepted: an empty one is formed", fact.value)
+			r.Recorder.Eventf(in.Etcd, nil, corev1.EventTypeWarning, eventLossAccepted, actionReconcile, "The loss of cluster %s is accepted: an empty one is formed", fact.value)
 		}
 	}
 	members := map[string]lease.Member{}
@@ -164,7 +164,7 @@ func (r *Reconciler) report(ctx context.Context, in Inputs, status druidv1alpha1
 			continue
 		}
 		if before := conditionOf(etcd.Status, condition.Type); before.Reason != condition.Reason {
-			r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, condition.Reason, "Reconcile", "%s", condition.Message)
+			r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, condition.Reason, actionReconcile, "%s", condition.Message)
 		}
 	}
 	before := client.MergeFromWithOptions(etcd.DeepCopy(), client.MergeFromWithOptimisticLock{})

@@ -27,15 +27,23 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// The reasons of Events about the Seed.
+// Reasons of Events.
+//
+// +events:on=Seed
 const (
-	eventInUse       = "DeletionRefused"
-	eventInactive    = "NotActive"
-	eventError       = "ReconcileError"
-	actionReconcile  = "Reconcile"
-	actionDelete     = "Delete"
-	defaultSyncAfter = time.Minute
+	eventInUse    = "DeletionRefused" // Warning: the Seed cannot be deleted yet, because others refer to it
+	eventInactive = "NotActive"       // Warning: the Seed asks for components that this version does not have
+	eventError    = "ReconcileError"  // Warning: the Seed could not be reconciled
 )
+
+// The actions of these Events.
+const (
+	actionReconcile = "Reconcile"
+	actionDelete    = "Delete"
+)
+
+// defaultSyncAfter is the syncPeriod if the configuration has none.
+const defaultSyncAfter = time.Minute
 
 // reconciler runs the flow of the one Seed.
 type reconciler struct {

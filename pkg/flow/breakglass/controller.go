@@ -30,12 +30,16 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
-// Reasons and the action of Events about the ManagedResource of the resource-manager.
+// Reasons of Events.
+//
+// +events:on=ManagedResource of the seed's resource-manager
 const (
-	ReasonApplied     = "ResourceManagerApplied"
-	ReasonApplyFailed = "ResourceManagerApplyFailed"
-	actionApply       = "Apply"
+	ReasonApplied     = "ResourceManagerApplied"     // Warning: the resource-manager did not work, and the flow applied its objects
+	ReasonApplyFailed = "ResourceManagerApplyFailed" // Warning: the resource-manager does not work, and the flow could not apply its objects
 )
+
+// actionApply is the action of the Events.
+const actionApply = "Apply"
 
 const (
 	// DefaultStaleAfter is much longer than a resource-manager needs to start, and than clocks of nodes differ.

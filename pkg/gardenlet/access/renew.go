@@ -28,11 +28,16 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 )
 
+// Reasons of Events.
+//
+// +events:on=Seed
+const (
+	EventRotationFailed = "GardenletCertificateRotationFailed" // Warning: the client certificate of the gardenlet could not be renewed
+)
+
 const (
 	// ControllerName names the controller in logs and metrics.
 	ControllerName = "garden-kubeconfig"
-	// EventRotationFailed is the reason of the Event on the Seed when a certificate could not be renewed.
-	EventRotationFailed = "GardenletCertificateRotationFailed"
 	// A renewal that failed is tried again after firstRetry, and later each time, up to lastRetry.
 	firstRetry = 10 * time.Second
 	lastRetry  = 5 * time.Minute

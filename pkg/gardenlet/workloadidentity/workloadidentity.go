@@ -26,6 +26,16 @@ import (
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 )
 
+// Reasons of Events.
+//
+// +events:on=Secret for the token of a WorkloadIdentity
+const (
+	eventRequestFailed = "TokenRequestFailed" // Warning: the garden issued no token for the WorkloadIdentity
+)
+
+// actionRequest is the action of these Events.
+const actionRequest = "RequestToken"
+
 const (
 	// ControllerName names the controller in logs and metrics.
 	ControllerName = "token-requestor-workload-identity"
@@ -92,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	wait, err := r.renew(ctx, secret)
 	if err != nil {
-		r.Recorder.Eventf(secret, nil, corev1.EventTypeWarning, "TokenRequestFailed", "RequestToken", "%v", err)
+		r.Recorder.Eventf(secret, nil, corev1.EventTypeWarning, eventRequestFailed, actionRequest, "%v", err)
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil

@@ -1,0 +1,16 @@
+package etcd
+
+// Reasons of Events. Those of conditions that are False are reasons of Events, too.
+//
+// +events:on=Etcd
+const (
+	eventLossAccepted     = "DataLossAccepted"      // Warning: the loss of all data was accepted, and an empty cluster is formed
+	eventDefragmentFailed = "DefragmentationFailed" // Warning: a member could not be defragmented
+	eventDefragmented     = "Defragmented"          // Normal: all members are defragmented
+)
+
+// The actions of these Events.
+const (
+	actionReconcile  = "Reconcile"
+	actionDefragment = "Defragment"
+)
