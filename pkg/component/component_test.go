@@ -164,7 +164,7 @@ func TestWhatPodsUse(t *testing.T) {
 				switch {
 				case volume.Secret != nil:
 					if !c.hasSecret(t, deployment.Namespace, volume.Secret.SecretName) {
-						t.Errorf("%s: Deployment %s mounts the Secret %q, which nobody asks for", c.name, deployment.Name, volume.Secret.SecretName)
+						t.Errorf("%s: Deployment %s mounts the Secret %q, which no component asks for", c.name, deployment.Name, volume.Secret.SecretName)
 					}
 				case volume.ConfigMap != nil:
 					if !c.has(t, "ConfigMap", deployment.Namespace, volume.ConfigMap.Name) {

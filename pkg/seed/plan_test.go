@@ -48,7 +48,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// known returns inputs of which all are known.
+// known returns inputs that are all known.
 func known(t *testing.T, change ...func(*Inputs)) Inputs {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "fleet", "core", "seed.yaml"))
