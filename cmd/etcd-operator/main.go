@@ -24,7 +24,6 @@ func main() {
 
 func newCommand() *cobra.Command {
 	var configFile string
-	var showVersion bool
 	command := &cobra.Command{
 		Use:   "etcd-operator --config FILE",
 		Short: "Bring up the clusters of etcd that Etcds declare",
@@ -41,13 +40,10 @@ other, and defragments them on schedule. It connects to no etcd.`,
   clientConnection: {kubeconfig: /home/me/.kube/config}
   leaderElection: {leaderElect: false}`,
 		Args:          cobra.NoArgs,
+		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if showVersion {
-				fmt.Fprintln(command.OutOrStdout(), version)
-				return nil
-			}
 			if configFile == "" {
 				return errors.New(`required flag(s) "config" not set: name the configuration file`)
 			}
@@ -59,6 +55,6 @@ other, and defragments them on schedule. It connects to no etcd.`,
 		},
 	}
 	command.Flags().StringVar(&configFile, "config", "", "path of the configuration file")
-	command.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
+	command.SetVersionTemplate("{{.Version}}\n")
 	return command
 }

@@ -24,7 +24,6 @@ func main() {
 
 func newCommand() *cobra.Command {
 	var configFile string
-	var showVersion bool
 	command := &cobra.Command{
 		Use:   "gardenlet --config FILE",
 		Short: "Bring up what a Seed consists of, and report to the garden",
@@ -40,13 +39,10 @@ Environment:
   # run outside of the seed
   KUBECONFIG=seed.kubeconfig gardenlet --config gardenlet.yaml`,
 		Args:          cobra.NoArgs,
+		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if showVersion {
-				fmt.Fprintln(command.OutOrStdout(), version)
-				return nil
-			}
 			if configFile == "" {
 				return errors.New(`required flag(s) "config" not set: name the configuration file`)
 			}
@@ -63,8 +59,7 @@ Environment:
 			return run(command.Context(), c)
 		},
 	}
-	flags := command.Flags()
-	flags.StringVar(&configFile, "config", "", "path of the configuration file")
-	flags.BoolVarP(&showVersion, "version", "v", false, "print the version")
+	command.Flags().StringVar(&configFile, "config", "", "path of the configuration file")
+	command.SetVersionTemplate("{{.Version}}\n")
 	return command
 }
