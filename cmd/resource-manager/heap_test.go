@@ -3,7 +3,7 @@ package main
 import "testing"
 
 func TestBusyGCPercent(t *testing.T) {
-	for live, want := range map[uint64]int{0: 200, 1 << 20: 200, 12 << 20: 200, 24 << 20: 100, 32 << 20: 75, 48 << 20: 50, 1 << 30: 50} {
+	for live, want := range map[uint64]int{0: 150, 1 << 20: 150, 12 << 20: 150, 20 << 20: 100, 32 << 20: 62, 40 << 20: 50, 1 << 30: 50} {
 		if got := (heap{live: live}).busyGCPercent(); got != want {
 			t.Errorf("%d bytes live: %d %%, want %d %%", live, got, want)
 		}

@@ -25,7 +25,7 @@ const (
 	// deletionStatusInterval is how often the status of a ManagedResource that is being deleted reports what is left, and deletionStatusAfter
 	// how long its deletion may take before it does: most have ended by then.
 	deletionStatusInterval = 5 * time.Second
-	deletionStatusAfter    = time.Second
+	deletionStatusAfter    = 3 * time.Second
 	// dueMargin is how much later than due something is looked at again: clocks of API servers show whole seconds.
 	dueMargin = 50 * time.Millisecond
 	// watchedInterval is the same for objects that are watched.

@@ -16,7 +16,7 @@ import (
 
 // unconfirmed is how long a ManagedResource that is being deleted is assumed to exist without reading it. Another one of its name can only be
 // created after its finalizer was removed by hand, which takes longer.
-const unconfirmed = 5 * time.Second
+const unconfirmed = 15 * time.Second
 
 // errOutdated is the error of a deletion whose ManagedResource or Secret has changed since it was read.
 var errOutdated = errors.New("the ManagedResource or one of its Secrets changed since this deletion was planned")

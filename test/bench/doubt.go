@@ -5,13 +5,15 @@ import (
 	"slices"
 )
 
-// Beyond these a comparison within the run is doubtful.
 const (
+	// Beyond these a comparison within the run is doubtful.
 	unevenLimits = 0.1
 	busyShare    = 0.1 // of all CPUs
+	// mostTurns is from how many turns on a median counts though turns disagree.
+	mostTurns = 7
 )
 
-// doubtsOfShare says what speaks against a share of the limit: that the limit was another one before than after the only turn, that turns
+// doubtsOfShare says what speaks against a share of the limit: that the limit was another one before than after the only turn, that few turns
 // disagree on whether the share is good enough, or that others kept the machine busy.
 func (r *results) doubtsOfShare(limitOf func(limits) phase, measured []phase) []string {
 	if len(measured) == 0 || len(r.Limits) == 0 {
@@ -20,7 +22,7 @@ func (r *results) doubtsOfShare(limitOf func(limits) phase, measured []phase) []
 	var doubts []string
 	first, last := limitOf(r.Limits[0]), limitOf(r.Limits[len(r.Limits)-1])
 	shares := r.shares(limitOf, measured, phase.rate)
-	if len(shares) > 0 && slices.Min(shares) < wantedShare && slices.Max(shares) >= wantedShare {
+	if disagree(shares) && len(shares) < mostTurns {
 		doubts = append(doubts, fmt.Sprintf("the shares of %s by turns are %.2f", measured[0].Name, shares))
 	}
 	if ratio := first.rate() / last.rate(); len(measured) == 1 && (ratio > 1+unevenLimits || ratio < 1/(1+unevenLimits)) {
@@ -33,6 +35,16 @@ func (r *results) doubtsOfShare(limitOf func(limits) phase, measured []phase) []
 		doubts = append(doubts, r.busy(phase)...)
 	}
 	return doubts
+}
+
+// disagree reports whether turns disagree on whether a share of the limit is good enough.
+func disagree(shares []float64) bool {
+	return len(shares) > 0 && slices.Min(shares) < wantedShare && slices.Max(shares) >= wantedShare
+}
+
+// disagree reports whether turns disagree on any share, so that more of them are needed.
+func (r *results) disagree() bool {
+	return disagree(r.shares(createOf, r.Creates, phase.rate)) || disagree(r.shares(updateOf, r.turnUpdates(), phase.rate))
 }
 
 func (r *results) doubtsOfDrift() []string {

@@ -128,5 +128,5 @@ func (f *fixture) beginDeletion(mr *resourcesv1alpha1.ManagedResource) {
 	f.Helper()
 	must(f, f.client.Delete(f.ctx, mr))
 	f.reconcileOnce(mr.Name)
-	f.clock.Step(2 * time.Second)
+	f.clock.Step(4 * time.Second)
 }
