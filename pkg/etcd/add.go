@@ -51,10 +51,9 @@ type Reconciler struct {
 	Uncached client.Reader
 	Emitter  *flow.Emitter
 	Runner   *flow.Runner
+	Ledgers  *flow.Ledgers
 	Recorder events.EventRecorder
 	Options  Options
-
-	ledgers ledgers
 }
 
 // CacheOptions restrict what the operator caches: what flows emit for Etcds, what belongs to them, and the one definition that it looks at.
@@ -82,6 +81,7 @@ func New(ctx context.Context, mgr ctrl.Manager, recorder events.EventRecorder, o
 		Rules:  flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: options.Version},
 		Schema: func(ctx context.Context) (*flow.Schema, error) { return flow.ServedSchema(ctx, reader) },
 	}
+	r.Ledgers = &flow.Ledgers{Cached: r.Client, Uncached: r.Uncached}
 	r.Runner = &flow.Runner{Writer: r.Client, Clock: options.Clock, Acts: map[string]flow.Act{
 		TaskDefragment: {Ready: r.mayDefragment, Run: r.defragment},
 	}}

@@ -40,7 +40,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !in.deleting() {
 		if err := r.record(ctx, &in); err != nil {
-			r.ledgers.forget(etcd.UID)
+			r.Ledgers.Forget(LedgerKey(keyOf(etcd)))
 			return again(err)
 		}
 	}
@@ -136,7 +136,7 @@ func (r *Reconciler) carryOut(ctx context.Context, in Inputs) (reconcile.Result,
 	if len(emitted.Plan.Tasks) > 0 {
 		outcome, err := r.Runner.Run(ctx, owner, in.Ledger, emitted.Plan.Tasks)
 		if err != nil {
-			r.ledgers.forget(in.Etcd.UID)
+			r.Ledgers.Forget(LedgerKey(keyOf(in.Etcd)))
 			return again(err)
 		}
 		if outcome.Done {
@@ -215,7 +215,7 @@ func (r *Reconciler) finish(ctx context.Context, in Inputs) (reconcile.Result, e
 	if err != nil || len(emitted) > 0 {
 		return reconcile.Result{}, err // the watch shows when they are gone
 	}
-	left, err := flow.Remaining(ctx, r.Uncached, owner)
+	left, err := flow.Remaining(ctx, r.Uncached, owner, in.Etcd.Namespace)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -239,6 +239,6 @@ func (r *Reconciler) finish(ctx context.Context, in Inputs) (reconcile.Result, e
 	if err := client.IgnoreNotFound(r.Client.Delete(ctx, ledger)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("delete the ledger of Etcd %s: %w", keyOf(in.Etcd), err)
 	}
-	r.ledgers.forget(in.Etcd.UID)
+	r.Ledgers.Forget(key)
 	return again(r.patch(ctx, in.Etcd, func() { controllerutil.RemoveFinalizer(in.Etcd, Finalizer) }))
 }

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,7 +42,7 @@ func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (Inp
 		return in, fmt.Errorf("read ManagedResource %s: %w", key, err)
 	}
 	in.EmittedVersion = mr.Annotations[flow.AnnotationVersion]
-	in.Ledger, err = r.ledgers.read(ctx, r.Client, r.Uncached, etcd)
+	in.Ledger, err = r.Ledgers.Read(ctx, LedgerKey(keyOf(etcd)))
 	return in, err
 }
 
@@ -64,49 +61,4 @@ func listMembers(ctx context.Context, reader client.Reader, etcd types.Namespace
 	}
 	slices.SortFunc(members, func(a, b lease.Member) int { return strings.Compare(a.Name, b.Name) })
 	return members, nil
-}
-
-// ledgers remembers the ledgers, so that a pass at rest reads none. The cache of the metadata of Secrets shows when one was changed.
-type ledgers struct {
-	mu      sync.Mutex
-	byOwner map[types.UID]known
-}
-
-type known struct {
-	ledger  *flow.Ledger
-	version string
-}
-
-func (l *ledgers) read(ctx context.Context, cached, uncached client.Reader, etcd *druidv1alpha1.Etcd) (*flow.Ledger, error) {
-	key := LedgerKey(keyOf(etcd))
-	metadata := &metav1.PartialObjectMetadata{}
-	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err := cached.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, metadata)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read the metadata of Secret %s: %w", key, err)
-	}
-	l.mu.Lock()
-	before, found := l.byOwner[etcd.UID]
-	l.mu.Unlock()
-	if found && before.version == metadata.ResourceVersion {
-		return before.ledger, nil
-	}
-	ledger, err := flow.ReadLedger(ctx, uncached, key)
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byOwner == nil {
-		l.byOwner = map[types.UID]known{}
-	}
-	l.byOwner[etcd.UID] = known{ledger, metadata.ResourceVersion}
-	return ledger, nil
-}
-
-// forget has the ledger of an Etcd read again.
-func (l *ledgers) forget(uid types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.byOwner, uid)
 }

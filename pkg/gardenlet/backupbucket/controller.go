@@ -225,7 +225,7 @@ func (r *Reconciler) finish(ctx context.Context, in inputs, live *extensionsv1al
 	if err := r.deleteGenerated(ctx, in.bucket); err != nil {
 		return reconcile.Result{}, err
 	}
-	left, err := flow.Remaining(ctx, r.Uncached, in.owner)
+	left, err := flow.Remaining(ctx, r.Uncached, in.owner, r.Namespace)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
