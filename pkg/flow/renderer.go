@@ -15,6 +15,8 @@ type Renderer struct {
 	Declares string
 	// IsDeclaration reports whether an object declares an owner of the flow.
 	IsDeclaration func(*unstructured.Unstructured) bool
+	// ClusterScoped is set if owners have no namespace.
+	ClusterScoped bool
 	// Plan returns the owner and the plan for a declaration.
 	Plan func(RenderInputs) (Owner, Plan, error)
 	// Scheme has the types of all objects in the bundles.

@@ -41,7 +41,7 @@ func Renderer() flow.Renderer {
 	}
 	kind := corev1beta1.SchemeGroupVersion.WithKind("Seed")
 	return flow.Renderer{
-		Flow: FlowName, Declares: "Seeds", Plan: renderedPlan, Scheme: all,
+		Flow: FlowName, Declares: "Seeds", ClusterScoped: true, Plan: renderedPlan, Scheme: all,
 		IsDeclaration: func(u *unstructured.Unstructured) bool { return u.GroupVersionKind() == kind },
 	}
 }
@@ -62,7 +62,6 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(given.Declaration.Object, seed); err != nil {
 		return Inputs{}, fmt.Errorf("read the Seed: %w", err)
 	}
-	seed.Namespace = ""
 	config := &gardenletv1alpha1.GardenletConfiguration{}
 	gardenletv1alpha1.SetDefaults(config)
 	vector, err := images.FromEnvironment()
@@ -71,7 +70,7 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 	}
 	in := Inputs{
 		Owner: flow.Owner{Flow: FlowName, UID: seed.UID, Name: seed.Name}, Namespace: constants.GardenNamespace, Class: given.Class,
-		Seed: seed, Config: config, Version: given.Version, Images: vector, KubernetesVersion: renderedVersion, Now: given.Now,
+		Seed: seed, Config: config, Version: given.Version, Emitted: given.Emitted, Images: vector, KubernetesVersion: renderedVersion, Now: given.Now,
 		HasVerticalPodAutoscaler: ptr.To(true), Extensions: &Extensions{}, References: map[string]Reference{},
 		Bucket: &corev1beta1.BackupBucket{Status: corev1beta1.BackupBucketStatus{LastOperation: &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}}},
 	}

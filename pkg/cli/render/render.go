@@ -152,7 +152,7 @@ func Read(c *console.Console, paths []string, settings Settings, emitted Emitted
 				continue
 			}
 			declared = true
-			if object.GetNamespace() == "" {
+			if object.GetNamespace() == "" && !renderer.ClusterScoped {
 				object.SetNamespace(namespace)
 			}
 			inputs := flow.RenderInputs{Declaration: object, Others: objects, Class: settings.class, Version: settings.version, Now: time.Now()}
@@ -173,7 +173,10 @@ func Read(c *console.Console, paths []string, settings Settings, emitted Emitted
 // add adds what a flow would do for a declaration.
 func (r *Result) add(c *console.Console, renderer flow.Renderer, inputs flow.RenderInputs) error {
 	declaration := inputs.Declaration
-	what := fmt.Sprintf("%s %s/%s", declaration.GetKind(), declaration.GetNamespace(), declaration.GetName())
+	what := declaration.GetKind() + " " + declaration.GetName()
+	if declaration.GetNamespace() != "" {
+		what = fmt.Sprintf("%s %s/%s", declaration.GetKind(), declaration.GetNamespace(), declaration.GetName())
+	}
 	owner, plan, err := renderer.Plan(inputs)
 	if err != nil {
 		return fmt.Errorf("plan %s: %w", what, err)
