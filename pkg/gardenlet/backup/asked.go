@@ -37,6 +37,20 @@ func (s *Seed) Forget(owner flow.Owner) {
 	delete(s.asked.asked, owner.UID)
 }
 
+// Applied reports whether the bundle with what was asked last is applied. A cache that shows an older revision does not count.
+func (s *Seed) Applied(ctx context.Context, owner flow.Owner, key flow.Key, asked Asked) (bool, error) {
+	shown, err := s.shown(ctx, owner, key)
+	if err != nil || shown.Digest != asked.Digest || !shown.At.Equal(asked.At) {
+		return false, err
+	}
+	var mr resourcesv1alpha1.ManagedResource
+	if err := s.Emitted.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &mr); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
+	return mr.Status.ObservedGeneration == mr.Generation && applied.Status == resourcesv1alpha1.ConditionTrue, nil
+}
+
 // Asked returns what was asked last: what is remembered, or what the bundle in the cache says if that is later.
 func (s *Seed) Asked(ctx context.Context, owner flow.Owner, key flow.Key) (Asked, error) {
 	shown, err := s.shown(ctx, owner, key)

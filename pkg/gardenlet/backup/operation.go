@@ -4,6 +4,7 @@ package backup
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -22,6 +23,14 @@ type Asked struct {
 	// At is when it was asked for; zero for never.
 	At time.Time
 }
+
+// DigestFor returns the digest of an operation with what it is for.
+func DigestFor(operation string, parts ...[]byte) string {
+	return operation + "." + object.Digest(parts...)
+}
+
+// For reports whether an operation was asked for, with a digest of [DigestFor].
+func (a Asked) For(operation string) bool { return strings.HasPrefix(a.Digest, operation+".") }
 
 // since returns the second in which it was asked: the times in the status of extensions have no fractions.
 func (a Asked) since() time.Time { return a.At.Truncate(time.Second) }

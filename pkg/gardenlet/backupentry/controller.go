@@ -143,7 +143,7 @@ func (r *Reconciler) prepare(ctx context.Context, in *inputs, exists bool) error
 		return errors.New(why)
 	}
 	if in.phase() == phaseRestore {
-		if err := r.checkState(ctx, in.entry); err != nil {
+		if err := r.findState(ctx, in); err != nil {
 			return err
 		}
 	}
@@ -165,22 +165,22 @@ func (r *Reconciler) prepare(ctx context.Context, in *inputs, exists bool) error
 	return r.EnsureSecret(ctx, in.owner, secret, in.now)
 }
 
-// checkState refuses to restore an entry whose extension has saved a state: a ManagedResource does not write the status of objects.
-func (r *Reconciler) checkState(ctx context.Context, entry *corev1beta1.BackupEntry) error {
-	owner := metav1.GetControllerOf(entry)
+// findState looks for the state that the extension of an entry has saved where it was, and whether it has been applied here.
+func (r *Reconciler) findState(ctx context.Context, in *inputs) error {
+	owner := metav1.GetControllerOf(in.entry)
 	if owner == nil || owner.Kind != "Shoot" {
 		return nil
 	}
 	state := &corev1beta1.ShootState{}
-	if err := r.Objects.Get(ctx, client.ObjectKey{Namespace: entry.Namespace, Name: owner.Name}, state); err != nil {
+	err := r.Objects.Get(ctx, client.ObjectKey{Namespace: in.entry.Namespace, Name: owner.Name}, state)
+	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	for _, saved := range state.Spec.Extensions {
-		if saved.Kind == "BackupEntry" && ptr.Deref(saved.Name, "") == entry.Name && saved.State != nil && len(saved.State.Raw) > 0 {
-			return errors.New("the extension has saved a state of the BackupEntry, which cannot be restored yet")
-		}
+	in.saved = savedFor(in.entry, state)
+	if in.saved != nil && in.asked.For(constants.OperationWaitForState) {
+		in.stateApplied, err = r.Applied(ctx, in.owner, keyOf(r.Namespace, in.entry.Name), in.asked)
 	}
-	return nil
+	return err
 }
 
 // live reads the extension object; nil if it does not exist.
@@ -198,7 +198,7 @@ func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1
 
 // finish ends a deletion or a migration when the extension object is gone.
 func (r *Reconciler) finish(ctx context.Context, in inputs, exists bool, failed *corev1beta1.LastError) (reconcile.Result, error) {
-	left, err := flow.Remaining(ctx, r.Uncached, in.owner)
+	left, err := flow.Remaining(ctx, r.Uncached, in.owner, r.Namespace)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
 )
@@ -51,8 +51,12 @@ type inputs struct {
 	// credentials is a digest of the data in the Secret in the seed.
 	credentials string
 	asked       backup.Asked
-	live        *backup.Extension
-	now         time.Time
+	// saved is the state that the extension had elsewhere; nil for none. It is restored by two revisions: one has the state as a status to start
+	// with, and the extension waits; the other one asks for the restoration when stateApplied is set, which says that the first one is applied.
+	saved        *corev1beta1.ExtensionResourceState
+	stateApplied bool
+	live         *backup.Extension
+	now          time.Time
 }
 
 // SecretName returns the name of the Secret with the credentials in the seed.
@@ -110,10 +114,20 @@ func bucketNotReady(bucket *corev1beta1.BackupBucket) string {
 	return ""
 }
 
+// savedFor returns the state that the extension of an entry has saved; nil if it has saved none.
+func savedFor(entry *corev1beta1.BackupEntry, state *corev1beta1.ShootState) *corev1beta1.ExtensionResourceState {
+	for i, saved := range state.Spec.Extensions {
+		if saved.Kind == "BackupEntry" && ptr.Deref(saved.Name, "") == entry.Name && saved.State != nil && len(saved.State.Raw) > 0 {
+			return &state.Spec.Extensions[i]
+		}
+	}
+	return nil
+}
+
 // object returns the extension's object, without an operation.
 func (in inputs) object() *extensionsv1alpha1.BackupEntry {
 	spec := in.bucket.Spec
-	return &extensionsv1alpha1.BackupEntry{
+	object := &extensionsv1alpha1.BackupEntry{
 		ObjectMeta: metav1.ObjectMeta{Name: in.entry.Name, Annotations: map[string]string{flow.AnnotationOwner: in.owner.String()}},
 		Spec: extensionsv1alpha1.BackupEntrySpec{
 			DefaultSpec:                extensionsv1alpha1.DefaultSpec{Type: spec.Provider.Type, ProviderConfig: spec.ProviderConfig},
@@ -121,6 +135,18 @@ func (in inputs) object() *extensionsv1alpha1.BackupEntry {
 			SecretRef: corev1.SecretReference{Namespace: in.namespace, Name: SecretName(in.entry.Name)},
 		},
 	}
+	if in.operation() == constants.OperationWaitForState {
+		object.Status.State, object.Status.Resources = in.saved.State, in.saved.Resources
+	}
+	return object
+}
+
+// statusOnCreation names the object whose status is applied once, if there is one.
+func (in inputs) statusOnCreation() []resourcesv1alpha1.ObjectSelector {
+	if in.operation() != constants.OperationWaitForState {
+		return nil
+	}
+	return []resourcesv1alpha1.ObjectSelector{{Group: extensionsv1alpha1.SchemeGroupVersion.Group, Kind: "BackupEntry", Name: in.entry.Name}}
 }
 
 // operation returns what the extension is asked for.
@@ -129,6 +155,9 @@ func (in inputs) operation() string {
 	case phaseMigrate:
 		return constants.OperationMigrate
 	case phaseRestore:
+		if in.saved != nil && !in.stateApplied && !in.asked.For(constants.OperationRestore) {
+			return constants.OperationWaitForState
+		}
 		return constants.OperationRestore
 	}
 	return constants.OperationReconcile
@@ -150,12 +179,15 @@ func (in inputs) plan(exists bool, bundle func(flow.Key, *extensionsv1alpha1.Bac
 	case phase == phaseWait:
 		return flow.Plan{Deleting: true, Next: in.deletedAt(), Waits: []flow.Wait{{Name: "grace", Reason: "the backups are kept for a time", Holds: []flow.Key{key}}}}, in.asked, nil
 	}
-	text, err := json.Marshal(in.object().Spec)
+	object := in.object()
+	text, err := json.Marshal(object.Spec)
 	if err != nil {
 		return flow.Plan{}, in.asked, fmt.Errorf("encode the BackupEntry: %w", err)
 	}
 	// After a restoration or a migration the operation is a reconciliation again.
-	digest := strings.Join([]string{in.operation(), backup.DigestOf(nil, text, []byte(in.credentials))}, ".")
+	digest := backup.DigestFor(in.operation(), text, []byte(in.credentials))
 	asked, next := backup.Ask(in.asked, digest, in.live, 0, in.now)
-	return flow.Plan{Bundles: []flow.Bundle{bundle(key, in.object(), in.operation(), asked)}, Next: next}, asked, nil
+	planned := bundle(key, object, in.operation(), asked)
+	planned.Spec.StatusOnCreation = in.statusOnCreation()
+	return flow.Plan{Bundles: []flow.Bundle{planned}, Next: next}, asked, nil
 }

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -122,5 +124,52 @@ func TestPlan(t *testing.T) {
 				t.Errorf("operation %q, want %q", operation, test.operation)
 			}
 		})
+	}
+}
+
+// TestRestoreWithState: the object is created with the saved state and waits; when that is applied, the restoration is asked for, and stays so
+// while the memory of what was asked is older than what is observed.
+func TestRestoreWithState(t *testing.T) {
+	bundle := func(key flow.Key, object *extensionsv1alpha1.BackupEntry, operation string, asked backup.Asked) flow.Bundle {
+		return flow.Bundle{Key: key, Objects: []client.Object{object}, Choices: map[string]string{"operation": operation}}
+	}
+	in := given(annotated(constants.AnnotationGardenerOperation, constants.OperationRestore))
+	in.saved = &corev1beta1.ExtensionResourceState{Kind: "BackupEntry", Name: ptr.To("entry"), State: &runtime.RawExtension{Raw: []byte(`{"a":"b"}`)}}
+	for _, step := range []struct {
+		applied, state bool
+		operation      string
+	}{
+		{false, true, constants.OperationWaitForState}, {false, true, constants.OperationWaitForState}, {true, false, constants.OperationRestore},
+		{false, false, constants.OperationRestore},
+	} {
+		in.stateApplied = step.applied
+		plan, asked, err := in.plan(true, bundle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.asked = asked
+		planned := plan.Bundles[0]
+		if got := planned.Choices["operation"]; got != step.operation {
+			t.Errorf("the operation is %q, want %q", got, step.operation)
+		}
+		object, _ := planned.Objects[0].(*extensionsv1alpha1.BackupEntry)
+		if got := object.Status.State != nil; got != step.state || (len(planned.Spec.StatusOnCreation) == 1) != step.state {
+			t.Errorf("%s: the status is %+v, to start with %v", step.operation, object.Status, planned.Spec.StatusOnCreation)
+		}
+	}
+}
+
+func TestSavedFor(t *testing.T) {
+	state := &corev1beta1.ShootState{Spec: corev1beta1.ShootStateSpec{Extensions: []corev1beta1.ExtensionResourceState{
+		{Kind: "Worker", Name: ptr.To("entry"), State: &runtime.RawExtension{Raw: []byte("1")}},
+		{Kind: "BackupEntry", Name: ptr.To("other"), State: &runtime.RawExtension{Raw: []byte("2")}},
+		{Kind: "BackupEntry", Name: ptr.To("entry"), State: &runtime.RawExtension{Raw: []byte("3")}},
+	}}}
+	if got := savedFor(given().entry, state); got == nil || string(got.State.Raw) != "3" {
+		t.Errorf("the saved state is %+v", got)
+	}
+	state.Spec.Extensions[2].State = nil
+	if got := savedFor(given().entry, state); got != nil {
+		t.Errorf("without a state: %+v", got)
 	}
 }
