@@ -32,6 +32,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/flow/breakglass"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupbucket"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupentry"
@@ -76,6 +77,9 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		careOptions.Thresholds = controllers.SeedCare.ConditionThresholds
 	}
 	if err := care.AddToManager(mgr, garden, caches.seed, careOptions); err != nil {
+		return err
+	}
+	if err := breakglass.AddToManager(mgr, breakGlass(o.Namespace), eventlimit.New(mgr.GetEventRecorder(fieldManager), mgr.GetScheme(), o.Clock), o.Clock); err != nil {
 		return err
 	}
 	return addBackups(mgr, garden, o, caches, r)

@@ -31,9 +31,10 @@ import (
 //
 // +events:on=Seed
 const (
-	eventInUse    = "DeletionRefused" // Warning: the Seed cannot be deleted yet, because others refer to it
-	eventInactive = "NotActive"       // Warning: the Seed asks for components that this version does not have
-	eventError    = "ReconcileError"  // Warning: the Seed could not be reconciled
+	eventInUse    = "DeletionRefused"     // Warning: the Seed cannot be deleted yet, because others refer to it
+	eventInactive = "NotActive"           // Warning: the Seed asks for components that this version does not have
+	eventError    = "ReconcileError"      // Warning: the Seed could not be reconciled
+	eventKept     = "ResourceManagerKept" // Warning: the Seed is deleted, and its resource-manager stays, because ManagedResources of others are left
 )
 
 // The actions of these Events.
@@ -254,7 +255,7 @@ func (r *reconciler) finish(ctx context.Context, seed *corev1beta1.Seed, in Inpu
 	if len(in.Emitted) > 0 || len(plan.Waits) > 0 {
 		return r.after(in, next, 0), nil // the watches show when they are gone
 	}
-	left, err := flow.Remaining(ctx, r.uncached, in.Owner)
+	left, err := flow.Remaining(ctx, r.uncached, in.Owner, in.Namespace)
 	if err != nil || len(left) > 0 {
 		return r.after(in, next, 0), err
 	}
@@ -264,6 +265,9 @@ func (r *reconciler) finish(ctx context.Context, seed *corev1beta1.Seed, in Inpu
 	nothing := func(string) bool { return false }
 	if err := r.secrets.CleanUp(ctx, secrets.Wanted{}, nil, nothing); err != nil {
 		return reconcile.Result{}, err
+	}
+	if gone, err := r.removeResourceManager(ctx, in); err != nil || !gone {
+		return reconcile.Result{RequeueAfter: removedAfter}, err
 	}
 	return reconcile.Result{}, r.patch(ctx, seed, func() { controllerutil.RemoveFinalizer(seed, constants.GardenerName) })
 }

@@ -22,7 +22,7 @@ type Options struct {
 	Config *gardenletv1alpha1.GardenletConfiguration
 	// Identity of this gardenlet, for the status of the Seed.
 	Identity *corev1beta1.Gardener
-	Clock    clock.PassiveClock
+	Clock    clock.Clock
 	// Version of this program.
 	Version string
 	// CertificateExpires returns until when gardenlet's client certificate for the garden is valid; zero if it has none. Nil stands for a

@@ -22,7 +22,7 @@ import (
 func reporter() (*reconciler, *events.FakeRecorder) {
 	recorder := events.NewFakeRecorder(10)
 	return &reconciler{events: recorder, options: Options{
-		Identity: &corev1beta1.Gardener{ID: "gardenlet-0", Name: "gardenlet", Version: "v1"}, Clock: testclock.NewFakePassiveClock(now),
+		Identity: &corev1beta1.Gardener{ID: "gardenlet-0", Name: "gardenlet", Version: "v1"}, Clock: testclock.NewFakeClock(now),
 		CertificateExpires: func() time.Time { return now.Add(time.Hour + time.Millisecond) },
 	}}, recorder
 }
@@ -131,7 +131,7 @@ func TestErrorsAreReported(t *testing.T) {
 	if got := status.LastOperation.Description; got != "Read the version of the seed: no route. Operation will be retried." || status.LastOperation.State != corev1beta1.LastOperationStateError {
 		t.Errorf("%+v", status.LastOperation)
 	}
-	in.Seed.Status, r.options.Clock = status, testclock.NewFakePassiveClock(now.Add(time.Minute))
+	in.Seed.Status, r.options.Clock = status, testclock.NewFakeClock(now.Add(time.Minute))
 	if again := r.failed(in.Seed, errors.New("read the version of the seed: no route")); !again.LastOperation.LastUpdateTime.Equal(&status.LastOperation.LastUpdateTime) {
 		t.Error("the same error is written again")
 	}

@@ -27,8 +27,9 @@ const Image = "resource-manager"
 // SecretServer is the name of the config of the webhooks' certificate.
 const SecretServer = "gardener-resource-manager-server"
 
-// name is that of all objects in the namespace. The chart uses the same one, so that the flow takes over what the chart has installed.
-const name = "gardener-resource-manager"
+// Name is that of all objects in the namespace. The chart uses the same one, so that the flow takes over what the chart has installed. The
+// Lease of the leader has it, too: it is the default of the configuration.
+const Name = "gardener-resource-manager"
 
 // clusterRole is the name of the rights in a seed.
 const clusterRole = "gardener-resource-manager-seed"
@@ -65,13 +66,13 @@ type Values struct {
 }
 
 // selector are the labels that select the Pods: those of the chart.
-var selector = map[string]string{"app": name}
+var selector = map[string]string{"app": Name}
 
 // Secrets are the certificates that the component needs, signed by an authority of this name.
 func Secrets(values Values, authority string) []secrets.Config {
 	return []secrets.Config{{
-		Name: SecretServer, Kind: secrets.KindServer, CommonName: name,
-		DNSNames: parts.ServiceNames(values.Namespace, name), SignedBy: authority, ByOther: true,
+		Name: SecretServer, Kind: secrets.KindServer, CommonName: Name,
+		DNSNames: parts.ServiceNames(values.Namespace, Name), SignedBy: authority, ByOther: true,
 	}}
 }
 
@@ -83,7 +84,7 @@ func Objects(values Values) ([]client.Object, error) {
 		return nil, err
 	}
 	labels := parts.Merge(selector, map[string]string{constants.LabelGardenRole: constants.RoleSeed})
-	configMap, err := parts.Configuration(values.Namespace, name, labels, configFile, text)
+	configMap, err := parts.Configuration(values.Namespace, Name, labels, configFile, text)
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +92,8 @@ func Objects(values Values) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	account := parts.Account{Namespace: values.Namespace, Name: name}
-	objects := []client.Object{parts.ServiceAccount(values.Namespace, name, labels), configMap, service(values.Namespace, labels), deployment, parts.Budget(deployment)}
+	account := parts.Account{Namespace: values.Namespace, Name: Name}
+	objects := []client.Object{parts.ServiceAccount(values.Namespace, Name, labels), configMap, service(values.Namespace, labels), deployment, parts.Budget(deployment)}
 	objects = append(objects, parts.ClusterRights(clusterRole, labels, parts.Everything(), account)...)
 	if values.VerticalPodAutoscaler {
 		objects = append(objects, parts.Autoscaler(deployment, "30Mi"))
@@ -103,7 +104,7 @@ func Objects(values Values) ([]client.Object, error) {
 // registrations have the API server call the webhooks that the configuration enables.
 func registrations(values Values, config *configv1alpha1.ResourceManagerConfiguration, labels map[string]string) []client.Object {
 	enabled := webhooks.Enabled(webhooks.Table(), &config.Webhooks)
-	reach := webhooks.AtService(values.Namespace, name, values.CABundle)
+	reach := webhooks.AtService(values.Namespace, Name, values.CABundle)
 	var objects []client.Object
 	if mutating := webhooks.MutatingConfiguration(enabled, webhooks.Placement{}, reach); mutating != nil {
 		mutating.Labels = parts.Merge(mutating.Labels, labels)
@@ -122,7 +123,7 @@ func service(namespace string, labels map[string]string) *corev1.Service {
 	}
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: name, Labels: labels,
+			Namespace: namespace, Name: Name, Labels: labels,
 			Annotations: map[string]string{
 				netpol.AliasAnnotation(constants.NetworkPolicyAllSeedScrapeTargets): parts.PortsAllowed(portMetrics),
 				netpol.AnnotationFromWorld: parts.PortsAllowed(portWebhooks), // API servers are not Pods
@@ -140,7 +141,7 @@ func service(namespace string, labels map[string]string) *corev1.Service {
 func deployment(values Values, labels map[string]string, configMap string) (*appsv1.Deployment, error) {
 	const config, certificate, health = "config", "tls", "health"
 	container := corev1.Container{
-		Name: name, Image: values.Image, Args: []string{"--config=" + configPath + "/" + configFile},
+		Name: Name, Image: values.Image, Args: []string{"--config=" + configPath + "/" + configFile},
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: portMetrics, Protocol: corev1.ProtocolTCP},
 			{Name: health, ContainerPort: portHealth, Protocol: corev1.ProtocolTCP},
@@ -152,7 +153,7 @@ func deployment(values Values, labels map[string]string, configMap string) (*app
 	}
 	container.LivenessProbe.InitialDelaySeconds, container.LivenessProbe.FailureThreshold = 30, 5
 	return parts.Workload{
-		Namespace: values.Namespace, Name: name, Selector: selector,
+		Namespace: values.Namespace, Name: Name, Selector: selector,
 		Labels: parts.Merge(labels, map[string]string{highavailability.LabelSkip: "true"}), // it must not wait for its own webhook
 		PodLabels: parts.Merge(labels, map[string]string{
 			tokenmount.LabelSkip:                           "true",
@@ -160,7 +161,7 @@ func deployment(values Values, labels map[string]string, configMap string) (*app
 			constants.LabelNetworkPolicyToDNS:              constants.NetworkPolicyAllowed,
 			constants.LabelNetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
 		}),
-		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystemCritical, ServiceAccount: name, MountsToken: true,
+		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystemCritical, ServiceAccount: Name, MountsToken: true,
 		Container: container, Spread: parts.Spread(selector),
 		Volumes: []corev1.Volume{parts.ConfigVolume(config, configMap), parts.SecretVolume(certificate, values.ServerCertificate)},
 		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{

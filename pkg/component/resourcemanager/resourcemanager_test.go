@@ -68,6 +68,14 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
+// TestLease: a flow watches the Lease by the name of the component.
+func TestLease(t *testing.T) {
+	lease := seedConfiguration(values()).LeaderElection
+	if lease.ResourceName != Name || lease.ResourceNamespace != "garden" {
+		t.Errorf("the leader has the Lease %s/%s", lease.ResourceNamespace, lease.ResourceName)
+	}
+}
+
 func TestInvalidConfiguration(t *testing.T) {
 	v := values()
 	v.Seed.LogLevel = "loud"

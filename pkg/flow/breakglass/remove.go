@@ -16,9 +16,12 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
+// ErrInUse reports that a ManagedResource is left, which would never be deleted without a resource-manager.
+var ErrInUse = errors.New("the resource-manager is removed when no ManagedResource is left")
+
 // Remove deletes the objects of the resource-manager, which it does not delete itself, in the reverse order of their application, and returns
 // the names of those that still exist. A flow calls it again until there are none. The objects are those of the flow's bundle. As long as any
-// ManagedResource is left nothing is deleted, and an error names it: without a resource-manager, its objects would never go.
+// ManagedResource is left nothing is deleted, and an error that wraps ErrInUse names it.
 func Remove(ctx context.Context, c client.Client, uncached client.Reader, objects []client.Object) (left []string, err error) {
 	if err := noneLeft(ctx, uncached); err != nil {
 		return nil, err
@@ -60,7 +63,7 @@ func noneLeft(ctx context.Context, uncached client.Reader) error {
 	case err != nil:
 		return fmt.Errorf("list ManagedResources: %w", err)
 	case len(list.Items) > 0:
-		return fmt.Errorf("ManagedResource %s/%s exists: the resource-manager is removed when none is left", list.Items[0].Namespace, list.Items[0].Name)
+		return fmt.Errorf("ManagedResource %s/%s exists: %w", list.Items[0].Namespace, list.Items[0].Name, ErrInUse)
 	}
 	return nil
 }
