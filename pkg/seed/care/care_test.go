@@ -166,3 +166,24 @@ func TestStalePods(t *testing.T) {
 		})
 	}
 }
+
+// TestTooEarly: another explanation of a failure waits, and does not put off that the failure shows as one.
+func TestTooEarly(t *testing.T) {
+	before := corev1beta1.Condition{Status: corev1beta1.ConditionProgressing, LastUpdateTime: metav1.NewTime(now.Add(-time.Second))}
+	next := corev1beta1.Condition{Status: corev1beta1.ConditionProgressing, LastUpdateTime: metav1.NewTime(now)}
+	failed := corev1beta1.Condition{Status: corev1beta1.ConditionFalse, LastUpdateTime: metav1.NewTime(now)}
+	for name, test := range map[string]struct {
+		next    corev1beta1.Condition
+		changes time.Time
+		want    time.Duration
+	}{
+		"another explanation":                 {next, time.Time{}, explainEvery - time.Second},
+		"another explanation, soon a failure": {next, now.Add(2 * time.Second), 2 * time.Second},
+		"another status":                      {failed, time.Time{}, 0},
+		"nothing":                             {before, now.Add(2 * time.Second), 0},
+	} {
+		if got := tooEarly(&before, test.next, test.changes, now); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}

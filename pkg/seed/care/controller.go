@@ -126,7 +126,7 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	healthy, next := o.systemComponents()
-	if later := tooEarly(find(seed.Status.Conditions, healthy.Type), healthy, o.now); later > 0 {
+	if later := tooEarly(find(seed.Status.Conditions, healthy.Type), healthy, next, o.now); later > 0 {
 		return reconcile.Result{RequeueAfter: later}, nil
 	}
 	wanted := Set(seed.Status.Conditions, healthy)
@@ -149,13 +149,17 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: max(next.Sub(o.now), time.Millisecond)}, nil
 }
 
-// tooEarly returns after how long a condition is written whose explanation alone has changed: while components come up it
-// changes with each of them. 0 if it is written now.
-func tooEarly(before *corev1beta1.Condition, next corev1beta1.Condition, now time.Time) time.Duration {
+// tooEarly returns after how long a condition is looked at again whose explanation alone has changed: while components come up it
+// changes with each of them. Its status may change before, at a time; zero for never. 0 if the condition is written now.
+func tooEarly(before *corev1beta1.Condition, next corev1beta1.Condition, changes, now time.Time) time.Duration {
 	if before == nil || before.Status != next.Status || before.LastUpdateTime.Equal(&next.LastUpdateTime) {
 		return 0
 	}
-	return max(before.LastUpdateTime.Add(explainEvery).Sub(now), 0)
+	later := max(before.LastUpdateTime.Add(explainEvery).Sub(now), 0)
+	if !changes.IsZero() {
+		later = min(later, max(changes.Sub(now), 0))
+	}
+	return later
 }
 
 func (c *conditions) threshold(kind corev1beta1.ConditionType) time.Duration {
