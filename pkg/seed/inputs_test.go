@@ -5,8 +5,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 )
 
 // TestDeadline: what was not in time stays so, and an error of something else does not end the time.
@@ -26,6 +28,27 @@ func TestDeadline(t *testing.T) {
 		seed.Status.LastOperation = &corev1beta1.LastOperation{State: test.state, Description: test.description, LastUpdateTime: metav1.NewTime(at.Add(-time.Second))}
 		if got := (Inputs{Seed: seed, Now: at}).deadline(); !got.Equal(test.want) {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// TestDigestOfConfiguration: a setting of gardenlet that no bundle is made from is no change of the inputs.
+func TestDigestOfConfiguration(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(*gardenletv1alpha1.GardenletConfiguration)
+		changes bool
+	}{
+		"port":      {func(c *gardenletv1alpha1.GardenletConfiguration) { c.Server.Metrics.Port++ }, false},
+		"threshold": {func(c *gardenletv1alpha1.GardenletConfiguration) { c.Controllers.SeedCare.SyncPeriod = nil }, false},
+		"log level": {func(c *gardenletv1alpha1.GardenletConfiguration) { c.LogLevel = "debug" }, true},
+		"workers": {func(c *gardenletv1alpha1.GardenletConfiguration) {
+			c.ETCDConfig.ETCDController.Workers = ptr.To[int64](7)
+		}, true},
+	} {
+		before, errBefore := known(t).digest()
+		after, errAfter := known(t, func(in *Inputs) { test.change(in.Config) }).digest()
+		if errBefore != nil || errAfter != nil || (before != after) != test.changes {
+			t.Errorf("%s: the digest is %s, was %s: %v %v", name, after, before, errBefore, errAfter)
 		}
 	}
 }

@@ -317,5 +317,18 @@ func (in Inputs) bucketNotReady() string {
 
 // digest is that of what is declared, as opposed to what the program brings.
 func (in Inputs) digest() (string, error) {
-	return flow.InputsDigest(in.Seed.Spec, in.Config, in.Deleting, in.KubernetesVersion, in.Identity, in.IsGarden, in.IsShoot)
+	return flow.InputsDigest(in.Seed.Spec, in.configured(), in.Deleting, in.KubernetesVersion, in.Identity, in.IsGarden, in.IsShoot)
+}
+
+// configured are the settings of gardenlet that bundles are made from. Others, such as its ports, change none of them.
+func (in Inputs) configured() []any {
+	config := in.Config
+	settings := []any{config.LogLevel, config.LogFormat, config.NodeToleration, config.FeatureGates["DefaultSeccompProfile"]}
+	if controllers := config.Controllers; controllers != nil && controllers.NetworkPolicy != nil {
+		settings = append(settings, controllers.NetworkPolicy.AdditionalNamespaceSelectors)
+	}
+	if etcd := config.ETCDConfig; etcd != nil && etcd.ETCDController != nil {
+		settings = append(settings, etcd.ETCDController.Workers)
+	}
+	return settings
 }
