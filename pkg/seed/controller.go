@@ -140,13 +140,14 @@ func (r *reconciler) run(ctx context.Context, seed *corev1beta1.Seed) (reconcile
 	if at := result.Plan.NextAt(in.Now); next.IsZero() || !at.IsZero() && at.Before(next) {
 		next = at
 	}
+	wake := r.after(in, next, later)
 	if in.Deleting {
-		return r.finish(ctx, seed, in, plan, next)
+		return r.finish(ctx, seed, in, plan, wake)
 	}
 	if err := errors.Join(r.ensureBucket(ctx, in), r.operate(ctx, seed), r.cleanUp(ctx, in, result)); err != nil {
 		return reconcile.Result{}, err
 	}
-	return r.after(in, next, later), nil
+	return wake, nil
 }
 
 // after returns when the next pass is due though nothing was seen to change. At the sync period all is computed again, and nothing is sent.
@@ -235,29 +236,30 @@ func (r *reconciler) cleanUp(ctx context.Context, in Inputs, result flow.Result)
 	return r.secrets.CleanUp(ctx, secrets.Wanted{Configs: in.secretConfigs()}, unsettled, referred)
 }
 
-// finish carries out what a deletion needs beside its plan, and lets the Seed go when nothing is left.
-func (r *reconciler) finish(ctx context.Context, seed *corev1beta1.Seed, in Inputs, plan flow.Plan, next time.Time) (reconcile.Result, error) {
+// finish carries out what a deletion needs beside its plan, and lets the Seed go when nothing is left. Until then it returns when to look
+// again, as it is given.
+func (r *reconciler) finish(ctx context.Context, seed *corev1beta1.Seed, in Inputs, plan flow.Plan, wake reconcile.Result) (reconcile.Result, error) {
 	if in.Users == nil || len(*in.Users) > 0 {
 		why, _ := in.inUse()
 		if why != r.said {
 			r.events.Eventf(seed, nil, corev1.EventTypeWarning, eventInUse, actionDelete, "%s", why)
 			r.said = why
 		}
-		return r.after(in, next, 0), nil
+		return wake, nil
 	}
 	if in.Bucket != nil {
 		if in.Bucket.DeletionTimestamp != nil {
-			return r.after(in, next, 0), nil // the watch shows when it is gone
+			return wake, nil // the watch shows when it is gone
 		}
 		err := r.garden.Delete(ctx, in.Bucket, client.Preconditions{UID: &in.Bucket.UID})
-		return r.after(in, next, 0), client.IgnoreNotFound(err)
+		return wake, client.IgnoreNotFound(err)
 	}
 	if len(in.Emitted) > 0 || len(plan.Waits) > 0 {
-		return r.after(in, next, 0), nil // the watches show when they are gone
+		return wake, nil // the watches show when they are gone
 	}
 	left, err := flow.Remaining(ctx, r.uncached, in.Owner, in.Namespace)
 	if err != nil || len(left) > 0 {
-		return r.after(in, next, 0), err
+		return wake, err
 	}
 	if err := r.deleteManifests(ctx, in); err != nil {
 		return reconcile.Result{}, err
