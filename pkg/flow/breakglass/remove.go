@@ -41,16 +41,31 @@ func Remove(ctx context.Context, c client.Client, uncached client.Reader, object
 	}
 	slices.SortStableFunc(sorted, func(a, b client.Object) int { return cmp.Compare(waveOf(b), waveOf(a)) })
 	for _, object := range sorted {
-		switch err := c.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)); {
-		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		case err != nil:
+		exists, err := remove(ctx, c, uncached, object)
+		if err != nil {
 			errs = append(errs, fmt.Errorf("delete %s: %w", nameOf(object), err))
-			left = append(left, nameOf(object))
-		default:
+		}
+		if exists {
 			left = append(left, nameOf(object))
 		}
 	}
 	return left, errors.Join(errs...)
+}
+
+// remove deletes an object, and reports whether it exists still. What is gone, or is being deleted, costs no write.
+func remove(ctx context.Context, c client.Client, uncached client.Reader, object client.Object) (exists bool, err error) {
+	err = uncached.Get(ctx, client.ObjectKeyFromObject(object), object)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return false, nil
+	case err != nil:
+		return true, err
+	case object.GetDeletionTimestamp() != nil:
+		return true, nil
+	}
+	uid := object.GetUID()
+	err = c.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
+	return true, client.IgnoreNotFound(err)
 }
 
 // noneLeft returns an error if there is a ManagedResource.
