@@ -1,0 +1,129 @@
+package extension
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+)
+
+// annotationGenericKubeconfig on a Cluster names the Secret with the kubeconfig that Pods of the control plane mount.
+const annotationGenericKubeconfig = "generic-token-kubeconfig.secret.gardener.cloud/name"
+
+// Cluster is what an extension knows of a Shoot. It is read only.
+type Cluster struct {
+	// Name is the technical ID of the Shoot, which is also the name of its namespace in the seed.
+	Name string
+	// CloudProfile has the changes of a NamespacedCloudProfile.
+	CloudProfile *corev1beta1.CloudProfile
+	// Seed is nil for a self-hosted Shoot.
+	Seed *corev1beta1.Seed
+	// Shoot has its status.
+	Shoot *corev1beta1.Shoot
+	// GenericKubeconfigName is the name of the Secret in the Shoot's namespace with the kubeconfig that Pods mount; empty if there is none.
+	GenericKubeconfigName string
+}
+
+// DecodeCluster decodes a Cluster. Fields that this version does not know are left out.
+func DecodeCluster(cluster *extensionsv1alpha1.Cluster) (*Cluster, error) {
+	decoded := &Cluster{
+		Name: cluster.Name, CloudProfile: &corev1beta1.CloudProfile{}, Shoot: &corev1beta1.Shoot{},
+		GenericKubeconfigName: cluster.Annotations[annotationGenericKubeconfig],
+	}
+	if err := decodePart(&cluster.Spec.CloudProfile, "CloudProfile", decoded.CloudProfile); err != nil {
+		return nil, fmt.Errorf("spec.cloudProfile of Cluster %s: %w", cluster.Name, err)
+	}
+	if cluster.Spec.Seed != nil && len(cluster.Spec.Seed.Raw) > 0 && string(cluster.Spec.Seed.Raw) != "null" {
+		decoded.Seed = &corev1beta1.Seed{}
+		if err := decodePart(cluster.Spec.Seed, "Seed", decoded.Seed); err != nil {
+			return nil, fmt.Errorf("spec.seed of Cluster %s: %w", cluster.Name, err)
+		}
+	}
+	if err := decodePart(&cluster.Spec.Shoot, "Shoot", decoded.Shoot); err != nil {
+		return nil, fmt.Errorf("spec.shoot of Cluster %s: %w", cluster.Name, err)
+	}
+	return decoded, nil
+}
+
+func decodePart(raw *runtime.RawExtension, kind string, into runtime.Object) error {
+	if err := json.Unmarshal(raw.Raw, into); err != nil {
+		return fmt.Errorf("decode a %s: %w", kind, err)
+	}
+	want := corev1beta1.SchemeGroupVersion.WithKind(kind)
+	if found := into.GetObjectKind().GroupVersionKind(); found != want && found != (schema.GroupVersionKind{}) {
+		return fmt.Errorf("is a %s, expected a %s", found, want)
+	}
+	return nil
+}
+
+// GetCluster reads and decodes a Cluster. The error is that of the API server if it does not exist.
+func GetCluster(ctx context.Context, reader client.Reader, name string) (*Cluster, error) {
+	var cluster extensionsv1alpha1.Cluster
+	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
+		return nil, fmt.Errorf("read Cluster %s: %w", name, err)
+	}
+	return DecodeCluster(&cluster)
+}
+
+// Hibernated reports whether the Shoot is, or is becoming, hibernated: nothing of it has to run.
+func (c *Cluster) Hibernated() bool {
+	hibernation := c.Shoot.Spec.Hibernation
+	return hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
+}
+
+// Failed reports whether the Shoot has failed for good: it is tried again when its specification changes, or when a user asks for that.
+func (c *Cluster) Failed() bool {
+	last := c.Shoot.Status.LastOperation
+	return last != nil && last.State == corev1beta1.LastOperationStateFailed && c.Shoot.Status.ObservedGeneration == c.Shoot.Generation
+}
+
+// Ignored reports whether users have asked that nothing reconciles the Shoot.
+func (c *Cluster) Ignored() bool { return isTrue(c.Shoot.Annotations[constants.AnnotationShootIgnore]) }
+
+// ForceDeletion reports whether the Shoot is being deleted, and users have asked to force that.
+func (c *Cluster) ForceDeletion() bool {
+	return c.Shoot.DeletionTimestamp != nil && isTrue(c.Shoot.Annotations[constants.AnnotationConfirmationForceDeletion])
+}
+
+func isTrue(text string) bool {
+	value, err := strconv.ParseBool(text)
+	return err == nil && value
+}
+
+// clusterName returns the name of the Cluster that an object belongs to; empty for none.
+func clusterName(object extensionsv1alpha1.Object) string {
+	if class := object.GetExtensionSpec().Class; class != nil && *class != extensionsv1alpha1.ExtensionClassShoot {
+		return ""
+	}
+	switch object.(type) {
+	case *extensionsv1alpha1.BackupBucket:
+		return ""
+	case *extensionsv1alpha1.BackupEntry:
+		return TechnicalID(object.GetName())
+	}
+	if object.GetNamespace() == constants.GardenNamespace {
+		return ""
+	}
+	return object.GetNamespace()
+}
+
+// prefixSource begins the names of the BackupEntries that backups are copied from.
+const prefixSource = "source-"
+
+// TechnicalID returns the technical ID of the Shoot whose backups a BackupEntry with a name holds.
+func TechnicalID(backupEntry string) string {
+	name := strings.TrimPrefix(backupEntry, prefixSource)
+	if at := strings.LastIndex(name, "--"); at > 0 {
+		return name[:at]
+	}
+	return name
+}

@@ -1,0 +1,78 @@
+// Package controlplane changes the control planes that gardenlet deploys, as infrastructures need them: it is the contract of Gardener's
+// control plane webhooks as an interface.
+package controlplane
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/extension"
+)
+
+// Context is what an [Ensurer] knows beside the object.
+type Context interface {
+	// Namespace of the Shoot in the seed.
+	Namespace() string
+	// Cluster reads the Shoot.
+	Cluster(ctx context.Context) (*extension.Cluster, error)
+}
+
+// Ensurer changes objects of a control plane before they are stored. Each method gets the object as it is about to be stored, and the one
+// that is stored, which is nil when the object is created. It changes the first. An error refuses the object. It has to give the same result
+// when it is called with its own result. [NoEnsurer] does nothing, and is to be embedded.
+type Ensurer interface {
+	Workloads
+	Nodes
+}
+
+// Workloads are the methods for what runs in the namespace of the Shoot.
+type Workloads interface {
+	// EnsureKubeAPIServerService is called for the Service kube-apiserver, except when gardenlet exposes it by SNI.
+	EnsureKubeAPIServerService(ctx context.Context, c Context, wanted, live *corev1.Service) error
+	// EnsureKubeAPIServerDeployment is called for the Deployments kube-apiserver and virtual-garden-kube-apiserver, and so on.
+	EnsureKubeAPIServerDeployment(ctx context.Context, c Context, wanted, live *appsv1.Deployment) error
+	EnsureKubeControllerManagerDeployment(ctx context.Context, c Context, wanted, live *appsv1.Deployment) error
+	EnsureKubeSchedulerDeployment(ctx context.Context, c Context, wanted, live *appsv1.Deployment) error
+	EnsureClusterAutoscalerDeployment(ctx context.Context, c Context, wanted, live *appsv1.Deployment) error
+	EnsureMachineControllerManagerDeployment(ctx context.Context, c Context, wanted, live *appsv1.Deployment) error
+	EnsureVPNSeedServerDeployment(ctx context.Context, c Context, wanted, live *appsv1.Deployment) error
+	EnsureResourceManagerDeployment(ctx context.Context, c Context, wanted, live *appsv1.Deployment) error
+	EnsureVPNSeedServerStatefulSet(ctx context.Context, c Context, wanted, live *appsv1.StatefulSet) error
+	// EnsureMachineControllerManagerVPA is called for the VerticalPodAutoscaler machine-controller-manager-vpa.
+	EnsureMachineControllerManagerVPA(ctx context.Context, c Context, wanted, live *unstructured.Unstructured) error
+	// EnsureEtcd is called for the Etcds etcd-main and etcd-events, with or without the prefix virtual-garden-.
+	EnsureEtcd(ctx context.Context, c Context, wanted, live *druidv1alpha1.Etcd) error
+	// EnsureEtcdStatefulSet is called for the StatefulSets of these names.
+	EnsureEtcdStatefulSet(ctx context.Context, c Context, wanted, live *appsv1.StatefulSet) error
+}
+
+// Nodes are the methods for parts of OperatingSystemConfigs. The live ones are nil if there is no such part in the stored object.
+type Nodes interface {
+	// EnsureKubeletUnit changes the options of the unit kubelet.service; see [UnitOption].
+	EnsureKubeletUnit(ctx context.Context, c Context, kubeletVersion string, wanted, live []UnitOption) ([]UnitOption, error)
+	// EnsureKubeletConfiguration changes the KubeletConfiguration in the file /var/lib/kubelet/config/kubelet. It is untyped, so that no
+	// field of another version of kubelet is lost.
+	EnsureKubeletConfiguration(ctx context.Context, c Context, kubeletVersion string, wanted, live *unstructured.Unstructured) error
+	// EnsureKernelSettings changes the content of the file /etc/sysctl.d/99-k8s-general.conf.
+	EnsureKernelSettings(ctx context.Context, c Context, wanted, live *string) error
+	// KubeletCloudProviderConfig returns the content of the file /var/lib/kubelet/cloudprovider.conf; empty for none.
+	KubeletCloudProviderConfig(ctx context.Context, c Context, kubeletVersion string) (string, error)
+	// EnsureUnits and EnsureFiles change all units and files of the purpose reconcile, EnsureProvisionUnits and EnsureProvisionFiles those
+	// of the purpose provision. See [SetUnit] and [SetFile].
+	EnsureUnits(ctx context.Context, c Context, wanted *[]extensionsv1alpha1.Unit, live []extensionsv1alpha1.Unit) error
+	EnsureFiles(ctx context.Context, c Context, wanted *[]extensionsv1alpha1.File, live []extensionsv1alpha1.File) error
+	EnsureProvisionUnits(ctx context.Context, c Context, wanted *[]extensionsv1alpha1.Unit, live []extensionsv1alpha1.Unit) error
+	EnsureProvisionFiles(ctx context.Context, c Context, wanted *[]extensionsv1alpha1.File, live []extensionsv1alpha1.File) error
+	// EnsureCRIConfig changes the configuration of the container runtime, for the purpose reconcile.
+	EnsureCRIConfig(ctx context.Context, c Context, wanted, live *extensionsv1alpha1.CRIConfig) error
+}
+
+// UnitOption is an option of a systemd unit: "Name=Value" in a section.
+type UnitOption struct {
+	Section, Name, Value string
+}
