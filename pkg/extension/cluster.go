@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,6 +73,20 @@ func GetCluster(ctx context.Context, reader client.Reader, name string) (*Cluste
 		return nil, fmt.Errorf("read Cluster %s: %w", name, err)
 	}
 	return DecodeCluster(&cluster)
+}
+
+// ClusterOf reads the Cluster that an object belongs to; nil if it belongs to none. An object that is being deleted, and a BackupEntry, which
+// may outlive its Shoot, can do without one.
+func ClusterOf(ctx context.Context, reader client.Reader, object extensionsv1alpha1.Object) (*Cluster, error) {
+	name := clusterName(object)
+	if name == "" {
+		return nil, nil
+	}
+	cluster, err := GetCluster(ctx, reader, name)
+	if _, backup := object.(*extensionsv1alpha1.BackupEntry); apierrors.IsNotFound(err) && (backup || object.GetDeletionTimestamp() != nil) {
+		return nil, nil
+	}
+	return cluster, err
 }
 
 // Hibernated reports whether the Shoot is, or is becoming, hibernated: nothing of it has to run.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -22,6 +21,18 @@ const (
 	ObservabilityComponentsHealthy corev1beta1.ConditionType = "ObservabilityComponentsHealthy"
 )
 
+// The reasons of conditions, as Gardener's.
+const (
+	// ReasonSuccessful goes with True: all checks have found that what they look at is healthy, or the Shoot is hibernated.
+	ReasonSuccessful = "HealthCheckSuccessful"
+	// ReasonUnsuccessful goes with False.
+	ReasonUnsuccessful = "HealthCheckUnsuccessful"
+	// ReasonProgressing goes with Progressing.
+	ReasonProgressing = "HealthCheckProgressing"
+	// ReasonError goes with Unknown: a check could not be made.
+	ReasonError = "ConditionCheckError"
+)
+
 // Finding is what a check has found.
 type Finding struct {
 	// Status is True, False, or Progressing: what is not healthy now, but may become so within the threshold of the check.
@@ -32,12 +43,28 @@ type Finding struct {
 	Codes []corev1beta1.ErrorCode
 }
 
+// Healthy returns that all is well.
+func Healthy() Finding { return Finding{Status: corev1beta1.ConditionTrue} }
+
+// Unhealthy returns that something is not.
+func Unhealthy(message string, codes ...corev1beta1.ErrorCode) Finding {
+	return Finding{Status: corev1beta1.ConditionFalse, Message: message, Codes: codes}
+}
+
+// Progressing returns that something is not well, but may become so.
+func Progressing(message string) Finding {
+	return Finding{Status: corev1beta1.ConditionProgressing, Message: message}
+}
+
+// LookFunc looks at one thing of an object. It reads caches.
+type LookFunc[T extensionsv1alpha1.Object] func(ctx context.Context, object T, cluster *extension.Cluster) (Finding, error)
+
 // Check looks at one thing. An error makes the condition Unknown.
 type Check[T extensionsv1alpha1.Object] struct {
 	// Condition that the check contributes to: the worst finding of its checks decides.
 	Condition corev1beta1.ConditionType
-	// Look reads caches.
-	Look func(ctx context.Context, object T, cluster *extension.Cluster) (Finding, error)
+	// Look looks.
+	Look LookFunc[T]
 	// ProgressingThreshold is after how long Progressing becomes False; 0 for 5 minutes.
 	ProgressingThreshold time.Duration
 	// WhileHibernated has the check made for a hibernated Shoot, too. Otherwise it is healthy then.
@@ -50,15 +77,13 @@ type Options[T extensionsv1alpha1.Object] struct {
 	Type    string
 	Classes []extensionsv1alpha1.ExtensionClass
 	Checks  []Check[T]
-	// Sources have objects looked at when what is checked changes. An object is also looked at when it changes itself.
+	// Obsolete are conditions that an older version of the extension reported, and that are removed.
+	Obsolete []corev1beta1.ConditionType
+	// Sources have objects looked at when what is checked changes. An object is also looked at when its generation or its last operation
+	// changes.
 	Sources []source.Source
 	// Every is how often each object is looked at beside that; 0 for never.
 	Every time.Duration
 	// Clock; nil for that of the machine.
 	Clock clock.PassiveClock
-}
-
-// AddToManager adds the controller that writes the conditions of one kind and type. It writes only what changes.
-func AddToManager[T extensionsv1alpha1.Object](mgr manager.Manager, options Options[T]) error {
-	panic("not implemented yet")
 }

@@ -2,17 +2,30 @@
 package heartbeat
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// LeaseName is the name of the Lease in the namespace of the extension.
-const LeaseName = "gardener-extension-heartbeat"
-
-// DefaultPeriod is the time between two renewals.
-const DefaultPeriod = 30 * time.Second
+const (
+	// LeaseName is the name of the Lease in the namespace of the extension.
+	LeaseName = "gardener-extension-heartbeat"
+	// DefaultPeriod is the time between two renewals.
+	DefaultPeriod = 30 * time.Second
+	// retry is the time after a failure.
+	retry = 2 * time.Second
+)
 
 // Options of a heartbeat.
 type Options struct {
@@ -26,5 +39,77 @@ type Options struct {
 	Clock clock.Clock
 }
 
-// AddToManager has the leader renew the Lease.
-func AddToManager(mgr manager.Manager, options Options) error { panic("not implemented yet") }
+// AddToManager has the leader renew the Lease. The process needs the rights to get, create and update Leases in its namespace.
+func AddToManager(mgr manager.Manager, options Options) error {
+	if options.Name == "" || options.Namespace == "" {
+		return errors.New("the options of the heartbeat need a name and a namespace")
+	}
+	// The Lease is read once, and then known from its own renewals: a cache would show it again each time.
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return fmt.Errorf("create a client for the heartbeat: %w", err)
+	}
+	options.Period = cmp.Or(options.Period, DefaultPeriod)
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	return mgr.Add(&heart{Options: options, client: direct})
+}
+
+// heart renews the Lease.
+type heart struct {
+	Options
+	client client.Client
+	// lease is the one that was written last; nil if that is not known.
+	lease *coordinationv1.Lease
+}
+
+// NeedLeaderElection returns true: one replica renews the Lease.
+func (h *heart) NeedLeaderElection() bool { return true }
+
+// Start renews the Lease until the context ends.
+func (h *heart) Start(ctx context.Context) error {
+	for {
+		delay := h.Period
+		if err := h.beat(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "Could not renew the heartbeat", "again", retry.String())
+			delay = min(retry, h.Period)
+		}
+		timer := h.Clock.NewTimer(delay)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C():
+		}
+	}
+}
+
+// beat renews the Lease once, and creates it if it does not exist.
+func (h *heart) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, h.Period)
+	defer cancel()
+	lease := h.lease
+	h.lease = nil
+	create := false
+	if lease == nil {
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: LeaseName}}
+		err := h.client.Get(ctx, client.ObjectKeyFromObject(lease), lease)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read Lease %s/%s: %w", h.Namespace, LeaseName, err)
+		}
+		create = apierrors.IsNotFound(err)
+	}
+	lease.Spec.HolderIdentity = ptr.To(h.Name)
+	lease.Spec.LeaseDurationSeconds = ptr.To(int32(h.Period / time.Second))
+	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(h.Clock.Now()))
+	write := func() error { return h.client.Update(ctx, lease) }
+	if create {
+		write = func() error { return h.client.Create(ctx, lease) }
+	}
+	if err := write(); err != nil {
+		return fmt.Errorf("write Lease %s/%s: %w", h.Namespace, LeaseName, err)
+	}
+	h.lease = lease
+	return nil
+}

@@ -1,0 +1,107 @@
+// Package bundles has actuators that deploy ManagedResources: an extension computes a plan, and the health of its bundles decides the last
+// operation.
+package bundles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
+)
+
+// LabelActuator on a ManagedResource is the name of the actuator that emits it.
+const LabelActuator = "extensions.gardener.cloud/actuator"
+
+// Options of a [Deployer].
+type Options struct {
+	// Name of the extension, such as "provider-local". It is the name of its flow and its field manager, for good.
+	Name string
+	// Version of the program.
+	Version string
+	// Clock; nil for that of the machine.
+	Clock clock.PassiveClock
+}
+
+// Deployer emits the plans of all actuators of a manager.
+type Deployer struct {
+	options  Options
+	emitter  *flow.Emitter
+	cache    cache.Cache
+	client   client.Client
+	uncached client.Reader
+}
+
+// everywhere is a cache that every replica has: a manager would start it in the leader alone, but it is what controllers wait for.
+type everywhere struct{ cache.Cache }
+
+// NeedLeaderElection returns false.
+func (everywhere) NeedLeaderElection() bool { return false }
+
+// NewDeployer returns the deployer of a manager. Call it once, before the manager starts. It has a cache of its own, of the ManagedResources of
+// this extension and the metadata of their Secrets. The process needs the rights to get, list, watch, create, patch and delete
+// ManagedResources, and to get, list, watch and create Secrets.
+func NewDeployer(ctx context.Context, mgr manager.Manager, options Options) (*Deployer, error) {
+	if options.Name == "" {
+		return nil, errors.New("the options of the deployer have no name")
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	byObject := flow.CacheOptions(options.Name)
+	for object, of := range byObject {
+		switch object.(type) {
+		case *resourcesv1alpha1.ManagedResource, *corev1.Secret:
+			of.Label = labels.SelectorFromSet(labels.Set{flow.LabelFlow: options.Name})
+			byObject[object] = of
+		default:
+			delete(byObject, object) // definitions are not looked at
+		}
+	}
+	own, err := cache.New(mgr.GetConfig(), cache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), ByObject: byObject, NewInformer: rewatch.NewInformer,
+		DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create a cache of ManagedResources: %w", err)
+	}
+	reader, err := flow.IndexOwners(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(everywhere{own}); err != nil {
+		return nil, fmt.Errorf("add the cache of ManagedResources: %w", err)
+	}
+	d := &Deployer{options: options, cache: own, client: mgr.GetClient(), uncached: mgr.GetAPIReader()}
+	d.emitter = &flow.Emitter{
+		Reader: reader, Uncached: d.uncached, Writer: d.client, FieldManager: options.Name, Clock: options.Clock,
+		Rules: flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: options.Version},
+	}
+	return d, nil
+}
+
+// source leads from the ManagedResources of an actuator to its objects.
+func (d *Deployer) source(actuator string) source.Source {
+	toOwner := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {
+			return []reconcile.Request{{NamespacedName: owner}}
+		}
+		return nil
+	})
+	of := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[LabelActuator] == actuator })
+	return source.Kind[client.Object](d.cache, &resourcesv1alpha1.ManagedResource{}, toOwner, of)
+}
