@@ -1,11 +1,20 @@
 package controlplane
 
 import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/trellis-k8s/trellis/pkg/extension/webhook"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+)
+
+// The names of the webhooks, as Gardener's.
+const (
+	// NameShoots is that of [Shoots].
+	NameShoots = "controlplane"
+	// NameExposure is that of [Exposure].
+	NameExposure = "controlplaneexposure"
 )
 
 // Options of the webhooks of an [Ensurer].
@@ -14,14 +23,39 @@ type Options struct {
 	Provider string
 	// Reader reads Clusters. It may be a cache.
 	Reader client.Reader
-	// Scheme has the kinds that are changed: those of Kubernetes, of extensions, and Etcd.
-	Scheme *runtime.Scheme
 }
 
-// Shoots returns the webhook "controlplane", for Shoots of this infrastructure: all objects with the label
-// provider.extensions.gardener.cloud/mutated-by-controlplane-webhook=true in namespaces with shoot.gardener.cloud/provider=<provider>.
-func Shoots(ensurer Ensurer, options Options) webhook.Webhook { panic("not implemented yet") }
+// Shoots returns the webhook "controlplane", for Shoots of this infrastructure: it is called for all objects of an [Ensurer] with the label
+// provider.extensions.gardener.cloud/mutated-by-controlplane-webhook=true, in namespaces with shoot.gardener.cloud/provider=<provider>.
+// While it does not answer, these objects cannot be written: a control plane without what the infrastructure adds could destroy something.
+func Shoots(ensurer Ensurer, options Options) webhook.Webhook {
+	return webhook.Webhook{
+		Name: NameShoots, NamespaceSelector: webhook.ShootProvider(options.Provider), ObjectSelector: webhook.ControlPlaneObjects(),
+		Rules: []admissionregistrationv1.RuleWithOperations{
+			webhook.Writes("", "v1", "services"),
+			webhook.Writes("apps", "v1", "deployments", "statefulsets"),
+			webhook.Writes("autoscaling.k8s.io", "v1", "verticalpodautoscalers"),
+			webhook.Writes("druid.gardener.cloud", "v1alpha1", "etcds"),
+			webhook.Writes("extensions.gardener.cloud", "v1alpha1", "operatingsystemconfigs"),
+		},
+		Handler: handler(ensurer, options),
+	}
+}
 
 // Exposure returns the webhook "controlplaneexposure", for Shoots in seeds of this infrastructure: of the objects with that label it is called
-// for the Service, the Deployment kube-apiserver, Etcds and StatefulSets of etcd, in namespaces with seed.gardener.cloud/provider=<provider>.
-func Exposure(ensurer Ensurer, options Options) webhook.Webhook { panic("not implemented yet") }
+// for Services, Deployments, StatefulSets and Etcds, in namespaces with seed.gardener.cloud/provider=<provider>.
+func Exposure(ensurer Ensurer, options Options) webhook.Webhook {
+	return webhook.Webhook{
+		Name: NameExposure, NamespaceSelector: webhook.SeedProvider(options.Provider), ObjectSelector: webhook.ControlPlaneObjects(),
+		Rules: []admissionregistrationv1.RuleWithOperations{
+			webhook.Writes("", "v1", "services"),
+			webhook.Writes("apps", "v1", "deployments", "statefulsets"),
+			webhook.Writes("druid.gardener.cloud", "v1alpha1", "etcds"),
+		},
+		Handler: handler(ensurer, options),
+	}
+}
+
+func handler(ensurer Ensurer, options Options) *admission.Webhook {
+	return &admission.Webhook{Handler: admit.ByKind(mutator{ensurer: ensurer, reader: options.Reader}.handlers())}
+}

@@ -1,11 +1,13 @@
 package certificates
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
@@ -38,6 +40,37 @@ type SelfManaged struct {
 	metrics *Metrics
 	log     logr.Logger
 	clock   clock.PassiveClock
+
+	mu       sync.Mutex
+	bundle   []byte
+	onBundle []func()
+}
+
+// Bundle returns what API servers have to trust, in PEM; nil if there is no certificate yet.
+func (s *SelfManaged) Bundle() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bundle
+}
+
+// OnBundle has a function called when the bundle changes. It must not wait.
+func (s *SelfManaged) OnBundle(changed func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onBundle = append(s.onBundle, changed)
+}
+
+// takeBundle keeps what the Secret says API servers have to trust.
+func (s *SelfManaged) takeBundle(bundle []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if bytes.Equal(s.bundle, bundle) {
+		return
+	}
+	s.bundle = bundle
+	for _, changed := range s.onBundle {
+		changed()
+	}
 }
 
 // Get returns the certificate; an error until there is one.
@@ -55,6 +88,7 @@ func (s *SelfManaged) take(secret *corev1.Secret) {
 		s.log.Error(nil, "The Secret of the webhooks does not contain a certificate that matches its key; continuing to serve the previous certificate", "secret", client.ObjectKeyFromObject(secret).String())
 		return
 	}
+	s.takeBundle(parse(secret.Data).bundle())
 	if before := s.current.Swap(&certificate); before == nil || !slices.Equal(before.Certificate[0], certificate.Certificate[0]) {
 		s.metrics.serve(&certificate, s.log, s.clock)
 	}

@@ -1,0 +1,97 @@
+package controlplane
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/coreos/go-systemd/v22/unit"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+)
+
+func equal(a, b *unstructured.Unstructured) bool { return equality.Semantic.DeepEqual(a, b) }
+
+func findUnit(units []extensionsv1alpha1.Unit, name string) *extensionsv1alpha1.Unit {
+	at := slices.IndexFunc(units, func(one extensionsv1alpha1.Unit) bool { return one.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &units[at]
+}
+
+func findFile(files []extensionsv1alpha1.File, path string) *extensionsv1alpha1.File {
+	at := slices.IndexFunc(files, func(one extensionsv1alpha1.File) bool { return one.Path == path })
+	if at < 0 {
+		return nil
+	}
+	return &files[at]
+}
+
+// SetUnit adds a unit, or replaces the one of its name.
+func SetUnit(units *[]extensionsv1alpha1.Unit, one extensionsv1alpha1.Unit) {
+	if found := findUnit(*units, one.Name); found != nil {
+		*found = one
+		return
+	}
+	*units = append(*units, one)
+}
+
+// SetFile adds a file, or replaces the one of its path.
+func SetFile(files *[]extensionsv1alpha1.File, one extensionsv1alpha1.File) {
+	if found := findFile(*files, one.Path); found != nil {
+		*found = one
+		return
+	}
+	*files = append(*files, one)
+}
+
+// parseUnit returns the options of a unit; none without a content.
+func parseUnit(content *string) ([]UnitOption, error) {
+	if content == nil {
+		return nil, nil
+	}
+	parsed, err := unit.DeserializeOptions(strings.NewReader(*content))
+	if err != nil {
+		return nil, err
+	}
+	options := make([]UnitOption, 0, len(parsed))
+	for _, one := range parsed {
+		options = append(options, UnitOption{Section: one.Section, Name: one.Name, Value: one.Value})
+	}
+	return options, nil
+}
+
+// renderUnit sets the content of a unit. A unit whose options are the same stays as gardenlet wrote it.
+func renderUnit(of *extensionsv1alpha1.Unit, options []UnitOption) error {
+	before, err := parseUnit(of.Content)
+	if err != nil || slices.Equal(before, options) {
+		return err
+	}
+	rendered := make([]*unit.UnitOption, 0, len(options))
+	for _, one := range options {
+		rendered = append(rendered, unit.NewUnitOption(one.Section, one.Name, one.Value))
+	}
+	text, err := io.ReadAll(unit.Serialize(rendered))
+	if err != nil {
+		return err
+	}
+	content := string(text)
+	of.Content = &content
+	return nil
+}
+
+// SetKubeletFlag sets a flag, such as --cloud-provider, in the command line of kubelet.
+func SetKubeletFlag(options []UnitOption, flag, value string) []UnitOption {
+	changed := slices.Clone(options)
+	for i, one := range changed {
+		if one.Section == "Service" && one.Name == "ExecStart" {
+			// Gardenlet writes a flag to a line of its own.
+			lines := strings.Split(one.Value, " \\\n    ")
+			changed[i].Value = strings.Join(SetFlag(lines, flag, value), " \\\n    ")
+		}
+	}
+	return changed
+}

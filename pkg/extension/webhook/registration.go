@@ -1,0 +1,99 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// registration keeps the configurations of the seed as they have to be, except for the authority, which the keeper of the certificates writes.
+type registration struct {
+	webhooks []Webhook
+	options  Options
+	client   client.Client
+	uncached client.Reader
+}
+
+func nothing() client.Object { return &metav1.PartialObjectMetadata{} }
+
+// addRegistration adds the controller that writes the configurations at the start, and when they are changed or deleted by others.
+func addRegistration(mgr manager.Manager, webhooks []Webhook, options Options) error {
+	r := &registration{webhooks: webhooks, options: options, client: mgr.GetClient(), uncached: mgr.GetAPIReader()}
+	c, err := controller.New("webhook-registration", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 1})
+	if err != nil {
+		return fmt.Errorf("create the controller of webhook configurations: %w", err)
+	}
+	name := options.configurationName(TargetSeed)
+	request := reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}
+	named := predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // they are written at the start anyway
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectNew.GetName() == name && e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+		},
+		DeleteFunc: func(e event.DeleteEvent) bool { return e.Object.GetName() == name },
+	}
+	errs := []error{c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(request)
+		return nil
+	}))}
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+		metadata := &metav1.PartialObjectMetadata{}
+		metadata.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
+		errs = append(errs, c.Watch(source.Kind[client.Object](mgr.GetCache(), metadata, &handler.EnqueueRequestForObject{}, named)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("watch webhook configurations: %w", err)
+	}
+	return nil
+}
+
+// Reconcile writes the configurations. Without webhooks of a kind there is none.
+func (r *registration) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.uncached.Get(ctx, client.ObjectKey{Name: r.options.Namespace}, namespace); err != nil {
+		return reconcile.Result{}, fmt.Errorf("read the namespace of the extension: %w", err)
+	}
+	// When the extension is uninstalled, its webhooks must not refuse objects.
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: namespace.GetName(), UID: namespace.GetUID()}
+	mutating, validating := configurations(r.webhooks, r.options, TargetSeed, nil)
+	return reconcile.Result{}, errors.Join(
+		r.write(ctx, mutating, len(mutating.Webhooks) > 0, owner), r.write(ctx, validating, len(validating.Webhooks) > 0, owner),
+	)
+}
+
+func (r *registration) write(ctx context.Context, configuration client.Object, wanted bool, owner metav1.OwnerReference) error {
+	if !wanted {
+		if err := client.IgnoreNotFound(r.client.Delete(ctx, configuration)); err != nil {
+			return fmt.Errorf("delete the webhook configuration %s: %w", configuration.GetName(), err)
+		}
+		return nil
+	}
+	configuration.SetOwnerReferences([]metav1.OwnerReference{owner})
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
+	if err != nil {
+		return fmt.Errorf("encode the webhook configuration %s: %w", configuration.GetName(), err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	err = r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(namePrefix+r.options.Name), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("write the webhook configuration %s: %w", configuration.GetName(), err)
+	}
+	return nil
+}
