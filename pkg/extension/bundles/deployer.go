@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,8 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-
-	"k8s.io/apimachinery/pkg/labels"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
@@ -93,6 +92,9 @@ func NewDeployer(ctx context.Context, mgr manager.Manager, options Options) (*De
 	}
 	return d, nil
 }
+
+// Reader reads the ManagedResources of this extension from a cache. Their status has no checksums, and must not be written back.
+func (d *Deployer) Reader() client.Reader { return d.cache }
 
 // source leads from the ManagedResources of an actuator to its objects.
 func (d *Deployer) source(actuator string) source.Source {
