@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	controllermanagerv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/controllermanager/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/served"
+	"github.com/trellis-k8s/trellis/pkg/controllers/controllerregistration"
+	"github.com/trellis-k8s/trellis/pkg/eventlimit"
+	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
+	"github.com/trellis-k8s/trellis/pkg/leaderfence"
+	"github.com/trellis-k8s/trellis/pkg/restclient"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
+)
+
+const (
+	// component is the name of the process in Events and user agents.
+	component = "controller-manager"
+	// gracefulShutdown is how long running reconciles may take to finish after a signal to stop.
+	gracefulShutdown = 5 * time.Second
+	// cacheProbeTimeout is how long a health check waits for the cache.
+	cacheProbeTimeout = time.Second
+)
+
+// run starts a controller-manager and returns when the context ends or something fails.
+func run(ctx context.Context, c *controllermanagerv1alpha1.ControllerManagerConfiguration) error {
+	log := newLogger(c)
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+	config, err := restConfig(c)
+	if err != nil {
+		return err
+	}
+	election, err := leaderfence.NewElection(c.LeaderElection, component, config, config)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(c, config, election, log)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(addHealthChecks(mgr), addControllers(ctx, mgr, c)); err != nil {
+		return err
+	}
+	log.Info("Starting controller-manager", "version", version, "cluster", config.Host)
+	return election.Start(ctx, mgr)
+}
+
+// addControllers adds all controllers.
+func addControllers(ctx context.Context, mgr manager.Manager, c *controllermanagerv1alpha1.ControllerManagerConfiguration) error {
+	return controllerregistration.AddToManager(ctx, mgr, controllerregistration.Options{
+		Recorder:          eventlimit.New(mgr.GetEventRecorder(component), mgr.GetScheme(), clock.RealClock{}),
+		RegistrationSyncs: *c.Controllers.ControllerRegistration.ConcurrentSyncs,
+		DeploymentSyncs:   *c.Controllers.ControllerDeployment.ConcurrentSyncs,
+	})
+}
+
+// restConfig returns how to reach the garden: by the kubeconfig file or, without one, as a Pod of it.
+func restConfig(c *controllermanagerv1alpha1.ControllerManagerConfiguration) (*rest.Config, error) {
+	connection := c.GardenClientConnection
+	var config *rest.Config
+	var err error
+	if connection.Kubeconfig != "" {
+		config, err = kubeconfig.Read(connection.Kubeconfig)
+	} else if config, err = rest.InClusterConfig(); err != nil {
+		err = fmt.Errorf("no kubeconfig is set, and the process does not run in a Pod: %w", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("garden: %w", err)
+	}
+	config.UserAgent = component + "/" + version
+	config.QPS, config.Burst = connection.QPS, int(connection.Burst)
+	config.AcceptContentTypes, config.ContentType = connection.AcceptContentTypes, connection.ContentType
+	restclient.Tune(config)
+	return config, nil
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(served.AddToScheme(scheme))
+	return scheme
+}
+
+// newManager returns the manager of the garden.
+func newManager(c *controllermanagerv1alpha1.ControllerManagerConfiguration, config *rest.Config, election *leaderfence.Election, log logr.Logger) (manager.Manager, error) {
+	kinds, err := controllerregistration.CacheOptions()
+	if err != nil {
+		return nil, err
+	}
+	timing := c.LeaderElection
+	mgr, err := manager.New(config, manager.Options{
+		Scheme:                              newScheme(),
+		Logger:                              log,
+		Cache:                               cache.Options{NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields(), ByObject: kinds},
+		Controller:                          ctrlconfig.Controller{CacheSyncTimeout: c.Controllers.CacheSyncTimeout.Duration},
+		LeaderElection:                      election != nil,
+		LeaderElectionID:                    timing.ResourceName, // in metrics; the lock has it already
+		LeaderElectionResourceLockInterface: election.ResourceLock(),
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       &timing.LeaseDuration.Duration,
+		RenewDeadline:                       &timing.RenewDeadline.Duration,
+		RetryPeriod:                         &timing.RetryPeriod.Duration,
+		HealthProbeBindAddress:              address(c.Server.HealthProbes),
+		Metrics:                             metricsserver.Options{BindAddress: address(c.Server.Metrics)},
+		PprofBindAddress:                    "0",
+		GracefulShutdownTimeout:             ptr.To(gracefulShutdown),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the connection to the garden: %w", err)
+	}
+	return mgr, nil
+}
+
+// addHealthChecks adds those of /healthz, by which Kubernetes restarts the process, and of /readyz.
+func addHealthChecks(mgr manager.Manager) error {
+	return errors.Join(
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("informer-sync", func(request *http.Request) error {
+			ctx, cancel := context.WithTimeout(request.Context(), cacheProbeTimeout)
+			defer cancel()
+			if !mgr.GetCache().WaitForCacheSync(ctx) {
+				return errors.New("the cache of the garden is not filled yet")
+			}
+			return nil
+		}),
+	)
+}
+
+// newLogger returns a logger to standard error in the configured level and format.
+func newLogger(c *controllermanagerv1alpha1.ControllerManagerConfiguration) logr.Logger {
+	level := map[string]zapcore.Level{
+		"debug": zapcore.DebugLevel,
+		"info":  zapcore.InfoLevel,
+		"error": zapcore.ErrorLevel,
+	}[c.LogLevel]
+	encoder := zap.JSONEncoder(isoTime)
+	if c.LogFormat == "text" {
+		encoder = zap.ConsoleEncoder(isoTime)
+	}
+	return zap.New(zap.Level(level), encoder, zap.StacktraceLevel(zapcore.PanicLevel))
+}
+
+func isoTime(config *zapcore.EncoderConfig) { config.EncodeTime = zapcore.ISO8601TimeEncoder }
+
+func address(server *controllermanagerv1alpha1.Server) string {
+	return net.JoinHostPort(server.BindAddress, strconv.Itoa(server.Port))
+}

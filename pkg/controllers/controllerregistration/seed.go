@@ -1,0 +1,186 @@
+package controllerregistration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/installation"
+)
+
+const fieldManager = "controller-manager"
+
+// Reasons of Events.
+//
+// +events:on=Seed
+const (
+	eventProblem = "ExtensionsNotInstalled" // Warning: extensions that the Seed needs cannot be installed, or those that it does not need are kept
+)
+
+// actionInstall is the action of these Events.
+const actionInstall = "Install"
+
+// seedReconciler has the extensions installed that Seeds need.
+type seedReconciler struct {
+	controllers
+
+	// said are the problems that were reported last, by the names of the Seeds: they are not repeated.
+	said sync.Map
+}
+
+// Reconcile writes and deletes the installations in a Seed. At rest it sends nothing.
+func (r *seedReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	seed := &corev1beta1.Seed{}
+	if err := r.cached.Get(ctx, request.NamespacedName, seed); err != nil {
+		r.said.Delete(request.Name)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if seed.DeletionTimestamp == nil {
+		if err := r.addFinalizer(ctx, seed, constants.FinalizerControllerRegistration); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	in, err := r.inputs(ctx, seed)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	decision := installation.Decide(in)
+	r.report(ctx, seed, decision.Problems)
+	if err := r.carryOut(ctx, in, decision); err != nil {
+		return reconcile.Result{}, err
+	}
+	if seed.DeletionTimestamp == nil || len(in.Installations) > 0 {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, r.release(ctx, seed)
+}
+
+// report reports problems, unless they are those that were reported last.
+func (r *seedReconciler) report(ctx context.Context, seed *corev1beta1.Seed, problems []string) {
+	text := strings.Join(problems, "; ")
+	if before, known := r.said.Swap(seed.Name, text); known && before == text || text == "" {
+		return
+	}
+	log.FromContext(ctx).Info("Not all extensions can be installed", "problems", text)
+	r.recorder.Eventf(seed, nil, corev1.EventTypeWarning, eventProblem, actionInstall, "%s", text)
+}
+
+// release lets a Seed go that no installation refers to.
+func (r *seedReconciler) release(ctx context.Context, seed *corev1beta1.Seed) error {
+	if !controllerutil.ContainsFinalizer(seed, constants.FinalizerControllerRegistration) {
+		return nil
+	}
+	var left corev1beta1.ControllerInstallationList
+	if err := r.uncached.List(ctx, &left, client.MatchingFields{"spec.seedRef.name": seed.Name}, client.Limit(1)); err != nil {
+		return fmt.Errorf("list the ControllerInstallations in Seed %s: %w", seed.Name, err)
+	}
+	if len(left.Items) > 0 {
+		return nil // the watch shows it soon
+	}
+	return r.removeFinalizer(ctx, seed, constants.FinalizerControllerRegistration)
+}
+
+// inputs reads what the decision is made from, all from the cache. The objects are read only.
+func (r *seedReconciler) inputs(ctx context.Context, seed *corev1beta1.Seed) (installation.Inputs, error) {
+	in := installation.Inputs{Seed: seed, ResourceVersions: map[installation.Resource]string{}}
+	var registrations corev1beta1.ControllerRegistrationList
+	var deployments gardencorev1.ControllerDeploymentList
+	var installations corev1beta1.ControllerInstallationList
+	var shoots corev1beta1.ShootList
+	var buckets corev1beta1.BackupBucketList
+	var entries corev1beta1.BackupEntryList
+	inSeed := client.MatchingFields{indexSeed: seed.Name}
+	err := errors.Join(
+		r.cached.List(ctx, &registrations, client.UnsafeDisableDeepCopy),
+		r.cached.List(ctx, &deployments, client.UnsafeDisableDeepCopy),
+		r.cached.List(ctx, &installations, client.UnsafeDisableDeepCopy, inSeed),
+		r.cached.List(ctx, &shoots, client.UnsafeDisableDeepCopy, inSeed),
+		r.cached.List(ctx, &buckets, client.UnsafeDisableDeepCopy),
+		r.cached.List(ctx, &entries, client.UnsafeDisableDeepCopy, inSeed),
+	)
+	if err != nil {
+		return in, fmt.Errorf("read what Seed %s needs: %w", seed.Name, err)
+	}
+	in.Registrations, in.Deployments, in.Installations = pointers(registrations.Items), pointers(deployments.Items), pointers(installations.Items)
+	in.Shoots, in.Buckets, in.Entries = pointers(shoots.Items), pointers(buckets.Items), pointers(entries.Items)
+	for _, kind := range []string{"Secret", "ConfigMap"} {
+		if err := r.addMetadata(ctx, &in, kind); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
+}
+
+// addMetadata adds what the Secrets or ConfigMaps of the garden say: default domains, and versions of what deployments name.
+func (r *seedReconciler) addMetadata(ctx context.Context, in *installation.Inputs, kind string) error {
+	var objects metav1.PartialObjectMetadataList
+	objects.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+	if err := r.cached.List(ctx, &objects, client.UnsafeDisableDeepCopy, client.InNamespace(constants.GardenNamespace)); err != nil {
+		return fmt.Errorf("list the %ss in the namespace %s: %w", kind, constants.GardenNamespace, err)
+	}
+	for i := range objects.Items {
+		object := &objects.Items[i]
+		domain := object.Annotations[constants.AnnotationDNSDomain]
+		switch {
+		case object.Labels[constants.LabelGardenRole] == constants.RoleResourceReference:
+			in.ResourceVersions[installation.Resource{Kind: kind, Name: object.Name}] = object.ResourceVersion
+		case kind == "Secret" && domain != "":
+			in.DefaultDomains = append(in.DefaultDomains, installation.Domain{Name: domain, Type: object.Annotations[constants.AnnotationDNSProvider]})
+		}
+	}
+	return nil
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, 0, len(items))
+	for i := range items {
+		all = append(all, &items[i])
+	}
+	return all
+}
+
+// carryOut takes the steps of a decision. What another client has changed meanwhile is left as it is: the watch shows the change, and the
+// decision is made again.
+func (r *seedReconciler) carryOut(ctx context.Context, in installation.Inputs, decision installation.Decision) error {
+	seen := map[string]*corev1beta1.ControllerInstallation{}
+	for _, installation := range in.Installations {
+		seen[installation.Name] = installation
+	}
+	var errs []error
+	for _, step := range decision.Steps {
+		name := step.Installation.Name
+		if err := r.take(ctx, step, seen[name]); err != nil && !apierrors.IsConflict(err) {
+			errs = append(errs, fmt.Errorf("%s ControllerInstallation %s: %w", strings.ToLower(string(step.Action)), name, err))
+			continue
+		}
+		log.FromContext(ctx).Info("Changed an installation", "action", step.Action, "installation", name, "reason", step.Reason)
+	}
+	return errors.Join(errs...)
+}
+
+func (r *seedReconciler) take(ctx context.Context, step installation.Step, before *corev1beta1.ControllerInstallation) error {
+	switch step.Action {
+	case installation.ActionCreate:
+		// If it exists, the cache does not show yet what was created a moment ago.
+		return client.IgnoreAlreadyExists(r.cached.Create(ctx, step.Installation.DeepCopy(), client.FieldOwner(fieldManager)))
+	case installation.ActionUpdate:
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		return client.IgnoreNotFound(r.cached.Patch(ctx, step.Installation.DeepCopy(), patch, client.FieldOwner(fieldManager)))
+	default:
+		version := before.ResourceVersion // Required may have become True meanwhile
+		return client.IgnoreNotFound(r.cached.Delete(ctx, before.DeepCopy(), client.Preconditions{UID: &before.UID, ResourceVersion: &version}))
+	}
+}

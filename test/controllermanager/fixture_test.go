@@ -1,0 +1,315 @@
+// Package controllermanager tests the program of the controller-manager on a garden with its real API server.
+package controllermanager
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-k8s/trellis/hack/chart/generate"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/served"
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/garden"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+const (
+	seedName = "local"
+	user     = "system:serviceaccount:garden:gardener-controller-manager"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// binary builds the program once and returns its path.
+var binary = sync.OnceValues(func() (string, error) {
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(root, "bin", "test", "controller-manager")
+	arguments := []string{"build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", path}
+	if directory := os.Getenv("PROCESSES_COVERDIR"); directory != "" { // make coverage
+		arguments = append(arguments, "-cover", "-covermode=atomic", "-coverpkg=./cmd/...,./pkg/...")
+		if err := os.Setenv("GOCOVERDIR", directory); err != nil { // go test has set it to one that it deletes
+			return "", err
+		}
+	}
+	if output, err := exec.Command("go", append(arguments, "./cmd/controller-manager")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the controller-manager: %w\n%s", err, output)
+	}
+	return path, nil
+})
+
+// fixture is a garden. The controller-manager has the rights that its chart gives, and no others.
+type fixture struct {
+	*testing.T
+	plane          *garden.Garden
+	client         client.Client
+	audit          string
+	config, health string
+	process        *controlplane.Process
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a control plane, which -short excludes")
+	}
+	f := &fixture{T: t, audit: filepath.Join(t.TempDir(), "audit.log")}
+	server, err := garden.Binary()
+	kit.Must(t, err)
+	f.plane, err = garden.Start(t.Context(), garden.Options{APIServer: server, ControlPlane: controlplane.Options{AuditLog: f.audit}})
+	kit.Must(t, err)
+	t.Cleanup(func() {
+		kit.Must(t, f.plane.KillAPIServer()) // it would wait for watches to end
+		kit.Must(t, f.plane.Stop())
+	})
+	t.Cleanup(func() {
+		if log, err := os.ReadFile(filepath.Join(f.plane.Dir(), "controller-manager.log")); err == nil && t.Failed() {
+			t.Logf("log of the controller-manager:\n%s", log)
+		}
+	})
+	scheme := runtime.NewScheme()
+	kit.Must(t, clientgoscheme.AddToScheme(scheme))
+	kit.Must(t, served.AddToScheme(scheme))
+	f.client, err = client.New(f.plane.Config(), client.Options{Scheme: scheme})
+	kit.Must(t, err)
+	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}})
+	f.applyChart()
+	f.configure()
+	return f
+}
+
+// applyChart applies the rights and the ServiceAccount of the chart.
+func (f *fixture) applyChart() {
+	f.Helper()
+	root, err := controlplane.RepositoryRoot()
+	kit.Must(f, err)
+	loaded, err := generate.LoadFrom(filepath.Join(root, "charts", "controller-manager"))
+	kit.Must(f, err)
+	files, err := generate.Render(loaded, "garden", nil)
+	kit.Must(f, err)
+	for _, text := range files {
+		for document := range strings.SplitSeq(text, "\n---\n") {
+			object := &unstructured.Unstructured{}
+			kit.Must(f, yaml.Unmarshal([]byte(document), &object.Object))
+			if strings.HasPrefix(object.GetAPIVersion(), "rbac.") || object.GetKind() == "ServiceAccount" {
+				kit.Must(f, f.client.Apply(f.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test"), client.ForceOwnership))
+			}
+		}
+	}
+}
+
+// configure writes the kubeconfig and the configuration file.
+func (f *fixture) configure() {
+	f.Helper()
+	token := &authenticationv1.TokenRequest{}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardener-controller-manager"}}
+	kit.Must(f, f.client.SubResource("token").Create(f.Context(), account, token))
+	config := f.plane.Config()
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.CurrentContext = "test"
+	kubeconfig.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	if !strings.Contains(config.Host, "://") {
+		kubeconfig.Clusters["test"].Server = "https://" + config.Host
+	}
+	kubeconfig.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	kubeconfig.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
+	directory := f.TempDir()
+	file := filepath.Join(directory, "kubeconfig")
+	kit.Must(f, clientcmd.WriteToFile(*kubeconfig, file))
+	health, metrics := kit.FreePort(f), kit.FreePort(f)
+	f.health = fmt.Sprintf("http://127.0.0.1:%d", health)
+	f.config = filepath.Join(directory, "config.yaml")
+	kit.Must(f, os.WriteFile(f.config, fmt.Appendf(nil, `apiVersion: controllermanager.config.gardener.cloud/v1alpha1
+kind: ControllerManagerConfiguration
+gardenClientConnection: {kubeconfig: %s}
+logFormat: text
+server:
+  healthProbes: {bindAddress: 127.0.0.1, port: %d}
+  metrics: {bindAddress: 127.0.0.1, port: %d}
+`, file, health, metrics), 0o600))
+}
+
+// start starts the program and waits until it is ready and leads.
+func (f *fixture) start() {
+	f.Helper()
+	path, err := binary()
+	kit.Must(f, err)
+	f.process, err = f.plane.StartProcess("controller-manager", path, "--config", f.config)
+	kit.Must(f, err)
+	kit.EventuallyTrue(f, "the controller-manager is ready", func() bool {
+		request, err := http.NewRequestWithContext(f.Context(), http.MethodGet, f.health+"/readyz", http.NoBody)
+		kit.Must(f, err)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false
+		}
+		kit.Must(f, response.Body.Close())
+		return response.StatusCode == http.StatusOK
+	})
+}
+
+func (f *fixture) create(object client.Object) {
+	f.Helper()
+	kit.Must(f, f.client.Create(f.Context(), object))
+}
+
+func (f *fixture) delete(object client.Object) {
+	f.Helper()
+	kit.Must(f, f.client.Delete(f.Context(), object))
+}
+
+// exists reads an object, and reports whether there is one.
+func (f *fixture) exists(object client.Object) bool {
+	f.Helper()
+	err := f.client.Get(f.Context(), client.ObjectKeyFromObject(object), object)
+	if apierrors.IsNotFound(err) {
+		return false
+	}
+	kit.Must(f, err)
+	return true
+}
+
+// example returns the object of an example.
+func example[T any](f *fixture, name string, into *T) *T {
+	f.Helper()
+	root, err := controlplane.RepositoryRoot()
+	kit.Must(f, err)
+	text, err := os.ReadFile(filepath.Join(root, "examples", "fleet", "core", name))
+	kit.Must(f, err)
+	kit.Must(f, yaml.UnmarshalStrict(text, into))
+	return into
+}
+
+// installations returns those of the Seed by the names of their registrations.
+func (f *fixture) installations() map[string]*corev1beta1.ControllerInstallation {
+	f.Helper()
+	var list corev1beta1.ControllerInstallationList
+	kit.Must(f, f.client.List(f.Context(), &list, client.MatchingFields{"spec.seedRef.name": seedName}))
+	found := map[string]*corev1beta1.ControllerInstallation{}
+	for i := range list.Items {
+		found[list.Items[i].Spec.RegistrationRef.Name] = &list.Items[i]
+	}
+	return found
+}
+
+// eventuallyInstalled waits until these registrations are installed in the Seed, and no others.
+func (f *fixture) eventuallyInstalled(names ...string) {
+	f.Helper()
+	slices.Sort(names)
+	kit.Eventually(f, fmt.Sprintf("%q are installed", names), func() string {
+		var found []string
+		for name := range f.installations() {
+			found = append(found, name)
+		}
+		slices.Sort(found)
+		if slices.Equal(found, names) {
+			return ""
+		}
+		return fmt.Sprintf("%q", found)
+	})
+}
+
+// requests returns what the program has sent since the first lines of the audit log, sorted, without its leases and watches, and how many
+// lines there are.
+func (f *fixture) requests(skip int) (found []auditv1.Event, lines int) {
+	f.Helper()
+	file, err := os.Open(f.audit)
+	kit.Must(f, err)
+	defer file.Close()
+	scanner := bufio.NewScanner(file)
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		lines++
+		var event auditv1.Event
+		if json.Unmarshal(scanner.Bytes(), &event) != nil {
+			continue // the last line is being written
+		}
+		if lines > skip && event.User.Username == user && event.Stage == auditv1.StageResponseComplete && event.ObjectRef != nil &&
+			event.ObjectRef.Resource != "leases" && event.Verb != "watch" {
+			found = append(found, event)
+		}
+	}
+	kit.Must(f, scanner.Err())
+	return found, lines
+}
+
+// described returns what occurs of the requests, sorted.
+func described(events []auditv1.Event) []string {
+	var texts []string
+	for _, event := range events {
+		texts = append(texts, event.Verb+" "+event.ObjectRef.Resource)
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// withoutEvents leaves out Events: one that follows another one too soon is sent again ten seconds later.
+func withoutEvents(events []auditv1.Event) []auditv1.Event {
+	return slices.DeleteFunc(slices.Clone(events), func(event auditv1.Event) bool { return event.ObjectRef.Resource == "events" })
+}
+
+// quiet waits until the leader has renewed its lease some times and has sent nothing else meanwhile, and returns the lines of the audit log.
+func (f *fixture) quiet() int {
+	f.Helper()
+	const renewals = 2
+	_, lines := f.requests(0)
+	count, before := 0, f.renewed()
+	kit.EventuallyTrue(f, "the controller-manager is at rest", func() bool {
+		if sent, now := f.requests(lines); len(withoutEvents(sent)) > 0 {
+			count, lines = 0, now
+		}
+		if renewed := f.renewed(); renewed != before {
+			count, before = count+1, renewed
+		}
+		return count > renewals
+	})
+	return lines
+}
+
+// renewed returns when the lease of the leader was renewed.
+func (f *fixture) renewed() time.Time {
+	f.Helper()
+	lease := &unstructured.Unstructured{}
+	lease.SetAPIVersion("coordination.k8s.io/v1")
+	lease.SetKind("Lease")
+	lease.SetNamespace("garden")
+	lease.SetName("gardener-controller-manager-leader-election")
+	if !f.exists(lease) {
+		return time.Time{}
+	}
+	text, _, err := unstructured.NestedString(lease.Object, "spec", "renewTime")
+	kit.Must(f, err)
+	renewed, err := time.Parse(time.RFC3339Nano, text)
+	kit.Must(f, err)
+	return renewed
+}

@@ -1,0 +1,260 @@
+package controllermanager
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/installation"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// TestInstallations leads extensions from their registration to their end. The steps follow each other.
+func TestInstallations(t *testing.T) {
+	f := newFixture(t)
+	f.start()
+	for _, step := range []struct {
+		name string
+		run  func()
+	}{
+		{"registered", f.registers}, {"Shoot", f.servesShoot}, {"changes", f.followsChanges}, {"policies", f.keepsPolicies}, {"rest", f.rests},
+		{"restart", f.restarts}, {"no longer needed", f.uninstalls}, {"registration deleted", f.deletesRegistration}, {"Seed deleted", f.deletesSeed},
+		{"requests", f.sendsWhatItMay},
+	} {
+		before := f.T
+		if !t.Run(step.name, func(t *testing.T) { f.T = t; step.run() }) {
+			f.T = before
+			t.FailNow()
+		}
+		f.T = before
+	}
+}
+
+// register creates a registration with a deployment.
+func (f *fixture) register(name string, change func(*corev1beta1.ControllerRegistration), ids ...string) *corev1beta1.ControllerRegistration {
+	f.Helper()
+	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	registration.Spec.Deployment = &corev1beta1.ControllerRegistrationDeployment{DeploymentRefs: []corev1beta1.DeploymentRef{{Name: name}}}
+	for _, id := range ids {
+		kind, typ, _ := strings.Cut(id, "/")
+		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: typ})
+	}
+	if change != nil {
+		change(registration)
+	}
+	f.create(&gardencorev1.ControllerDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Helm: &gardencorev1.HelmControllerDeployment{RawChart: []byte(strings.Repeat("chart", 100))},
+	})
+	f.create(registration)
+	return registration
+}
+
+// registers: a Seed gets what it needs for itself, and the objects get finalizers.
+func (f *fixture) registers() {
+	seed := example(f, "seed.yaml", &corev1beta1.Seed{})
+	f.create(seed)
+	registration := f.register("provider", nil, "DNSRecord/local", "ControlPlane/local", "Infrastructure/local", "Worker/local", "Extension/networking-filter",
+		"BackupBucket/local", "BackupEntry/local")
+	f.eventuallyInstalled("provider")
+	i := f.installations()["provider"]
+	if !strings.HasPrefix(i.Name, "provider-") || i.Spec.DeploymentRef == nil || i.Spec.DeploymentRef.Name != "provider" || i.Spec.SeedRef.Name != seedName ||
+		i.Labels[installation.LabelSeedSpecHash] == "" || i.Labels[installation.LabelRegistrationSpecHash] == "" || i.Labels[installation.LabelDeploymentHash] == "" {
+		f.Errorf("the installation is %+v", i)
+	}
+	deployment := &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "provider"}}
+	for object, finalizer := range map[client.Object]string{
+		seed: constants.FinalizerControllerRegistration, registration: constants.FinalizerControllerRegistration, deployment: constants.FinalizerControllerDeployment,
+	} {
+		kit.EventuallyTrue(f, "the finalizer "+finalizer, func() bool { return f.exists(object) && controllerutil.ContainsFinalizer(object, finalizer) })
+	}
+}
+
+// servesShoot: what a Shoot needs is installed as far as it is registered, and the Event names the rest.
+func (f *fixture) servesShoot() {
+	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev"}})
+	shoot := example(f, "shoot.yaml", &corev1beta1.Shoot{})
+	shoot.Spec.SeedName = ptr.To(seedName)
+	f.create(shoot)
+	f.register("network", nil, "Network/local")
+	f.eventuallyInstalled("provider", "network")
+	f.register("others", nil, "OperatingSystemConfig/linux", "ContainerRuntime/sandbox", "Extension/shoot-dns-service")
+	f.eventuallyInstalled("provider", "network", "others")
+	kit.Eventually(f, "an Event names what is missing", func() string {
+		var events corev1.EventList
+		kit.Must(f, f.client.List(f.Context(), &events))
+		for _, event := range events.Items {
+			if event.Reason == "ExtensionsNotInstalled" && strings.Contains(event.Message, "needs Network/local") && event.InvolvedObject.Name == seedName {
+				return ""
+			}
+		}
+		return "there is none"
+	})
+}
+
+// followsChanges: an installation follows its deployment, and not the status of its Seed.
+func (f *fixture) followsChanges() {
+	before := f.installations()["network"]
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}}
+	f.exists(seed)
+	seed.Status.KubernetesVersion = ptr.To("1.37.1")
+	kit.Must(f, f.client.Status().Update(f.Context(), seed))
+	deployment := &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "network"}}
+	f.exists(deployment)
+	kit.Change(f, f.client, deployment, func() { deployment.Helm.RawChart = []byte(strings.Repeat("other", 100)) })
+	kit.EventuallyTrue(f, "the hash of the deployment changes", func() bool {
+		return f.installations()["network"].Labels[installation.LabelDeploymentHash] != before.Labels[installation.LabelDeploymentHash]
+	})
+	after := f.installations()["network"]
+	if after.Name != before.Name || after.Spec.DeploymentRef.ResourceVersion == before.Spec.DeploymentRef.ResourceVersion {
+		f.Errorf("the installation is %+v", after)
+	}
+	if other := f.installations()["others"]; other.Generation != 1 {
+		f.Errorf("the installation of another registration has changed: %+v", other)
+	}
+}
+
+// keepsPolicies: Always, AlwaysExceptNoShoots and a selector.
+func (f *fixture) keepsPolicies() {
+	with := func(policy corev1beta1.ControllerDeploymentPolicy, key string) func(*corev1beta1.ControllerRegistration) {
+		return func(r *corev1beta1.ControllerRegistration) {
+			r.Spec.Deployment.Policy = &policy
+			if key != "" {
+				r.Spec.Deployment.SeedSelector = &metav1.LabelSelector{MatchLabels: map[string]string{key: "private"}}
+			}
+		}
+	}
+	f.register("always", with(corev1beta1.ControllerDeploymentPolicyAlways, ""))
+	f.register("with-shoots", with(corev1beta1.ControllerDeploymentPolicyAlwaysExceptNoShoots, ""))
+	f.register("selected", with(corev1beta1.ControllerDeploymentPolicyAlways, "seed.gardener.cloud/network"))
+	f.register("not-selected", with(corev1beta1.ControllerDeploymentPolicyAlways, "other"))
+	f.eventuallyInstalled("provider", "network", "others", "always", "with-shoots", "selected")
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}}
+	f.exists(seed)
+	kit.Change(f, f.client, seed, func() { seed.Labels["seed.gardener.cloud/network"] = "public" })
+	f.eventuallyInstalled("provider", "network", "others", "always", "with-shoots")
+}
+
+func (f *fixture) rests() {
+	lines := f.quiet()
+	f.quiet()
+	if sent, _ := f.requests(lines); len(withoutEvents(sent)) > 0 {
+		f.Errorf("requests at rest: %q", described(sent))
+	}
+}
+
+// restarts: a program that starts again has nothing to write.
+func (f *fixture) restarts() {
+	kit.Must(f, f.process.Stop(kit.Patience))
+	_, lines := f.requests(0)
+	before := f.renewed()
+	f.start()
+	kit.EventuallyTrue(f, "it leads", func() bool { return f.renewed().After(before) })
+	f.quiet()
+	sent, _ := f.requests(lines)
+	for _, request := range described(withoutEvents(sent)) {
+		if verb, _, _ := strings.Cut(request, " "); verb != "get" && verb != "list" {
+			f.Errorf("a restart wrote: %s", request)
+		}
+	}
+}
+
+// isRequired does what the gardenlet does for an installation: it has a finalizer, and says whether extension objects exist.
+func (f *fixture) isRequired(name string, status corev1beta1.ConditionStatus) *corev1beta1.ControllerInstallation {
+	f.Helper()
+	i := f.installations()[name]
+	kit.Change(f, f.client, i, func() { controllerutil.AddFinalizer(i, constants.FinalizerControllerInstallation) })
+	i.Status.Conditions = []corev1beta1.Condition{{
+		Type: corev1beta1.ControllerInstallationRequired, Status: status, Reason: "Test", Message: "for the test",
+		LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+	}}
+	kit.Must(f, f.client.Status().Update(f.Context(), i))
+	return i
+}
+
+// uninstalls: installations go when the Shoot has gone and extension objects do not exist any more.
+func (f *fixture) uninstalls() {
+	network := f.isRequired("network", corev1beta1.ConditionTrue)
+	others := f.isRequired("others", corev1beta1.ConditionFalse)
+	shoot := example(f, "shoot.yaml", &corev1beta1.Shoot{})
+	f.exists(shoot)
+	kit.Change(f, f.client, shoot, func() {
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.AnnotationConfirmationDeletion, "true")
+	})
+	f.delete(shoot)
+	kit.EventuallyTrue(f, "the installation of others is being deleted", func() bool { return f.exists(others) && others.DeletionTimestamp != nil })
+	kit.Change(f, f.client, others, func() { others.Finalizers = nil })
+	f.eventuallyInstalled("provider", "network", "always")
+	if f.exists(network); network.DeletionTimestamp != nil {
+		f.Error("the installation of the network is being deleted though extension objects exist")
+	}
+	f.isRequired("network", corev1beta1.ConditionFalse)
+	kit.EventuallyTrue(f, "the installation of the network is being deleted", func() bool { return f.exists(network) && network.DeletionTimestamp != nil })
+	kit.Change(f, f.client, network, func() { network.Finalizers = nil })
+	f.eventuallyInstalled("provider", "always")
+}
+
+// deletesRegistration: a registration stays while it is installed, and its deployment while it is named.
+func (f *fixture) deletesRegistration() {
+	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "provider"}}
+	deployment := &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "always"}}
+	f.delete(deployment)
+	f.delete(registration)
+	f.quiet()
+	if !f.exists(registration) || !f.exists(deployment) {
+		f.Fatal("a registration that is installed, or a deployment that is named, has gone")
+	}
+	f.eventuallyInstalled("provider", "always")
+	always := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "always"}}
+	f.exists(always)
+	kit.Change(f, f.client, always, func() { always.Spec.Deployment.Policy = ptr.To(corev1beta1.ControllerDeploymentPolicyOnDemand) })
+	f.eventuallyInstalled("provider")
+	f.delete(always)
+	kit.EventuallyTrue(f, "the registration and its deployment are gone", func() bool { return !f.exists(always) && !f.exists(deployment) })
+}
+
+// deletesSeed: the last installation goes with the Seed, and what refers to it is released.
+func (f *fixture) deletesSeed() {
+	provider := f.isRequired("provider", corev1beta1.ConditionFalse)
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}}
+	f.exists(seed)
+	kit.Change(f, f.client, seed, func() {
+		metav1.SetMetaDataAnnotation(&seed.ObjectMeta, constants.AnnotationConfirmationDeletion, "true")
+	})
+	f.delete(seed)
+	kit.EventuallyTrue(f, "the last installation is being deleted", func() bool { return f.exists(provider) && provider.DeletionTimestamp != nil })
+	if !f.exists(seed) {
+		f.Fatal("the Seed has gone before its installations")
+	}
+	kit.Change(f, f.client, provider, func() { provider.Finalizers = nil })
+	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "provider"}}
+	kit.EventuallyTrue(f, "the Seed and the registration are gone", func() bool { return !f.exists(seed) && !f.exists(registration) })
+}
+
+// sendsWhatItMay holds all requests against what the program is allowed to write.
+func (f *fixture) sendsWhatItMay() {
+	allowed := []string{
+		"create controllerinstallations", "patch controllerinstallations", "delete controllerinstallations",
+		"patch seeds", "patch controllerregistrations", "patch controllerdeployments", "create events", "patch events",
+	}
+	events, _ := f.requests(0)
+	for _, request := range described(events) {
+		if verb, _, _ := strings.Cut(request, " "); verb != "get" && verb != "list" && !slices.Contains(allowed, request) {
+			f.Errorf("%s is not allowed by the rule", request)
+		}
+	}
+	f.Logf("sent: %q", described(events))
+	for _, event := range events {
+		if event.ResponseStatus != nil && event.ResponseStatus.Code == 403 {
+			f.Errorf("it lacks a right: %s %s", event.Verb, event.RequestURI)
+		}
+	}
+}
