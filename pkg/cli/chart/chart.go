@@ -1,20 +1,17 @@
-// Package chart renders Helm charts with Helm's own library, as `helm template` does. It does not access a cluster, installs nothing,
-// and downloads only what a chart's values schema references by URL.
+// Package chart renders Helm charts in folders and archives for kubectl mr. It downloads only what a chart's values schema references by URL.
 package chart
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/common"
-	"helm.sh/helm/v4/pkg/chart/common/util"
 	v2 "helm.sh/helm/v4/pkg/chart/v2"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
-	"helm.sh/helm/v4/pkg/engine"
-	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+
+	"github.com/trellis-k8s/trellis/pkg/helmchart"
 )
 
 // Settings specify how a chart is rendered.
@@ -42,9 +39,6 @@ type Rendered struct {
 	Deprecated bool
 }
 
-// notes is the file with the notes that Helm prints.
-const notes = "NOTES.txt"
-
 // Render renders the chart in a folder or an archive (.tgz). Errors describe what is wrong with the chart or the values, and name
 // the file and the line of a template.
 func Render(ctx context.Context, path string, settings Settings) (*Rendered, error) {
@@ -59,28 +53,22 @@ func Render(ctx context.Context, path string, settings Settings) (*Rendered, err
 	if err != nil {
 		return nil, err
 	}
-	if err := chartutil.ProcessDependencies(loaded, settings.Values); err != nil {
+	rendered, err := helmchart.Render(ctx, loaded, helmchart.Release{Name: settings.Release, Namespace: settings.Namespace}, settings.Values, capabilities)
+	var dependencies *helmchart.DependencyError
+	var values *helmchart.ValuesError
+	switch {
+	case errors.As(err, &dependencies):
 		return nil, fmt.Errorf("process the dependencies of the chart %s: %w", path, err)
-	}
-	values, err := util.ToRenderValues(loaded, settings.Values, common.ReleaseOptions{
-		Name: settings.Release, Namespace: settings.Namespace, Revision: 1, IsInstall: true,
-	}, capabilities)
-	if err != nil {
+	case errors.As(err, &values):
 		return nil, fmt.Errorf("the values for the chart %s: %w", path, err)
-	}
-	rendered := &Rendered{Deprecated: loaded.Metadata.Deprecated}
-	renderer := engine.Engine{CustomTemplateFuncs: map[string]any{
-		"lookup": func(_, _, _, _ string) (map[string]any, error) {
-			rendered.LooksUp = true
-			return map[string]any{}, nil
-		},
-	}}
-	texts, err := renderer.RenderWithContext(ctx, loaded, values)
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("render the chart %s: %w", path, err)
 	}
-	rendered.Files = filesOf(loaded, texts)
-	return rendered, nil
+	all := &Rendered{LooksUp: rendered.LooksUp, Deprecated: loaded.Metadata.Deprecated}
+	for _, file := range rendered.Files {
+		all.Files = append(all.Files, File(file))
+	}
+	return all, nil
 }
 
 // capabilities returns the cluster capabilities that the chart sees. It fails if the chart does not support the Kubernetes version.
@@ -100,35 +88,4 @@ func (s *Settings) capabilities(metadata *v2.Metadata) (*common.Capabilities, er
 			metadata.Name, wanted, version)
 	}
 	return capabilities, nil
-}
-
-// filesOf returns the files that contain objects.
-func filesOf(loaded *v2.Chart, texts map[string]string) []File {
-	var files []File
-	for _, definition := range loaded.CRDObjects() {
-		files = append(files, File{definition.Filename, string(definition.File.Data)})
-	}
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		if content := documents(texts[name]); content != "" && !strings.HasSuffix(name, notes) {
-			files = append(files, File{name, content})
-		}
-	}
-	return files
-}
-
-// documents splits a text as Helm does, which accepts more document separators than YAML, such as "---apiVersion: v1".
-func documents(text string) string {
-	divided := releaseutil.SplitManifests(text)
-	names := slices.Collect(maps.Keys(divided))
-	slices.SortFunc(names, func(a, b string) int {
-		if (releaseutil.BySplitManifestsOrder{a, b}).Less(0, 1) {
-			return -1
-		}
-		return 1
-	})
-	parts := make([]string, 0, len(names))
-	for _, name := range names {
-		parts = append(parts, divided[name])
-	}
-	return strings.Join(parts, "\n---\n")
 }

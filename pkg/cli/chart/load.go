@@ -6,12 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	v2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+
+	"github.com/trellis-k8s/trellis/pkg/helmchart"
 )
 
 // Is reports whether a path is that of a chart.
@@ -36,21 +37,9 @@ func load(path string) (*v2.Chart, error) {
 	default:
 		return nil, fmt.Errorf("the chart %s has the unknown type %q", path, loaded.Metadata.Type)
 	}
-	if missing := missingDependencies(loaded); len(missing) > 0 {
+	if missing := helmchart.MissingDependencies(loaded); len(missing) > 0 {
 		return nil, fmt.Errorf("dependencies of the chart %s are missing in its folder charts/: %s. Download them with `helm dependency build %s`",
 			path, strings.Join(missing, ", "), path)
 	}
 	return loaded, nil
-}
-
-// missingDependencies names the charts that a chart needs and does not have.
-func missingDependencies(loaded *v2.Chart) []string {
-	var missing []string
-	for _, dependency := range loaded.Metadata.Dependencies {
-		there := slices.ContainsFunc(loaded.Dependencies(), func(chart *v2.Chart) bool { return chart.Name() == dependency.Name })
-		if !there {
-			missing = append(missing, dependency.Name)
-		}
-	}
-	return missing
 }
