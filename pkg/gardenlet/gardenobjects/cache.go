@@ -88,12 +88,15 @@ func (c *Cache) watch(ctx context.Context, name client.ObjectKey, object client.
 	if watch := c.watches[at]; watch != nil {
 		return watch, nil
 	}
+	selector := fields.OneTermEqualSelector("metadata.name", name.Name)
+	selected := cache.ByObject{Namespaces: map[string]cache.Config{name.Namespace: {FieldSelector: selector}}}
+	if name.Namespace == "" {
+		selected = cache.ByObject{Field: selector} // of a kind that is cluster-scoped
+	}
 	watch, err := cache.New(c.garden.GetConfig(), cache.Options{
 		HTTPClient: c.garden.GetHTTPClient(), Scheme: c.garden.GetScheme(), Mapper: c.garden.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{object: {Namespaces: map[string]cache.Config{
-			name.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", name.Name)},
-		}}},
+		ByObject:         map[client.Object]cache.ByObject{object: selected},
 	})
 	if err != nil {
 		return nil, err

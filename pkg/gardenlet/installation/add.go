@@ -1,0 +1,171 @@
+package installation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
+	"github.com/trellis-k8s/trellis/pkg/crdwatch"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
+)
+
+// startTimeout is how long the start may read from the seed.
+const startTimeout = 30 * time.Second
+
+// Seed is how the seed is reached beside the manager's client.
+type Seed struct {
+	Dynamic  dynamic.Interface
+	Metadata metadata.Interface
+	Kinds    crdwatch.Kinds
+}
+
+// AddToManager adds the controller to the manager of the seed. The garden's cache has the Seed, the ControllerRegistrations, and the
+// ControllerInstallations that refer to the Seed.
+func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed Seed, o Options) error {
+	emitted, indexed, err := newCache(mgr, o.Namespace)
+	if err != nil {
+		return err
+	}
+	wake := make(chan event.GenericEvent, 1)
+	look := func() {
+		select {
+		case wake <- event.GenericEvent{}:
+		default: // one is waiting already
+		}
+	}
+	r := &reconciler{
+		Options: o, seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), emitted: indexed, garden: garden.GetClient(), objects: gardenobjects.New(garden),
+		registries: newRegistries(), extensions: newExtensionObjects(seed.Dynamic, seed.Metadata, seed.Kinds, look),
+	}
+	r.emitter = &flow.Emitter{
+		Reader: indexed, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock,
+		Rules: flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: o.Version},
+	}
+	r.objects.OnChange(func(client.Object) { look() })
+	for _, runnable := range []manager.Runnable{emitted, r.objects} {
+		if err := mgr.Add(runnable); err != nil {
+			return fmt.Errorf("add a cache of the controller of extensions: %w", err)
+		}
+	}
+	if err := r.extensions.addToManager(mgr); err != nil {
+		return fmt.Errorf("add the watches of extension objects: %w", err)
+	}
+	return r.watch(mgr, garden, emitted, wake)
+}
+
+// newCache returns a cache of what was emitted, and the same with an index by owner.
+func newCache(mgr manager.Manager, namespace string) (cache.Cache, flow.IndexedReader, error) {
+	c, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			// Those of others, too: they are not touched.
+			&resourcesv1alpha1.ManagedResource{}: {
+				Namespaces: map[string]cache.Config{namespace: {}}, Transform: cachetransform.NewCompactor().Compact,
+			},
+			&corev1.Secret{}: {Namespaces: map[string]cache.Config{namespace: {LabelSelector: labels.SelectorFromSet(labels.Set{flow.LabelFlow: FlowName})}}},
+		},
+	})
+	if err != nil {
+		return nil, flow.IndexedReader{}, fmt.Errorf("make a cache of the seed: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	indexed, err := flow.IndexOwners(ctx, c)
+	return c, indexed, err
+}
+
+// watch adds the controller with its watches: all that it reads is watched.
+func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, emitted cache.Cache, wake chan event.GenericEvent) error {
+	built, err := controller.New("controllerinstallation", mgr, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: max(r.ConcurrentSyncs, 1), SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
+	})
+	if err != nil {
+		return fmt.Errorf("add the controller of extensions: %w", err)
+	}
+	everything := func(*corev1beta1.ControllerInstallation) bool { return true }
+	toAll := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return r.all(ctx, everything) })
+	toThose := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, registration client.Object) []reconcile.Request {
+		return r.all(ctx, func(i *corev1beta1.ControllerInstallation) bool {
+			return i.Spec.RegistrationRef.Name == registration.GetName()
+		})
+	})
+	own := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[flow.LabelFlow] == FlowName })
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	for _, watched := range []source.Source{
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{}, &handler.EnqueueRequestForObject{}, installationChanged()),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, toThose, predicate.GenerationChangedPredicate{}),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, toAll, seedChanged(r.SeedName)),
+		source.Kind[client.Object](emitted, &resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(toOwner), own),
+		source.Kind[client.Object](emitted, secret, handler.EnqueueRequestsFromMapFunc(toOwner), own),
+		source.Channel(wake, handler.Funcs{GenericFunc: func(ctx context.Context, _ event.GenericEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			for _, request := range r.all(ctx, everything) {
+				queue.Add(request)
+			}
+		}}),
+	} {
+		if err := built.Watch(watched); err != nil {
+			return fmt.Errorf("add a watch of the controller of extensions: %w", err)
+		}
+	}
+	return nil
+}
+
+func toOwner(_ context.Context, object client.Object) []reconcile.Request {
+	if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: owner.Name}}}
+	}
+	return nil
+}
+
+// installationChanged lets changes pass but those of the status, which the controller makes itself.
+func installationChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1beta1.ControllerInstallation)
+		after, same := e.ObjectNew.(*corev1beta1.ControllerInstallation)
+		return !ok || !same || !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
+			!equality.Semantic.DeepEqual(before.Finalizers, after.Finalizers) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
+	}}
+}
+
+// seedChanged lets changes of the Seed pass that charts see.
+func seedChanged(name string) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetName() == name },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1beta1.Seed)
+			after, same := e.ObjectNew.(*corev1beta1.Seed)
+			return !ok || !same || after.Name == name && (before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+				!equality.Semantic.DeepEqual(ownAnnotations(before), ownAnnotations(after)) ||
+				!equality.Semantic.DeepEqual(before.Status.KubernetesVersion, after.Status.KubernetesVersion) ||
+				!equality.Semantic.DeepEqual(before.Status.ClusterIdentity, after.Status.ClusterIdentity))
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}

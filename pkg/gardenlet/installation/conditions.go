@@ -1,0 +1,155 @@
+package installation
+
+import (
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+// Reasons of conditions, as Gardener has them.
+const (
+	reasonValid                = "RegistrationValid"
+	reasonRegistrationNotFound = "RegistrationNotFound"
+	reasonSeedNotFound         = "SeedNotFound"
+	reasonChartInformation     = "ChartInformationInvalid"
+	reasonValues               = "RenderingHelmValuesFailed"
+	reasonPull                 = "OCIChartCannotBePulled"
+	reasonRender               = "ChartCannotBeRendered"
+
+	reasonInstalled         = "InstallationSuccessful"
+	reasonPending           = "InstallationPending"
+	reasonFailed            = "InstallationFailed"
+	reasonDeletionPending   = "DeletionPending"
+	reasonDeletionFailed    = "DeletionFailed"
+	reasonDeletionSucceeded = "DeletionSuccessful"
+
+	reasonHealthy      = "ControllerHealthy"
+	reasonNotHealthy   = "ControllerNotHealthy"
+	reasonRolledOut    = "ControllerRolledOut"
+	reasonNotRolledOut = "ControllerNotRolledOut"
+
+	reasonObjectsExist = "ExtensionObjectsExist"
+	reasonNoObjects    = "NoExtensionObjects"
+)
+
+// maxMessage is the most bytes of a message that a condition has.
+const maxMessage = 2000
+
+// finding is what a condition is to say.
+type finding struct {
+	kind            corev1beta1.ConditionType
+	status          corev1beta1.ConditionStatus
+	reason, message string
+}
+
+// update returns conditions with findings in them. Times move only with what they belong to.
+func update(conditions []corev1beta1.Condition, findings []finding, now time.Time) []corev1beta1.Condition {
+	conditions = slices.Clone(conditions)
+	for _, f := range findings {
+		next := corev1beta1.Condition{
+			Type: f.kind, Status: f.status, Reason: f.reason, Message: limit(f.message), LastTransitionTime: metav1.NewTime(now), LastUpdateTime: metav1.NewTime(now),
+		}
+		at := slices.IndexFunc(conditions, func(condition corev1beta1.Condition) bool { return condition.Type == f.kind })
+		if at < 0 {
+			conditions = append(conditions, next)
+			continue
+		}
+		before := conditions[at]
+		if before.Status == next.Status {
+			next.LastTransitionTime = before.LastTransitionTime
+		}
+		if before.Status == next.Status && before.Reason == next.Reason && before.Message == next.Message {
+			continue
+		}
+		conditions[at] = next
+	}
+	return conditions
+}
+
+func limit(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	end := maxMessage
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
+
+// findingsOf returns what the ManagedResource of an extension says: whether it is installed, healthy and progressing. why is why the bundle
+// could not be written; empty if it was.
+func findingsOf(mr *resourcesv1alpha1.ManagedResource, why string) []finding {
+	const installed, healthy, progressing = corev1beta1.ControllerInstallationInstalled, corev1beta1.ControllerInstallationHealthy, corev1beta1.ControllerInstallationProgressing
+	if mr == nil {
+		found := []finding{
+			{installed, corev1beta1.ConditionFalse, reasonPending, "The ManagedResource of the extension does not exist yet."},
+			{healthy, corev1beta1.ConditionFalse, reasonNotHealthy, "The extension is not installed yet."},
+			{progressing, corev1beta1.ConditionTrue, reasonNotRolledOut, "The extension is not installed yet."},
+		}
+		if why != "" {
+			found[0].reason, found[0].message = reasonFailed, why
+		}
+		return found
+	}
+	found := make([]finding, 0, 3)
+	applied := conditionOf(mr, resourcesv1alpha1.ResourcesApplied)
+	switch {
+	case why != "":
+		found = append(found, finding{installed, corev1beta1.ConditionFalse, reasonFailed, why})
+	case applied.Status == resourcesv1alpha1.ConditionTrue:
+		found = append(found, finding{installed, corev1beta1.ConditionTrue, reasonInstalled, "The extension is installed in the seed."})
+	default:
+		found = append(found, finding{installed, corev1beta1.ConditionFalse, reasonPending, applied.Message})
+	}
+	if checked := conditionOf(mr, resourcesv1alpha1.ResourcesHealthy); checked.Status == resourcesv1alpha1.ConditionTrue {
+		found = append(found, finding{healthy, corev1beta1.ConditionTrue, reasonHealthy, "The extension is healthy."})
+	} else {
+		found = append(found, finding{healthy, corev1beta1.ConditionFalse, reasonNotHealthy, checked.Message})
+	}
+	if rolling := conditionOf(mr, resourcesv1alpha1.ResourcesProgressing); rolling.Status == resourcesv1alpha1.ConditionFalse {
+		return append(found, finding{progressing, corev1beta1.ConditionFalse, reasonRolledOut, "The extension is rolled out."})
+	} else {
+		return append(found, finding{progressing, corev1beta1.ConditionTrue, reasonNotRolledOut, rolling.Message})
+	}
+}
+
+// condition is one of a ManagedResource.
+type condition struct {
+	Status  resourcesv1alpha1.ConditionStatus
+	Message string
+}
+
+// conditionOf returns a condition of a ManagedResource for its present generation. It is not known while the generation is not observed.
+func conditionOf(mr *resourcesv1alpha1.ManagedResource, kind resourcesv1alpha1.ConditionType) condition {
+	if mr.Status.ObservedGeneration != mr.Generation {
+		return condition{resourcesv1alpha1.ConditionUnknown, "The resource-manager has not looked at the present revision yet."}
+	}
+	found := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, kind)
+	if found.Message == "" {
+		found.Message = "The resource-manager has not reported the condition " + string(kind) + " yet."
+	}
+	return condition{found.Status, found.Message}
+}
+
+// requiredFinding returns what is said about the extension objects of a registration.
+func requiredFinding(id string) finding {
+	if id == "" {
+		return finding{corev1beta1.ControllerInstallationRequired, corev1beta1.ConditionFalse, reasonNoObjects, "No extension object in the seed has a kind and type of the registration."}
+	}
+	return finding{corev1beta1.ControllerInstallationRequired, corev1beta1.ConditionTrue, reasonObjectsExist, "Extension objects exist in the seed, of the kind and type " + id + "."}
+}
+
+// problemOf says why the bundle of an extension could not be written; empty if it was.
+func problemOf(result flow.Result, key flow.Key) string {
+	if why := result.Problems[key]; why != "" {
+		return why
+	}
+	return result.Pending[key]
+}

@@ -1,0 +1,242 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
+)
+
+const fieldManager = "gardenlet"
+
+// Options of the controller.
+type Options struct {
+	// SeedName is the name of the Seed, and Namespace that of the ManagedResources in the seed.
+	SeedName, Namespace string
+	// Version and FeatureGates of gardenlet, which charts get as values.
+	Version      string
+	FeatureGates map[string]bool
+	// Garden returns the address and the CA of the garden, for kubeconfigs of extensions.
+	Garden func() *rest.Config
+	Clock  clock.PassiveClock
+	// ConcurrentSyncs is how many installations are worked on at once.
+	ConcurrentSyncs int
+}
+
+// reconciler installs the extensions of a Seed.
+type reconciler struct {
+	Options
+
+	// seed writes to the seed cluster, uncached reads from its API server, and emitted from a cache of what was emitted.
+	seed     client.Client
+	uncached client.Reader
+	emitted  client.Reader
+	emitter  *flow.Emitter
+	// garden reads through caches, and writes; objects reads single objects.
+	garden     client.Client
+	objects    *gardenobjects.Cache
+	registries *registries
+	extensions *extensionObjects
+
+	// written are the installations as the garden's API server answered to the last writes, by name: the cache may not show them yet.
+	written sync.Map
+
+	mu sync.Mutex
+	// seedIsGarden says whether the seed is the garden, too; nil if that is not known.
+	seedIsGarden *bool
+}
+
+// Reconcile brings an extension in line with what is declared. At rest it sends nothing.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	installation := &corev1beta1.ControllerInstallation{}
+	if err := r.garden.Get(ctx, request.NamespacedName, installation); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			r.written.Delete(request.Name)
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if installation.Spec.SeedRef == nil || installation.Spec.SeedRef.Name != r.SeedName {
+		return reconcile.Result{}, nil
+	}
+	installation = r.newest(installation)
+	if installation.DeletionTimestamp != nil {
+		return reconcile.Result{}, r.uninstall(ctx, installation)
+	}
+	if !controllerutil.ContainsFinalizer(installation, constants.FinalizerControllerInstallation) {
+		// Before anything is written to the seed.
+		err := r.patch(ctx, installation, func() { controllerutil.AddFinalizer(installation, constants.FinalizerControllerInstallation) })
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	result, err := r.install(ctx, installation)
+	findings := result.findings
+	if required, known := r.required(ctx, installation); known {
+		findings = append(findings, required)
+	}
+	return reconcile.Result{RequeueAfter: result.again}, errors.Join(err, r.report(ctx, installation, findings))
+}
+
+// newest returns what was written last, if it is newer than what a cache shows.
+func (r *reconciler) newest(cached *corev1beta1.ControllerInstallation) *corev1beta1.ControllerInstallation {
+	value, _ := r.written.Load(cached.Name)
+	written, ok := value.(*corev1beta1.ControllerInstallation)
+	if !ok || written.UID != cached.UID {
+		return cached
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion)
+	if err != nil || order >= 0 {
+		return cached
+	}
+	return written.DeepCopy()
+}
+
+// installed is what an attempt to install found.
+type installed struct {
+	findings []finding
+	// again is when to look again though nothing was seen to change; 0 for never.
+	again time.Duration
+}
+
+// install emits the bundle of an extension. If it cannot be made, what runs is left alone. Deployments without a chart are for others to
+// install.
+func (r *reconciler) install(ctx context.Context, installation *corev1beta1.ControllerInstallation) (installed, error) {
+	key := keyOf(r.Namespace, installation.Name)
+	in, err := r.observe(ctx, installation)
+	if err == nil && in == nil {
+		return installed{}, nil
+	}
+	var bundle flow.Bundle
+	if err == nil {
+		bundle, err = in.Bundle(ctx, key)
+	}
+	var why *invalid
+	if errors.As(err, &why) {
+		return r.invalid(ctx, key, in, why)
+	}
+	if err != nil {
+		return installed{}, err
+	}
+	result, err := r.emitter.Emit(ctx, ownerOf(installation), flow.Plan{Bundles: []flow.Bundle{bundle}})
+	if err != nil {
+		return installed{}, err
+	}
+	found := installed{findings: append(
+		[]finding{{corev1beta1.ControllerInstallationValid, corev1beta1.ConditionTrue, reasonValid, "The chart was rendered."}},
+		findingsOf(r.live(result, key, len(result.Written) > 0), problemOf(result, key))...,
+	)}
+	if next := result.Plan.NextAt(r.Clock.Now()); !next.IsZero() {
+		found.again = max(next.Sub(r.Clock.Now()), time.Millisecond)
+	}
+	return found, nil
+}
+
+// live returns the ManagedResource as it was before an emission; nil if it did not exist. One that was just written is not observed yet.
+func (r *reconciler) live(result flow.Result, key flow.Key, written bool) *resourcesv1alpha1.ManagedResource {
+	mr := result.Live.ManagedResources[key]
+	if mr == nil || !written {
+		return mr
+	}
+	mr = mr.DeepCopy()
+	mr.Generation++
+	return mr
+}
+
+// invalid returns what is reported about an extension that cannot be installed as declared. The other conditions are about what runs.
+func (r *reconciler) invalid(ctx context.Context, key flow.Key, in *Inputs, why *invalid) (installed, error) {
+	text := why.Error()
+	if in != nil {
+		text = in.redact(text)
+	}
+	mr, err := r.managedResource(ctx, key)
+	if err != nil {
+		return installed{}, err
+	}
+	found := installed{findings: append(
+		[]finding{{corev1beta1.ControllerInstallationValid, corev1beta1.ConditionFalse, why.reason, text}}, findingsOf(mr, "")...,
+	)}
+	if why.passes {
+		return found, errors.New(text) // it is tried again
+	}
+	return found, nil
+}
+
+// managedResource reads that of an extension from the cache; nil if it does not exist.
+func (r *reconciler) managedResource(ctx context.Context, key flow.Key) (*resourcesv1alpha1.ManagedResource, error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	err := r.emitted.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, mr)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read ManagedResource %s: %w", key, err)
+	}
+	if err != nil || mr.Labels[flow.LabelFlow] != FlowName {
+		return nil, nil //nolint:nilerr // it does not exist
+	}
+	return mr, nil
+}
+
+// required returns whether extension objects of the registration exist, if that is known.
+func (r *reconciler) required(ctx context.Context, installation *corev1beta1.ControllerInstallation) (finding, bool) {
+	registration := &corev1beta1.ControllerRegistration{}
+	if err := r.garden.Get(ctx, client.ObjectKey{Name: installation.Spec.RegistrationRef.Name}, registration); err != nil {
+		return finding{}, false
+	}
+	id, known := r.extensions.existing(registration)
+	return requiredFinding(id), known
+}
+
+// report writes the conditions, if they have changed.
+func (r *reconciler) report(ctx context.Context, installation *corev1beta1.ControllerInstallation, findings []finding) error {
+	conditions := update(installation.Status.Conditions, findings, r.Clock.Now())
+	if equality.Semantic.DeepEqual(conditions, installation.Status.Conditions) {
+		return nil
+	}
+	before := client.StrategicMergeFrom(installation.DeepCopy())
+	installation.Status.Conditions = conditions
+	if err := client.IgnoreNotFound(r.garden.Status().Patch(ctx, installation, before, client.FieldOwner(fieldManager))); err != nil {
+		return fmt.Errorf("write the status of ControllerInstallation %s: %w", installation.Name, err)
+	}
+	r.written.Store(installation.Name, installation.DeepCopy())
+	return nil
+}
+
+// patch writes a change of an installation, if it is still the one that was read.
+func (r *reconciler) patch(ctx context.Context, installation *corev1beta1.ControllerInstallation, change func()) error {
+	before := client.MergeFromWithOptions(installation.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	change()
+	if err := client.IgnoreNotFound(r.garden.Patch(ctx, installation, before, client.FieldOwner(fieldManager))); err != nil {
+		return fmt.Errorf("write ControllerInstallation %s: %w", installation.Name, err)
+	}
+	r.written.Store(installation.Name, installation.DeepCopy())
+	return nil
+}
+
+// all returns requests for all installations of the Seed that are selected.
+func (r *reconciler) all(ctx context.Context, selected func(*corev1beta1.ControllerInstallation) bool) []reconcile.Request {
+	var list corev1beta1.ControllerInstallationList
+	if err := r.garden.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the process ends; what the cache does not have yet is looked at when it has
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if item := &list.Items[i]; item.Spec.SeedRef != nil && item.Spec.SeedRef.Name == r.SeedName && selected(item) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(item)})
+		}
+	}
+	return slices.Clip(requests)
+}

@@ -1,0 +1,166 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
+)
+
+// observe reads what the objects of an extension are made from, all through watches. It returns nil if the extension has no chart. An error of
+// type invalid says what is wrong in the garden.
+func (r *reconciler) observe(ctx context.Context, installation *corev1beta1.ControllerInstallation) (*Inputs, error) {
+	in := &Inputs{
+		Installation: installation, Registration: &corev1beta1.ControllerRegistration{}, Deployment: &gardencorev1.ControllerDeployment{},
+		Seed: &corev1beta1.Seed{}, Version: r.Version, FeatureGates: r.FeatureGates, Garden: r.Garden(),
+	}
+	if installation.Spec.DeploymentRef == nil {
+		return nil, nil
+	}
+	name := installation.Spec.RegistrationRef.Name
+	if err := r.garden.Get(ctx, client.ObjectKey{Name: name}, in.Registration); err != nil {
+		return nil, ifNotFound(err, reasonRegistrationNotFound, "ControllerRegistration %s does not exist", name)
+	}
+	if err := r.garden.Get(ctx, client.ObjectKey{Name: r.SeedName}, in.Seed); err != nil {
+		return nil, ifNotFound(err, reasonSeedNotFound, "Seed %s does not exist", r.SeedName)
+	}
+	name = installation.Spec.DeploymentRef.Name
+	if err := r.objects.Get(ctx, client.ObjectKey{Name: name}, in.Deployment); err != nil {
+		return nil, ifNotFound(err, reasonChartInformation, "ControllerDeployment %s does not exist", name)
+	}
+	if in.Deployment.Helm == nil {
+		return nil, nil
+	}
+	if err := r.observeResources(ctx, in); err != nil {
+		return nil, err
+	}
+	var err error
+	if in.Chart, err = r.chart(ctx, in.Deployment); err != nil {
+		return nil, err
+	}
+	if in.GardenIdentity, err = r.gardenIdentity(ctx); err != nil {
+		return nil, err
+	}
+	in.SeedIsGarden, err = r.isGarden(ctx)
+	return in, err
+}
+
+func ifNotFound(err error, reason, format string, args ...any) error {
+	if apierrors.IsNotFound(err) {
+		return &invalid{reason: reason, error: fmt.Errorf(format, args...)}
+	}
+	return fmt.Errorf("read what an extension is installed from: %w", err)
+}
+
+// observeResources reads the Secrets and ConfigMaps that the deployment names.
+func (r *reconciler) observeResources(ctx context.Context, in *Inputs) error {
+	in.Resources, in.Confidential = map[string]map[string]string{}, map[string]bool{}
+	for _, resource := range in.Deployment.Resources {
+		data := map[string]string{}
+		switch ref := resource.ResourceRef; ref.Kind {
+		case "Secret":
+			secret, err := r.secret(ctx, ref.Name, constants.RoleResourceReference, reasonValues)
+			if err != nil {
+				return err
+			}
+			for key, value := range secret.Data {
+				data[key] = string(value)
+			}
+			in.Confidential[resource.Name] = true
+		case "ConfigMap":
+			found := &corev1.ConfigMap{}
+			if err := r.named(ctx, ref.Name, found, constants.RoleResourceReference, reasonValues); err != nil {
+				return err
+			}
+			data = found.Data
+		}
+		in.Resources[resource.Name] = data
+	}
+	return nil
+}
+
+// secret reads a Secret of the namespace garden that has a role.
+func (r *reconciler) secret(ctx context.Context, name, role, reason string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	return secret, r.named(ctx, name, secret, role, reason)
+}
+
+// named reads an object of the namespace garden. The label keeps deployments from reading other Secrets of the garden.
+func (r *reconciler) named(ctx context.Context, name string, object client.Object, role, reason string) error {
+	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: name}, object); err != nil {
+		return ifNotFound(err, reason, "%s/%s, which the ControllerDeployment names, does not exist", constants.GardenNamespace, name)
+	}
+	if object.GetLabels()[constants.LabelGardenRole] != role {
+		return &invalid{reason: reason, error: fmt.Errorf("%s/%s, which the ControllerDeployment names, has no label %s=%s", constants.GardenNamespace, name, constants.LabelGardenRole, role)}
+	}
+	return nil
+}
+
+// chart returns the archive of a deployment's chart.
+func (r *reconciler) chart(ctx context.Context, deployment *gardencorev1.ControllerDeployment) ([]byte, error) {
+	raw, from := deployment.Helm.RawChart, deployment.Helm.OCIRepository
+	switch {
+	case (len(raw) > 0) == (from != nil):
+		return nil, &invalid{reason: reasonChartInformation, error: fmt.Errorf("ControllerDeployment %s must have one of rawChart and ociRepository", deployment.Name)}
+	case from == nil:
+		return raw, nil
+	}
+	var credentials, authority *corev1.Secret
+	var err error
+	if from.PullSecretRef != nil {
+		if credentials, err = r.secret(ctx, from.PullSecretRef.Name, constants.RoleHelmPullSecret, reasonPull); err != nil {
+			return nil, err
+		}
+	}
+	if from.CABundleSecretRef != nil {
+		if authority, err = r.secret(ctx, from.CABundleSecretRef.Name, constants.RoleOCICABundle, reasonPull); err != nil {
+			return nil, err
+		}
+	}
+	chart, err := r.registries.pull(ctx, from, credentials, authority)
+	if err != nil {
+		return nil, &invalid{reason: reasonPull, error: err, passes: true}
+	}
+	return chart, nil
+}
+
+// gardenIdentity returns the identity of the garden.
+func (r *reconciler) gardenIdentity(ctx context.Context) (string, error) {
+	object := &corev1.ConfigMap{}
+	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentityName}, object); err != nil {
+		return "", fmt.Errorf("read the identity of the garden: %w", err)
+	}
+	identity := object.Data[constants.ClusterIdentityName]
+	if identity == "" {
+		return "", errors.New("the ConfigMap with the identity of the garden has none")
+	}
+	return identity, nil
+}
+
+// isGarden reports whether the seed is the garden, too. It is asked once: that does not change while a seed is used.
+func (r *reconciler) isGarden(ctx context.Context) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seedIsGarden != nil {
+		return *r.seedIsGarden, nil
+	}
+	gardens := metav1.PartialObjectMetadataList{}
+	gardens.SetGroupVersionKind(operatorv1alpha1.SchemeGroupVersion.WithKind("GardenList"))
+	err := r.uncached.List(ctx, &gardens, client.Limit(1))
+	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		return false, fmt.Errorf("find out whether the seed is the garden: %w", err)
+	}
+	r.seedIsGarden = ptr.To(len(gardens.Items) > 0)
+	return *r.seedIsGarden, nil
+}

@@ -1,0 +1,129 @@
+package installation
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/helmchart"
+)
+
+const (
+	// FlowName is the value of flow.LabelFlow on what the controller emits.
+	FlowName = "controllerinstallation"
+	// labelInstallation and labelRegistration are labels of ManagedResources with the names of both.
+	labelInstallation = "controllerinstallation-name"
+	labelRegistration = "controllerregistration-name"
+	// class is that of the seed's resource-manager.
+	class = "seed"
+)
+
+// Inputs are all that the objects of an extension are made from.
+type Inputs struct {
+	Installation *corev1beta1.ControllerInstallation
+	Registration *corev1beta1.ControllerRegistration
+	Deployment   *gardencorev1.ControllerDeployment
+	Seed         *corev1beta1.Seed
+	// Chart is the archive, and Resources the data of the objects that the deployment names, by the names there. Confidential are those that
+	// are Secrets.
+	Chart        []byte
+	Resources    map[string]map[string]string
+	Confidential map[string]bool
+
+	// Version and FeatureGates of gardenlet.
+	Version      string
+	FeatureGates map[string]bool
+	// Garden is where the garden is reached, and GardenIdentity who it is.
+	Garden         *rest.Config
+	GardenIdentity string
+	// SeedIsGarden is set if the seed is the garden, too.
+	SeedIsGarden bool
+}
+
+// invalid says why an extension cannot be installed: with the reason of the condition Valid.
+type invalid struct {
+	reason string
+	error
+	// passes is set if the cause may pass by itself, so that it is tried again.
+	passes bool
+}
+
+// Unwrap returns the cause.
+func (i *invalid) Unwrap() error { return i.error }
+
+func keyOf(namespace, installation string) flow.Key {
+	return flow.Key{Namespace: namespace, Name: installation}
+}
+
+func ownerOf(installation *corev1beta1.ControllerInstallation) flow.Owner {
+	return flow.Owner{Flow: FlowName, UID: installation.UID, Name: installation.Name}
+}
+
+// Bundle returns the one bundle of an extension. All its objects travel in it, the namespace of the extension, too. It depends on its inputs
+// alone. Errors are those of the chart and its values.
+func (in Inputs) Bundle(ctx context.Context, key flow.Key) (flow.Bundle, error) {
+	values, err := in.values()
+	if err != nil {
+		return flow.Bundle{}, &invalid{reason: reasonValues, error: err}
+	}
+	namespace := namespaceName(in.Installation.Name)
+	rendered, err := renderChart(ctx, in.Chart, helmchart.Release{Name: in.Registration.Name, Namespace: namespace}, values, ptr.Deref(in.Seed.Status.KubernetesVersion, ""))
+	if err != nil {
+		return flow.Bundle{}, &invalid{reason: reasonRender, error: err}
+	}
+	objects := []client.Object{in.namespace()}
+	access, err := in.addAccess(rendered, namespace)
+	if err != nil {
+		return flow.Bundle{}, &invalid{reason: reasonRender, error: err}
+	}
+	objects = append(objects, access...)
+	for _, object := range rendered {
+		if object.GetKind() == "Namespace" && object.GetName() == namespace {
+			return flow.Bundle{}, &invalid{reason: reasonRender, error: fmt.Errorf("the chart has the Namespace %s, which gardenlet brings: remove it from the chart", namespace)}
+		}
+		objects = append(objects, object)
+	}
+	return flow.Bundle{
+		Key: key, Objects: objects,
+		Labels: map[string]string{labelInstallation: in.Installation.Name, labelRegistration: in.Registration.Name},
+		Spec:   resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To(class)},
+	}, nil
+}
+
+// addAccess gives the workloads what they get from gardenlet, and returns the Secrets for that. Without a workload that uses it, there is no
+// token for the garden.
+func (in Inputs) addAccess(rendered []*unstructured.Unstructured, namespace string) ([]client.Object, error) {
+	if !in.injects() {
+		_, err := inject(rendered, namespace, in.Seed.Name, "")
+		return nil, err
+	}
+	kubeconfig, err := in.kubeconfig()
+	if err != nil {
+		return nil, err
+	}
+	used, err := inject(rendered, namespace, in.Seed.Name, kubeconfig.Name)
+	if err != nil || !used {
+		return []client.Object{kubeconfig}, err
+	}
+	return []client.Object{kubeconfig, in.access()}, nil
+}
+
+// deletion is the plan for an installation that is being deleted. If it has definitions, its objects confirm their deletion first: definitions
+// of extensions are guarded.
+func deletion(key flow.Key, live *resourcesv1alpha1.ManagedResource) flow.Plan {
+	confirm := false
+	if live != nil {
+		for _, entry := range live.Status.Resources {
+			confirm = confirm || entry.Kind == "CustomResourceDefinition"
+		}
+	}
+	return flow.Plan{Deleting: true, Tombstones: []flow.Tombstone{{Key: key, Confirm: confirm}}}
+}

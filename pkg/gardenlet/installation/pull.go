@@ -1,0 +1,171 @@
+package installation
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/lru"
+	"k8s.io/utils/ptr"
+
+	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
+)
+
+const (
+	// chartMediaType is that of the layer with a chart.
+	chartMediaType types.MediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+	// keyBundle has the certificates in a Secret for a registry.
+	keyBundle = "bundle.crt"
+	// keptCharts is how many charts are kept in memory.
+	keptCharts = 32
+	// pullTimeout is how long a registry may take.
+	pullTimeout = time.Minute
+)
+
+// registries pulls charts. Those that were pulled are kept by their digests.
+type registries struct {
+	charts *lru.Cache
+}
+
+func newRegistries() *registries { return &registries{charts: lru.New(keptCharts)} }
+
+// pull returns the archive of a chart. A reference with a digest is asked for once; for a tag, the registry says each time which digest it has.
+func (r *registries) pull(ctx context.Context, from *gardencorev1.OCIRepository, credentials, authority *corev1.Secret) ([]byte, error) {
+	reference, err := name.ParseReference(referenceOf(from))
+	if err != nil {
+		return nil, fmt.Errorf("the reference of the chart: %w", err)
+	}
+	if digest, ok := reference.(name.Digest); ok {
+		if chart, found := r.kept(digest.DigestStr()); found {
+			return chart, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	options, closeIdle, err := optionsFor(ctx, reference, credentials, authority)
+	if err != nil {
+		return nil, err
+	}
+	defer closeIdle()
+	found, err := remote.Get(reference, options...)
+	if err != nil {
+		return nil, fmt.Errorf("ask for %s: %w", reference, err)
+	}
+	if chart, found := r.kept(found.Digest.String()); found {
+		return chart, nil
+	}
+	chart, err := chartIn(found)
+	if err != nil {
+		return nil, fmt.Errorf("pull %s: %w", reference, err)
+	}
+	r.charts.Add(found.Digest.String(), chart)
+	return chart, nil
+}
+
+func (r *registries) kept(digest string) ([]byte, bool) {
+	value, found := r.charts.Get(digest)
+	if !found {
+		return nil, false
+	}
+	chart, ok := value.([]byte)
+	return chart, ok
+}
+
+// referenceOf returns the reference of a chart. A digest takes precedence over a tag.
+func referenceOf(from *gardencorev1.OCIRepository) string {
+	trim := func(text *string) string { return strings.TrimPrefix(ptr.Deref(text, ""), "oci://") }
+	if reference := trim(from.Ref); reference != "" {
+		return reference
+	}
+	if digest := ptr.Deref(from.Digest, ""); digest != "" {
+		return trim(from.Repository) + "@" + digest
+	}
+	return trim(from.Repository) + ":" + ptr.Deref(from.Tag, "")
+}
+
+// chartIn returns the chart of an artifact. The library verifies its digest.
+func chartIn(found *remote.Descriptor) ([]byte, error) {
+	image, err := found.Image()
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := image.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	for _, layer := range manifest.Layers {
+		if layer.MediaType != chartMediaType {
+			continue
+		}
+		if layer.Size > maxChartBytes {
+			return nil, fmt.Errorf("the chart has %d bytes, and at most %d are read", layer.Size, maxChartBytes)
+		}
+		content, err := image.LayerByDigest(layer.Digest)
+		if err != nil {
+			return nil, err
+		}
+		reader, err := content.Compressed()
+		if err != nil {
+			return nil, err
+		}
+		chart, err := io.ReadAll(io.LimitReader(reader, maxChartBytes+1))
+		return chart, errors.Join(err, reader.Close())
+	}
+	return nil, fmt.Errorf("the artifact has no layer of the type %s: it is not a Helm chart", chartMediaType)
+}
+
+// optionsFor returns how a registry is reached, and a function that ends its connections.
+func optionsFor(ctx context.Context, reference name.Reference, credentials, authority *corev1.Secret) ([]remote.Option, func(), error) {
+	base, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return nil, nil, errors.New("the transport of HTTP requests was replaced by one that cannot be copied")
+	}
+	transport := base.Clone()
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if authority != nil {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(authority.Data[keyBundle]) {
+			return nil, nil, fmt.Errorf("Secret %s has no certificates in the key %s", authority.Name, keyBundle)
+		}
+		transport.TLSClientConfig.RootCAs = pool
+	}
+	authenticator := authn.Anonymous
+	if credentials != nil {
+		found, err := authenticatorOf(credentials, reference.Context().RegistryStr())
+		if err != nil {
+			return nil, nil, err
+		}
+		authenticator = found
+	}
+	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(transport), remote.WithAuth(authenticator)}, transport.CloseIdleConnections, nil
+}
+
+// authenticatorOf returns what a Secret of type dockerconfigjson has for a registry. Errors have nothing of its content.
+func authenticatorOf(secret *corev1.Secret, registry string) (authn.Authenticator, error) {
+	var config struct {
+		Auths map[string]authn.AuthConfig `json:"auths"`
+	}
+	if err := json.Unmarshal(secret.Data[corev1.DockerConfigJsonKey], &config); err != nil {
+		return nil, fmt.Errorf("the key %s of Secret %s is not a configuration of Docker", corev1.DockerConfigJsonKey, secret.Name)
+	}
+	for host, auth := range config.Auths {
+		host = strings.TrimPrefix(strings.TrimPrefix(host, "https://"), "http://")
+		host, _, _ = strings.Cut(host, "/")
+		if host == registry {
+			return authn.FromConfig(auth), nil
+		}
+	}
+	return nil, fmt.Errorf("Secret %s has no credentials for the registry %s", secret.Name, registry)
+}
