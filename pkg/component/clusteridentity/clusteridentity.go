@@ -15,6 +15,9 @@ import (
 // OriginSeed is the origin of the identity of a seed. A ConfigMap of another origin, such as a shoot's, must be left alone.
 const OriginSeed = "seed"
 
+// OriginShoot is the origin of the identity of a shoot.
+const OriginShoot = "shoot"
+
 // Values are what the objects depend on.
 type Values struct {
 	// Identity of the cluster. It never changes.

@@ -152,3 +152,17 @@ func TestChangedConfiguration(t *testing.T) {
 		t.Errorf("two settings have the ConfigMaps %v", names)
 	}
 }
+
+// TestShootObjects: the resource-manager of a shoot without workers.
+func TestShootObjects(t *testing.T) {
+	v := ShootValues{
+		Namespace: "shoot--dev--one", Image: "resource-manager:v1", Replicas: 2, ClusterID: "seed-1", LogLevel: "info", LogFormat: "json",
+		Kubeconfig: "generic-token-kubeconfig-1", VerticalPodAutoscaler: true,
+	}
+	objects, err := ShootObjects(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "shoot", append(objects, ShootAccessSecret(v.Namespace)))
+	golden.Check(t, "shoot-rights", ShootRights())
+}

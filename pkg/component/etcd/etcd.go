@@ -1,0 +1,268 @@
+// Package etcd has one of the two etcd clusters of a control plane: the one for all objects, or the one for Events. The operator of etcd in the
+// seed makes it from an Etcd resource. Names and settings are those of Gardener.
+package etcd
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+	"github.com/trellis-k8s/trellis/pkg/netpol"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// Role is which of the clusters it is.
+type Role string
+
+// The roles.
+const (
+	RoleMain   Role = "main"
+	RoleEvents Role = "events"
+)
+
+// SecretClient is the name of the config of the client certificate, which both clusters have.
+const SecretClient = "etcd-client"
+
+const (
+	portClient = 2379
+	portPeer   = 2380
+	portBackup = 8080
+	quota      = "8Gi"
+)
+
+// Values are what the objects depend on.
+type Values struct {
+	// Namespace of the control plane, and Role of the cluster.
+	Namespace string
+	Role      Role
+	// Replicas are 1, or 3 for a highly available cluster, or 0 while the shoot hibernates.
+	Replicas int32
+	// HighlyAvailable has members speak TLS with each other. It is set as soon as the cluster is to have several members.
+	HighlyAvailable bool
+	// Storage is the size of a volume. It must not change later.
+	Storage resource.Quantity
+	// Defragmentation is when members are defragmented, as a cron expression.
+	Defragmentation string
+	// Autoscaling are the least requests that the Shoot names; nil for none.
+	Autoscaling *corev1beta1.ControlPlaneAutoscaling
+	// VerticalPodAutoscaler has the requests adapted. The seed must know the kind.
+	VerticalPodAutoscaler bool
+	// CA is the bundle of the authority, Server and Client are certificates; PeerCA and Peer are those for members of a highly available cluster.
+	CA, Server, Client, PeerCA, Peer string
+}
+
+// Name returns the name of an Etcd.
+func Name(role Role) string { return "etcd-" + string(role) }
+
+// SecretServer and SecretPeer return the names of the configs of the certificates of members.
+func SecretServer(role Role) string { return "etcd-server-" + string(role) }
+
+// SecretPeer returns the name of the config of the certificate with which members speak to each other.
+func SecretPeer(role Role) string { return "etcd-peer-server-" + string(role) }
+
+// Storage returns the size of a volume: at least the size that the Seed has for volumes.
+func Storage(role Role, seed *corev1beta1.SeedVolume) resource.Quantity {
+	size := resource.MustParse("25Gi")
+	if role == RoleEvents {
+		size = resource.MustParse("10Gi")
+	}
+	if seed != nil && seed.MinimumSize != nil && seed.MinimumSize.Cmp(size) > 0 {
+		return *seed.MinimumSize
+	}
+	return size
+}
+
+// ClientSecret is the certificate with which clients reach both clusters.
+func ClientSecret() secrets.Config {
+	return secrets.Config{Name: SecretClient, Kind: secrets.KindClient, CommonName: SecretClient, SignedBy: constants.SecretNameCAETCD}
+}
+
+// Secrets are the certificates of members.
+func Secrets(values Values) []secrets.Config {
+	name := Name(values.Role)
+	local := []string{name + "-local", "localhost"}
+	peers := name + "-peer"
+	names := append(local, parts.ServiceNames(values.Namespace, name+"-client")...)
+	for _, service := range parts.ServiceNames(values.Namespace, peers) {
+		names = append(names, "*."+service)
+	}
+	addresses := []string{"127.0.0.1", "::1"}
+	configs := []secrets.Config{{
+		Name: SecretServer(values.Role), Kind: secrets.KindServerClient, CommonName: "etcd-server", DNSNames: names, IPAddresses: addresses, SignedBy: constants.SecretNameCAETCD,
+	}}
+	if values.HighlyAvailable {
+		peerNames := parts.ServiceNames(values.Namespace, peers)
+		for _, service := range parts.ServiceNames(values.Namespace, peers) {
+			peerNames = append(peerNames, "*."+service)
+		}
+		configs = append(configs, secrets.Config{
+			Name: SecretPeer(values.Role), Kind: secrets.KindServerClient, CommonName: "etcd-server", DNSNames: append(peerNames, local...), IPAddresses: addresses,
+			SignedBy: constants.SecretNameCAETCDPeer, ByOther: true,
+		})
+	}
+	return configs
+}
+
+// Objects returns the objects of the component.
+func Objects(values Values) ([]client.Object, error) {
+	if values.Replicas > 1 && !values.HighlyAvailable {
+		return nil, fmt.Errorf("%s has %d members, which must speak TLS with each other", Name(values.Role), values.Replicas)
+	}
+	etcd := values.etcd()
+	content, err := toUnstructured(etcd)
+	if err != nil {
+		return nil, err
+	}
+	objects := []client.Object{content}
+	if values.VerticalPodAutoscaler {
+		objects = append(objects, values.autoscaler())
+	}
+	return objects, nil
+}
+
+// Health returns how far an Etcd is: members have the present spec, and a majority of them is ready.
+func Health() resourcesv1alpha1.HealthCheck {
+	const (
+		observed = "has(status.observedGeneration) && status.observedGeneration == metadata.generation && " +
+			"(!has(metadata.annotations) || !('gardener.cloud/operation' in metadata.annotations)) && (!has(status.lastErrors) || size(status.lastErrors) == 0)"
+		updated = "has(status.conditions) && status.conditions.exists(c, c.type == 'AllMembersUpdated' && c.status == 'True')"
+		ready   = "(spec.replicas == 0 || (has(status.conditions) && status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')))"
+	)
+	return resourcesv1alpha1.HealthCheck{
+		Group: druidv1alpha1.GroupName, Kind: "Etcd", Healthy: observed + " && " + ready, Progressing: "!(" + observed + " && " + updated + ")",
+		Failed:  "has(status.lastErrors) && size(status.lastErrors) > 0",
+		Message: "has(status.lastErrors) && size(status.lastErrors) > 0 ? status.lastErrors[0].description : 'members are not ready, or not updated'",
+	}
+}
+
+func (v Values) selector() map[string]string {
+	return map[string]string{"app": "etcd-statefulset", "role": string(v.Role)}
+}
+
+func (v Values) etcd() *druidv1alpha1.Etcd {
+	name, claim, metrics := Name(v.Role), Name(v.Role), druidv1alpha1.Basic
+	least := map[string]string{corev1.ResourceCPU.String(): "30m", corev1.ResourceMemory.String(): "150M"}
+	podAnnotations := map[string]string(nil)
+	annotations := map[string]string{constants.AnnotationGardenerOperation: constants.OperationReconcile}
+	if v.Role == RoleMain {
+		claim, metrics = "main-etcd", druidv1alpha1.Extensive
+		least = map[string]string{corev1.ResourceCPU.String(): "150m", corev1.ResourceMemory.String(): "500M"}
+		if !v.HighlyAvailable {
+			podAnnotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+		}
+	} else {
+		annotations["resources.druid.gardener.cloud/allow-unhealthy-pod-eviction"] = ""
+	}
+	labels := parts.Merge(v.selector(), map[string]string{constants.LabelGardenRole: constants.RoleControlPlane})
+	return &druidv1alpha1.Etcd{
+		TypeMeta:   metav1.TypeMeta{APIVersion: druidv1alpha1.SchemeGroupVersion.String(), Kind: "Etcd"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: name, Labels: labels, Annotations: annotations},
+		Spec: druidv1alpha1.EtcdSpec{
+			Replicas: v.Replicas, Selector: metav1.LabelSelector{MatchLabels: v.selector()}, Labels: v.podLabels(name), Annotations: podAnnotations,
+			PriorityClassName: ptr.To(constants.PriorityClassSystem500), StorageCapacity: ptr.To(v.Storage), VolumeClaimTemplate: ptr.To(claim),
+			ETCD: druidv1alpha1.EtcdConfig{
+				ClientPort: ptr.To[int32](portClient), ServerPort: ptr.To[int32](portPeer), Quota: ptr.To(resource.MustParse(quota)), Metrics: &metrics,
+				DefragmentationSchedule: ptr.To(v.Defragmentation), ClientURLTLS: v.tls(v.CA, v.Server, v.Client), PeerURLTLS: v.peerTLS(),
+				Resources: &corev1.ResourceRequirements{Requests: v.requests(least)},
+			},
+			Backup: druidv1alpha1.BackupSpec{Port: ptr.To[int32](portBackup), TLS: v.tls(v.CA, v.Server, v.Client)},
+		},
+	}
+}
+
+func (v Values) podLabels(name string) map[string]string {
+	labels := parts.Merge(v.selector(), map[string]string{
+		constants.LabelGardenRole:                      constants.RoleControlPlane,
+		constants.LabelNetworkPolicyToDNS:              constants.NetworkPolicyAllowed,
+		constants.LabelNetworkPolicyToPublicNetworks:   constants.NetworkPolicyAllowed,
+		constants.LabelNetworkPolicyToPrivateNetworks:  constants.NetworkPolicyAllowed,
+		constants.LabelNetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
+	})
+	if v.HighlyAvailable {
+		for _, port := range []int{portClient, portPeer, portBackup} {
+			labels[fmt.Sprintf("%s%s-client-tcp-%d", netpol.LabelPrefix, name, port)] = netpol.LabelValue
+		}
+	}
+	return labels
+}
+
+func (v Values) requests(least map[string]string) corev1.ResourceList {
+	requests := parts.Requests(least["cpu"], least["memory"])
+	if v.Autoscaling != nil {
+		for name, quantity := range v.Autoscaling.MinAllowed {
+			if present := requests[name]; quantity.Cmp(present) > 0 {
+				requests[name] = quantity
+			}
+		}
+	}
+	return requests
+}
+
+func (v Values) tls(ca, server, client string) *druidv1alpha1.TLSConfig {
+	return &druidv1alpha1.TLSConfig{
+		TLSCASecretRef:     druidv1alpha1.SecretReference{SecretReference: v.ref(ca), DataKey: ptr.To(secrets.KeyBundleCert)},
+		ServerTLSSecretRef: v.ref(server), ClientTLSSecretRef: v.ref(client),
+	}
+}
+
+func (v Values) peerTLS() *druidv1alpha1.TLSConfig {
+	if !v.HighlyAvailable {
+		return nil
+	}
+	return &druidv1alpha1.TLSConfig{
+		TLSCASecretRef:     druidv1alpha1.SecretReference{SecretReference: v.ref(v.PeerCA), DataKey: ptr.To(secrets.KeyBundleCert)},
+		ServerTLSSecretRef: v.ref(v.Peer),
+	}
+}
+
+func (v Values) ref(name string) corev1.SecretReference {
+	return corev1.SecretReference{Namespace: v.Namespace, Name: name}
+}
+
+// autoscaler adapts the requests of the members, and not those of what makes backups.
+func (v Values) autoscaler() *unstructured.Unstructured {
+	memory := "300M"
+	if v.Role == RoleEvents {
+		memory = "60M"
+	}
+	least := map[string]any{"memory": memory}
+	if v.Autoscaling != nil {
+		for name, quantity := range v.Autoscaling.MinAllowed {
+			least[string(name)] = quantity.String()
+		}
+	}
+	scaler := parts.NewAutoscaler(v.Namespace, Name(v.Role), Name(v.Role),
+		map[string]any{"containerName": "etcd", "controlledValues": "RequestsOnly", "minAllowed": least},
+		map[string]any{"containerName": "*", "mode": "Off"})
+	target := map[string]any{"apiVersion": druidv1alpha1.SchemeGroupVersion.String(), "kind": "Etcd", "name": Name(v.Role)}
+	scaler.Object["spec"].(map[string]any)["targetRef"] = target //nolint:forcetypeassert // it was made so
+	return scaler
+}
+
+// toUnstructured leaves the status out, and fields that the API server would take for values.
+func toUnstructured(etcd *druidv1alpha1.Etcd) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(etcd)
+	if err != nil {
+		return nil, fmt.Errorf("encode the Etcd %s: %w", etcd.Name, err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	unstructured.RemoveNestedField(u.Object, "status")
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	for _, empty := range [][]string{{"spec", "schedulingConstraints"}, {"spec", "etcd", "peerUrlTls", "clientTLSSecretRef"}} {
+		if value, found, _ := unstructured.NestedMap(u.Object, empty...); found && len(value) == 0 {
+			unstructured.RemoveNestedField(u.Object, empty...)
+		}
+	}
+	return u, nil
+}

@@ -1,0 +1,170 @@
+package kubeapiserver
+
+import (
+	"net/netip"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+	"github.com/trellis-k8s/trellis/pkg/netpol"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
+)
+
+// Where certificates and keys are mounted.
+const (
+	pathCA                 = "/srv/kubernetes/ca"
+	pathClientCA           = "/srv/kubernetes/ca-client"
+	pathFrontProxyCA       = "/srv/kubernetes/ca-front-proxy"
+	pathServer             = "/srv/kubernetes/apiserver"
+	pathAggregator         = "/srv/kubernetes/aggregator"
+	pathServiceAccountKey  = "/srv/kubernetes/service-account-key"
+	pathServiceAccountKeys = "/srv/kubernetes/service-account-key-bundle"
+	pathToken              = "/srv/kubernetes/token" //nolint:gosec // a path
+	pathEtcdCA             = "/srv/kubernetes/etcd/ca"
+	pathEtcdClient         = "/srv/kubernetes/etcd/client"
+)
+
+// readySeconds is how long a Pod has to be ready before another one is stopped.
+const readySeconds = 30
+
+func deployment(values Values, files configured) (*appsv1.Deployment, error) {
+	volumes, mounts := volumes(values, files)
+	container := corev1.Container{
+		Name: Name, Image: values.Image, Args: flags(values),
+		Ports:         []corev1.ContainerPort{{Name: "https", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
+		LivenessProbe: probe(values, "/livez", 15), ReadinessProbe: probe(values, "/readyz", 10),
+		Resources:    corev1.ResourceRequirements{Requests: requests(values)},
+		VolumeMounts: mounts,
+	}
+	deployment, err := parts.Workload{
+		Namespace: values.Namespace, Name: Name, Selector: selector,
+		Labels: map[string]string{
+			constants.LabelGardenRole: constants.RoleControlPlane, highavailability.LabelType: parts.TypeServer,
+			constants.LabelMutatedByControlPlaneWebhook: "true",
+		},
+		PodLabels: map[string]string{
+			constants.LabelGardenRole:                                     constants.RoleControlPlane,
+			constants.LabelNetworkPolicyToDNS:                             constants.NetworkPolicyAllowed,
+			constants.LabelNetworkPolicyToPublicNetworks:                  constants.NetworkPolicyAllowed,
+			constants.LabelNetworkPolicyToPrivateNetworks:                 constants.NetworkPolicyAllowed,
+			netpol.LabelPrefix + constants.NetworkPolicyAllWebhookTargets: netpol.LabelValue,
+			netpol.LabelPrefix + constants.NetworkPolicyExtensions + "-" + constants.NetworkPolicyAllWebhookTargets: netpol.LabelValue,
+			netpol.LabelPrefix + "etcd-main-client-tcp-2379":                                                        netpol.LabelValue,
+			netpol.LabelPrefix + "etcd-events-client-tcp-2379":                                                      netpol.LabelValue,
+		},
+		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystem500, Container: container, Volumes: volumes,
+		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{
+			MaxSurge: ptr.To(intstr.FromString("100%")), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
+		}},
+	}.Deployment()
+	if err != nil {
+		return nil, err
+	}
+	deployment.Spec.MinReadySeconds = readySeconds
+	deployment.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](30)
+	if values.Replicas > 0 {
+		deployment.Annotations[resourcesv1alpha1.AnnotationPreserveReplicas] = "true" // the autoscaler changes them
+	}
+	return deployment, nil
+}
+
+// probe asks as a user without rights: anonymous requests are refused.
+func probe(values Values, path string, delay int32) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Path: path, Port: intstr.FromInt32(port), Scheme: corev1.URISchemeHTTPS,
+			HTTPHeaders: []corev1.HTTPHeader{{Name: "Authorization", Value: "Bearer " + values.HealthCheckToken}},
+		}},
+		InitialDelaySeconds: delay, PeriodSeconds: 10, TimeoutSeconds: 15, FailureThreshold: 3, SuccessThreshold: 1,
+	}
+}
+
+func requests(values Values) corev1.ResourceList {
+	requests := parts.Requests("250m", "500Mi")
+	if values.Config.Autoscaling != nil {
+		for name, quantity := range values.Config.Autoscaling.MinAllowed {
+			requests[name] = quantity
+		}
+	}
+	return requests
+}
+
+// volumes returns all volumes and where they are mounted.
+func volumes(values Values, files configured) ([]corev1.Volume, []corev1.VolumeMount) {
+	var volumes []corev1.Volume
+	var mounts []corev1.VolumeMount
+	add := func(volume corev1.Volume, path string) {
+		volumes, mounts = append(volumes, volume), append(mounts, parts.Mount(volume.Name, path))
+	}
+	for _, each := range []struct{ name, secret, path string }{
+		{"ca", values.Mounted.CA, pathCA},
+		{"ca-client", values.Mounted.ClientCA, pathClientCA},
+		{"ca-front-proxy", values.Mounted.FrontProxyCA, pathFrontProxyCA},
+		{"ca-etcd", values.Mounted.EtcdCA, pathEtcdCA},
+		{"etcd-client", values.Mounted.EtcdClient, pathEtcdClient},
+		{"server", values.Mounted.Server, pathServer},
+		{"kube-aggregator", values.Mounted.Aggregator, pathAggregator},
+		{"service-account-key", values.Mounted.ServiceAccountKey, pathServiceAccountKey},
+		{"service-account-key-bundle", values.Mounted.ServiceAccountKeys, pathServiceAccountKeys},
+		{"static-token", values.Mounted.StaticTokens, pathToken},
+		{"etcd-encryption-secret", values.Encryption.Name, pathEncryption},
+	} {
+		add(parts.SecretVolume(each.name, each.secret), each.path)
+	}
+	for _, each := range []struct {
+		name, path string
+		configMap  *corev1.ConfigMap
+	}{
+		{"admission-config", pathAdmission, files.admission},
+		{"audit-policy-config", pathAudit, files.audit},
+		{"authentication-config", pathAuthentication, files.authentication},
+		{"authorization-config", pathAuthorization, files.authorization},
+	} {
+		add(parts.ConfigVolume(each.name, each.configMap.Name), each.path)
+	}
+	for _, each := range []struct {
+		name, path string
+		secret     *corev1.Secret
+	}{
+		{"admission-kubeconfigs", pathAdmissionKubeconfigs, files.admissionKubeconfigs},
+		{"authorization-kubeconfigs", pathAuthorizerKubeconfigs, files.authorizerKubeconfigs},
+	} {
+		if each.secret != nil {
+			add(parts.SecretVolume(each.name, each.secret.Name), each.path)
+		}
+	}
+	return volumes, mounts
+}
+
+// firstAddress returns the first address of a network that a Service can have, which is that of the API server; empty if the network is not valid.
+func firstAddress(network string) string {
+	prefix, err := netip.ParsePrefix(network)
+	if err != nil {
+		return ""
+	}
+	return prefix.Masked().Addr().Next().String()
+}
+
+// Health returns how far the Deployment is. The API server counts as healthy as soon as one Pod answers. Kubernetes would only call it available
+// after it has done so for some time, for which a new control plane need not wait.
+func Health() resourcesv1alpha1.HealthCheck {
+	const (
+		replicas = "(has(status.replicas) ? status.replicas : 0)"
+		ready    = "(has(status.readyReplicas) ? status.readyReplicas : 0)"
+		updated  = "(has(status.updatedReplicas) ? status.updatedReplicas : 0)"
+		going    = "(has(status.terminatingReplicas) ? status.terminatingReplicas : 0)"
+		observed = "has(status.observedGeneration) && status.observedGeneration == metadata.generation"
+	)
+	return resourcesv1alpha1.HealthCheck{
+		Group: appsv1.GroupName, Kind: "Deployment",
+		Healthy:     observed + " && (spec.replicas == 0 || " + ready + " > 0)",
+		Progressing: "!(" + observed + " && " + updated + " == spec.replicas && " + replicas + " == spec.replicas && " + ready + " == spec.replicas && " + going + " == 0)",
+		Failed:      "has(status.conditions) && status.conditions.exists(c, c.type == 'Progressing' && c.reason == 'ProgressDeadlineExceeded')",
+		Message:     "'no Pod is ready, or not all Pods are updated'",
+	}
+}

@@ -1,0 +1,211 @@
+package kubeapiserver
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// audience is accepted in all tokens of ServiceAccounts, beside those that the Shoot names.
+const audience = "gardener"
+
+// withoutWorkers are the APIs that a cluster without nodes does not have unless the Shoot asks for them (Gardener).
+var withoutWorkers = []string{
+	"apps/v1", "autoscaling/v2", "batch/v1", "policy/v1/poddisruptionbudgets", "storage.k8s.io/v1/csidrivers", "storage.k8s.io/v1/csinodes",
+}
+
+// RuntimeConfig returns the APIs that are switched on or off.
+func RuntimeConfig(config corev1beta1.KubeAPIServerConfig) map[string]bool {
+	apis := map[string]bool{}
+	for _, api := range withoutWorkers {
+		apis[api] = false
+	}
+	maps.Copy(apis, config.RuntimeConfig)
+	return apis
+}
+
+// flags returns the arguments of the program, in groups.
+func flags(values Values) []string {
+	return slices.Concat(
+		access(values), admissionFlags(values.Config), storage(), serviceAccounts(values), frontProxy(),
+		[]string{"--service-cluster-ip-range=" + strings.Join(values.ServiceNetworks, ",")},
+		[]string{"--audit-policy-file=" + pathAudit + "/" + fileAudit},
+		tuning(values.Config), apis(values.Config), tolerations(values.Config), logging(values.Config.Logging),
+	)
+}
+
+func access(values Values) []string {
+	all := []string{
+		"--secure-port=" + strconv.Itoa(port), "--bind-address=::", "--external-hostname=" + values.ExternalHostname,
+		"--client-ca-file=" + pathClientCA + "/" + secrets.KeyBundleCert, "--enable-bootstrap-token-auth=true",
+		"--token-auth-file=" + pathToken + "/" + secrets.KeyStaticTokens,
+		"--authentication-config=" + pathAuthentication + "/" + fileConfig, "--authorization-config=" + pathAuthorization + "/" + fileConfig,
+		"--tls-cert-file=" + pathServer + "/tls.crt", "--tls-private-key-file=" + pathServer + "/tls.key",
+	}
+	if version := ptr.Deref(values.Config.TLSMinVersion, ""); version != "" {
+		all = append(all, "--tls-min-version="+version)
+	}
+	return all
+}
+
+func admissionFlags(config corev1beta1.KubeAPIServerConfig) []string {
+	enabled, disabled := []string{"NodeRestriction"}, []string{}
+	for _, plugin := range config.AdmissionPlugins {
+		if ptr.Deref(plugin.Disabled, false) {
+			disabled = append(disabled, plugin.Name)
+			enabled = slices.DeleteFunc(enabled, func(name string) bool { return name == plugin.Name })
+			continue
+		}
+		enabled = append(enabled, plugin.Name)
+	}
+	all := []string{"--admission-control-config-file=" + pathAdmission + "/" + fileAdmission}
+	for flag, names := range map[string][]string{"enable": enabled, "disable": disabled} {
+		if len(names) > 0 {
+			slices.Sort(names)
+			all = append(all, "--"+flag+"-admission-plugins="+strings.Join(slices.Compact(names), ","))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func storage() []string {
+	const events = "https://etcd-events-client:2379"
+	return []string{
+		"--etcd-servers=https://etcd-main-client:2379", "--etcd-servers-overrides=/events#" + events + ",events.k8s.io/events#" + events,
+		"--etcd-cafile=" + pathEtcdCA + "/" + secrets.KeyBundleCert, "--etcd-certfile=" + pathEtcdClient + "/tls.crt", "--etcd-keyfile=" + pathEtcdClient + "/tls.key",
+		"--encryption-provider-config=" + pathEncryption + "/" + secrets.KeyEncryptionConfiguration,
+	}
+}
+
+// Issuer returns the issuer of the tokens of ServiceAccounts, and all issuers that are accepted.
+func Issuer(config corev1beta1.KubeAPIServerConfig, hostname string) (issuer string, accepted []string) {
+	own := "https://" + hostname
+	issuer = own
+	if given := config.ServiceAccountConfig; given != nil {
+		if text := ptr.Deref(given.Issuer, ""); text != "" {
+			issuer = text
+		}
+		accepted = append(accepted, given.AcceptedIssuers...)
+	}
+	// Tokens of the time before the Shoot had an issuer stay valid.
+	for _, each := range append(accepted, own) {
+		if each != issuer && !slices.Contains(accepted, each) {
+			accepted = append(accepted, each)
+		}
+	}
+	return issuer, slices.DeleteFunc(accepted, func(each string) bool { return each == issuer })
+}
+
+func serviceAccounts(values Values) []string {
+	issuer, accepted := Issuer(values.Config, values.ExternalHostname)
+	all := []string{"--service-account-issuer=" + issuer}
+	for _, each := range accepted {
+		all = append(all, "--service-account-issuer="+each)
+	}
+	all = append(all,
+		"--service-account-signing-key-file="+pathServiceAccountKey+"/"+secrets.KeyRSA, "--service-account-key-file="+pathServiceAccountKeys+"/"+secrets.KeyBundleKey,
+	)
+	audiences := slices.Clone(values.Config.APIAudiences)
+	if len(audiences) == 0 {
+		audiences = []string{"kubernetes"}
+	}
+	if !slices.Contains(audiences, audience) {
+		audiences = append(audiences, audience)
+	}
+	all = append(all, "--api-audiences="+strings.Join(audiences, ","))
+	if given := values.Config.ServiceAccountConfig; given != nil {
+		if given.ExtendTokenExpiration != nil {
+			all = append(all, fmt.Sprintf("--service-account-extend-token-expiration=%t", *given.ExtendTokenExpiration))
+		}
+		if given.MaxTokenExpiration != nil {
+			all = append(all, "--service-account-max-token-expiration="+given.MaxTokenExpiration.Duration.String())
+		}
+	}
+	return all
+}
+
+func frontProxy() []string {
+	return []string{
+		"--proxy-client-cert-file=" + pathAggregator + "/tls.crt", "--proxy-client-key-file=" + pathAggregator + "/tls.key",
+		"--requestheader-client-ca-file=" + pathFrontProxyCA + "/" + secrets.KeyBundleCert, "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-group-headers=X-Remote-Group", "--requestheader-username-headers=X-Remote-User", "--enable-aggregator-routing=true",
+	}
+}
+
+func tuning(config corev1beta1.KubeAPIServerConfig) []string {
+	all := []string{
+		"--http2-max-streams-per-connection=1000", "--livez-grace-period=1m", "--shutdown-delay-duration=15s", "--profiling=false",
+		"--event-ttl=" + ptr.Deref(config.EventTTL, metav1.Duration{Duration: time.Hour}).Duration.String(),
+	}
+	if requests := config.Requests; requests != nil {
+		for flag, limit := range map[string]*int32{"--max-requests-inflight=": requests.MaxNonMutatingInflight, "--max-mutating-requests-inflight=": requests.MaxMutatingInflight} {
+			if limit != nil {
+				all = append(all, flag+strconv.Itoa(int(*limit)))
+			}
+		}
+	}
+	if caches := config.WatchCacheSizes; caches != nil {
+		if caches.Default != nil {
+			all = append(all, "--default-watch-cache-size="+strconv.Itoa(int(*caches.Default)))
+		}
+		var sizes []string
+		for _, each := range caches.Resources {
+			resource := each.Resource
+			if group := ptr.Deref(each.APIGroup, ""); group != "" {
+				resource += "." + group
+			}
+			sizes = append(sizes, resource+"#"+strconv.Itoa(int(each.CacheSize)))
+		}
+		if len(sizes) > 0 {
+			all = append(all, "--watch-cache-sizes="+strings.Join(sizes, ","))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func apis(config corev1beta1.KubeAPIServerConfig) []string {
+	all := []string{"--runtime-config=" + parts.Switches(RuntimeConfig(config))}
+	if len(config.FeatureGates) > 0 {
+		all = append(all, "--feature-gates="+parts.Switches(config.FeatureGates))
+	}
+	return all
+}
+
+func tolerations(config corev1beta1.KubeAPIServerConfig) []string {
+	var all []string
+	for _, each := range []struct {
+		flag    string
+		seconds *int64
+	}{
+		{"--default-not-ready-toleration-seconds=", config.DefaultNotReadyTolerationSeconds},
+		{"--default-unreachable-toleration-seconds=", config.DefaultUnreachableTolerationSeconds},
+	} {
+		if each.seconds != nil {
+			all = append(all, each.flag+strconv.FormatInt(*each.seconds, 10))
+		}
+	}
+	return all
+}
+
+func logging(config *corev1beta1.APIServerLogging) []string {
+	if config == nil {
+		return []string{"--v=2"}
+	}
+	all := []string{"--v=" + strconv.Itoa(int(ptr.Deref(config.Verbosity, 2)))}
+	if verbosity := config.HTTPAccessVerbosity; verbosity != nil {
+		all = append(all, "--vmodule=httplog="+strconv.Itoa(int(*verbosity)))
+	}
+	return all
+}

@@ -1,0 +1,78 @@
+package kubeapiserver
+
+import (
+	"encoding/json"
+	"fmt"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+	"github.com/trellis-k8s/trellis/pkg/netpol"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
+)
+
+// Service returns the Service by which clients in the seed reach the API server. It lasts as long as the control plane.
+func Service(namespace string) ([]client.Object, error) {
+	selectors, err := json.Marshal([]metav1.LabelSelector{
+		{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}},
+		{MatchLabels: map[string]string{constants.LabelGardenRole: constants.RoleExtension}},
+		{MatchLabels: map[string]string{constants.LabelNetworkPolicyAccessTargetAPIServer: constants.NetworkPolicyAllowed}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode the namespaces with clients of kube-apiserver: %w", err)
+	}
+	return []client.Object{&corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: Name, Labels: selector,
+			Annotations: map[string]string{
+				netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(port),
+				netpol.AnnotationNamespaceAlias:                                 constants.NetworkPolicyAllShoots,
+				netpol.AnnotationNamespaceSelectors:                             string(selectors),
+			},
+		},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, Selector: selector, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicyPreferDualStack),
+			Ports: []corev1.ServicePort{{Name: Name, Port: port, TargetPort: intstr.FromInt32(port), Protocol: corev1.ProtocolTCP}},
+		},
+	}}, nil
+}
+
+// Autoscaler returns what scales the Deployment. It is applied after the Deployment: it does nothing about one with 0 replicas.
+func Autoscaler(namespace string, scaling Scaling) ([]client.Object, error) {
+	metric := func(name corev1.ResourceName, average string) autoscalingv2.MetricSpec {
+		return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+			Name: name, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: ptr.To(resource.MustParse(average))},
+		}}
+	}
+	down := &autoscalingv2.HPAScalingRules{
+		StabilizationWindowSeconds: ptr.To[int32](1800), SelectPolicy: ptr.To(autoscalingv2.MaxChangePolicySelect),
+		Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 1, PeriodSeconds: 300}},
+	}
+	if scaling.NeverDown {
+		down.SelectPolicy = ptr.To(autoscalingv2.DisabledPolicySelect)
+	}
+	return []client.Object{&autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: Name, Labels: parts.Merge(selector, map[string]string{highavailability.LabelType: parts.TypeServer}),
+		},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: Name},
+			MinReplicas:    ptr.To(scaling.Min), MaxReplicas: scaling.Max,
+			Metrics: []autoscalingv2.MetricSpec{metric(corev1.ResourceCPU, "6"), metric(corev1.ResourceMemory, "24G")},
+			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{
+				ScaleUp: &autoscalingv2.HPAScalingRules{
+					StabilizationWindowSeconds: ptr.To[int32](60), SelectPolicy: ptr.To(autoscalingv2.MaxChangePolicySelect),
+					Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 60}},
+				},
+				ScaleDown: down,
+			},
+		},
+	}}, nil
+}

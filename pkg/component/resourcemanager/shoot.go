@@ -1,0 +1,155 @@
+package resourcemanager
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+	"github.com/trellis-k8s/trellis/pkg/netpol"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
+)
+
+// Account is the ServiceAccount of a shoot's resource-manager in the namespace kube-system of the shoot.
+const Account = name
+
+// clusterRoleBinding is the name of what gives it all rights there.
+const clusterRoleBinding = "gardener.cloud:target:resource-manager"
+
+// tokenRequestWorkers is how many tokens are requested at a time.
+const tokenRequestWorkers = 5
+
+// tokenValidity is how long the token of the resource-manager itself is valid: it renews it itself, and cannot if it was stopped for longer.
+const tokenValidity = 24 * time.Hour
+
+// ShootValues are what the objects of a shoot's resource-manager depend on, which runs in the namespace of the control plane.
+type ShootValues struct {
+	// Namespace of the control plane.
+	Namespace string
+	// Image is the image with the name of the constant Image.
+	Image string
+	// Replicas are 0 while the shoot hibernates.
+	Replicas int32
+	// ClusterID is the identity of the seed, which distinguishes ManagedResources of equal names.
+	ClusterID string
+	// LogLevel and LogFormat are those of gardenlet.
+	LogLevel, LogFormat string
+	// Kubeconfig is the Secret of the config generic-token-kubeconfig.
+	Kubeconfig string
+	// VerticalPodAutoscaler has the requests adapted. The seed must know the kind.
+	VerticalPodAutoscaler bool
+}
+
+// shootConfiguration returns the configuration of the resource-manager of a shoot without workers: it applies, collects garbage and requests
+// tokens. Webhooks about Pods and nodes are not needed.
+func shootConfiguration(values ShootValues) *configv1alpha1.ResourceManagerConfiguration {
+	config := &configv1alpha1.ResourceManagerConfiguration{LogLevel: values.LogLevel, LogFormat: values.LogFormat}
+	config.SourceClientConnection.Namespaces = []string{values.Namespace}
+	config.TargetClientConnection = &configv1alpha1.ClientConnection{Namespaces: []string{metav1.NamespaceSystem, "kube-node-lease"}}
+	config.TargetClientConnection.Kubeconfig = parts.ShootKubeconfig
+	config.LeaderElection.ResourceNamespace = values.Namespace
+	config.Server.HealthProbes = &configv1alpha1.Server{Port: portHealth}
+	config.Server.Metrics = &configv1alpha1.Server{Port: portMetrics}
+
+	controllers := &config.Controllers
+	controllers.ClusterID = ptr.To(values.ClusterID)
+	controllers.GarbageCollector.Enabled, controllers.GarbageCollector.SyncPeriod = true, period(collectPeriod)
+	controllers.ManagedResource.ConcurrentSyncs, controllers.ManagedResource.SyncPeriod = ptr.To(workers), period(applyPeriod)
+	controllers.Health.ConcurrentSyncs, controllers.Health.SyncPeriod = ptr.To(workers), period(healthPeriod)
+	controllers.TokenRequestor.Enabled, controllers.TokenRequestor.ConcurrentSyncs = true, ptr.To(tokenRequestWorkers)
+	configv1alpha1.SetDefaults(config)
+	return config
+}
+
+// ShootAccessSecret returns the Secret with the token of the shoot's resource-manager. The first token comes from gardenlet: see [ShootRights].
+func ShootAccessSecret(namespace string) *corev1.Secret {
+	secret := parts.AccessSecret(namespace, Account)
+	secret.Annotations[resourcesv1alpha1.AnnotationTokenExpirationDuration] = tokenValidity.String()
+	return secret
+}
+
+// ShootRights returns what the resource-manager needs in the shoot before it can do anything: its account, and all rights. The binding is kept
+// when its ManagedResource is deleted, which it deletes itself.
+func ShootRights() []client.Object {
+	return []client.Object{
+		&corev1.ServiceAccount{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: Account}, AutomountServiceAccountToken: ptr.To(false),
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: clusterRoleBinding, Annotations: map[string]string{resourcesv1alpha1.AnnotationKeepObject: "true"}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: Account}},
+		},
+	}
+}
+
+// ShootObjects returns the objects of the shoot's resource-manager in the seed. It fails if its configuration is not valid.
+func ShootObjects(values ShootValues) ([]client.Object, error) {
+	text, err := configurationText(shootConfiguration(values))
+	if err != nil {
+		return nil, err
+	}
+	labels := parts.Merge(selector, map[string]string{constants.LabelGardenRole: constants.RoleControlPlane})
+	configMap, err := parts.Configuration(values.Namespace, name, labels, configFile, text)
+	if err != nil {
+		return nil, err
+	}
+	deployment, err := shootDeployment(values, labels, configMap.Name)
+	if err != nil {
+		return nil, err
+	}
+	service := service(values.Namespace, labels)
+	service.Annotations = map[string]string{netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(portMetrics)}
+	service.Spec.Ports = service.Spec.Ports[:2] // it serves no webhooks
+	objects := []client.Object{parts.ServiceAccount(values.Namespace, name, labels), configMap, service, deployment, parts.Budget(deployment)}
+	objects = append(objects, parts.Rights(values.Namespace, name, labels, shootRules(), parts.Account{Namespace: values.Namespace, Name: name})...)
+	if values.VerticalPodAutoscaler {
+		objects = append(objects, parts.Autoscaler(deployment, "30Mi"))
+	}
+	return objects, nil
+}
+
+// shootRules are what it may do in the namespace of the control plane.
+func shootRules() []rbacv1.PolicyRule {
+	write := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+	return []rbacv1.PolicyRule{
+		parts.Rule(resourcesv1alpha1.GroupName, []string{"managedresources", "managedresources/status"}, "get", "list", "watch", "update", "patch"),
+		parts.Rule("", []string{"secrets", "configmaps"}, write...),
+		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
+		parts.Rule("coordination.k8s.io", []string{"leases"}, write...),
+	}
+}
+
+func shootDeployment(values ShootValues, labels map[string]string, configMap string) (*appsv1.Deployment, error) {
+	const config, health = "config", "health"
+	access, mounted := parts.ShootAccess(values.Kubeconfig, parts.AccessSecretName(Account))
+	container := corev1.Container{
+		Name: name, Image: values.Image, Args: []string{"--config=" + configPath + "/" + configFile},
+		Ports: []corev1.ContainerPort{
+			{Name: "metrics", ContainerPort: portMetrics, Protocol: corev1.ProtocolTCP}, {Name: health, ContainerPort: portHealth, Protocol: corev1.ProtocolTCP},
+		},
+		LivenessProbe: parts.Probe("/healthz", health), ReadinessProbe: parts.Probe("/readyz", health),
+		Resources:    corev1.ResourceRequirements{Requests: parts.Requests("20m", "64Mi")},
+		VolumeMounts: []corev1.VolumeMount{parts.Mount(config, configPath), mounted},
+	}
+	container.LivenessProbe.InitialDelaySeconds, container.LivenessProbe.FailureThreshold = 30, 5
+	return parts.Workload{
+		Namespace: values.Namespace, Name: name, Selector: selector,
+		Labels: parts.Merge(labels, map[string]string{highavailability.LabelType: parts.TypeServer}),
+		PodLabels: parts.Merge(labels, map[string]string{
+			constants.LabelNetworkPolicyToDNS:              constants.NetworkPolicyAllowed,
+			constants.LabelNetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
+			netpol.LabelPrefix + "kube-apiserver-tcp-443":  netpol.LabelValue,
+		}),
+		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystem400, ServiceAccount: name,
+		Container: container, Volumes: []corev1.Volume{parts.ConfigVolume(config, configMap), access},
+	}.Deployment()
+}

@@ -1,0 +1,56 @@
+package shootsystem
+
+import (
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+)
+
+// AccessValues say how extensions reach the cluster.
+type AccessValues struct {
+	// Namespace of the control plane.
+	Namespace string
+	// Inside and Outside are the URLs of the API server for clients in the seed and elsewhere.
+	Inside, Outside string
+}
+
+// AccessSecrets returns the Secrets with kubeconfigs of administrators, for extensions: the one for clients in the seed, and the one for all. The
+// shoot's resource-manager fills in tokens and the authority.
+func AccessSecrets(values AccessValues) ([]client.Object, error) {
+	var objects []client.Object
+	for _, each := range []struct{ account, server string }{
+		{constants.SecretNameGardener, values.Outside}, {constants.SecretNameGardenerInternal, values.Inside},
+	} {
+		text, err := clientcmd.Write(clientcmdapi.Config{
+			Clusters:       map[string]*clientcmdapi.Cluster{values.Namespace: {Server: each.server}},
+			AuthInfos:      map[string]*clientcmdapi.AuthInfo{values.Namespace: {}},
+			Contexts:       map[string]*clientcmdapi.Context{values.Namespace: {Cluster: values.Namespace, AuthInfo: values.Namespace}},
+			CurrentContext: values.Namespace,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("encode the kubeconfig of %s: %w", each.account, err)
+		}
+		secret := parts.AccessSecret(values.Namespace, each.account)
+		secret.Name, secret.Data = each.account, map[string][]byte{resourcesv1alpha1.DataKeyKubeconfig: text}
+		secret.Annotations[resourcesv1alpha1.AnnotationInjectCABundle] = "true"
+		objects = append(objects, secret)
+	}
+	return objects, nil
+}
+
+// Access returns the rights of these administrators in the cluster.
+func Access() []client.Object {
+	var subjects []rbacv1.Subject
+	for _, account := range []string{constants.SecretNameGardener, constants.SecretNameGardenerInternal} {
+		subjects = append(subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: account})
+	}
+	return []client.Object{bind("gardener.cloud:system:gardener", "cluster-admin", subjects...)}
+}
