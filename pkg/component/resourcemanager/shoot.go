@@ -76,15 +76,15 @@ func ShootAccessSecret(namespace string) *corev1.Secret {
 	return secret
 }
 
-// ShootRights returns what the resource-manager needs in the shoot before it can do anything: its account, and all rights. The binding is kept
-// when its ManagedResource is deleted, which it deletes itself.
+// ShootRights returns what the resource-manager needs in the shoot before it can do anything: its account, and all rights. They must be kept when
+// their ManagedResource is deleted: the resource-manager deletes others after it.
 func ShootRights() []client.Object {
 	return []client.Object{
 		&corev1.ServiceAccount{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: Account}, AutomountServiceAccountToken: ptr.To(false),
 		},
 		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: clusterRoleBinding, Annotations: map[string]string{resourcesv1alpha1.AnnotationKeepObject: "true"}},
+			ObjectMeta: metav1.ObjectMeta{Name: clusterRoleBinding},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: Account}},
 		},

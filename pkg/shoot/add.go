@@ -1,0 +1,263 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/eventlimit"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
+	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
+)
+
+const (
+	fieldManager = "gardenlet"
+	// startTimeout is how long the start may read from the seed.
+	startTimeout = 30 * time.Second
+	// defaultWorkers is how many Shoots are worked on at a time if the configuration does not say.
+	defaultWorkers = 20
+	// changesBuffer is how many changes of objects of the garden may wait for their handling.
+	changesBuffer = 1024
+)
+
+// AddToManager adds the controller of Shoots to the manager of the seed cluster. The garden's cache has the Seed, and the Shoots that refer to it.
+func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	of, err := newCaches(mgr)
+	if err != nil {
+		return err
+	}
+	vector, err := images.FromEnvironment()
+	if err != nil {
+		return fmt.Errorf("read the list of images: %w", err)
+	}
+	r := &reconciler{
+		seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), garden: garden.GetClient(), gardenUncached: garden.GetAPIReader(), projects: garden.GetCache(),
+		objects: gardenobjects.New(garden), caches: of, options: o, images: vector,
+		events:  eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock),
+		written: map[types.UID]*corev1beta1.Shoot{}, copied: map[types.UID]string{}, owners: map[string]types.NamespacedName{},
+	}
+	r.emitter = &flow.Emitter{
+		Reader: of.indexed, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock,
+		Rules:  flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: o.Version},
+		Schema: func(ctx context.Context) (*flow.Schema, error) { return flow.ServedSchema(ctx, of.emitted) },
+	}
+	for _, runnable := range []manager.Runnable{of.emitted, of.material, of.access, r.objects} {
+		if err := mgr.Add(runnable); err != nil {
+			return fmt.Errorf("add a cache of the control planes: %w", err)
+		}
+	}
+	return r.watch(mgr, garden)
+}
+
+// caches are those of the seed cluster: of what the flow has emitted, of the Secrets that it keeps, and of the metadata of what it looks at. They
+// select different Secrets.
+type caches struct {
+	emitted, material, access cache.Cache
+	// indexed is the first one with an index by owner.
+	indexed flow.IndexedReader
+}
+
+func newCaches(mgr manager.Manager) (*caches, error) {
+	with := func(objects map[client.Object]cache.ByObject) (cache.Cache, error) {
+		made, err := cache.New(mgr.GetConfig(), cache.Options{
+			HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
+			DefaultTransform: cache.TransformStripManagedFields(), ByObject: objects,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("make a cache of the control planes: %w", err)
+		}
+		return made, nil
+	}
+	labelled := func(key, value string) cache.ByObject {
+		return cache.ByObject{Label: labels.SelectorFromSet(labels.Set{key: value})}
+	}
+	c := &caches{}
+	var err error
+	if c.emitted, err = with(flow.CacheOptions(FlowName)); err != nil {
+		return nil, err
+	}
+	if c.material, err = with(map[client.Object]cache.ByObject{&corev1.Secret{}: labelled(constants.LabelSecretsManagerIdentity, identity)}); err != nil {
+		return nil, err
+	}
+	if c.access, err = with(map[client.Object]cache.ByObject{
+		&corev1.Secret{}:    labelled(resourcesv1alpha1.LabelClass, resourcesv1alpha1.ClassShoot),
+		&corev1.Namespace{}: labelled(constants.LabelGardenRole, constants.RoleShoot),
+		&corev1.Node{}:      {Transform: reduceNode},
+	}); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	c.indexed, err = flow.IndexOwners(ctx, c.emitted)
+	return c, err
+}
+
+// reduceNode keeps the name alone: nodes are counted.
+func reduceNode(object any) (any, error) {
+	if node, ok := object.(*metav1.PartialObjectMetadata); ok {
+		node.Labels, node.Annotations, node.ManagedFields = nil, nil, nil
+	}
+	return object, nil
+}
+
+// watch adds the watches: all that the plan reads is watched, and what has to happen at a time is in its Next.
+func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
+	workers := defaultWorkers
+	if syncs := r.options.controller().ConcurrentSyncs; syncs != nil {
+		workers = *syncs
+	}
+	built, err := controller.New("shoot", mgr, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: workers, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
+	})
+	if err != nil {
+		return fmt.Errorf("add the controller of Shoots: %w", err)
+	}
+	changes := make(chan event.GenericEvent, changesBuffer)
+	r.objects.OnChange(func(object client.Object) {
+		select {
+		case changes <- event.GenericEvent{Object: object}:
+		default: // more than any seed has: they are read when their Shoots are looked at again
+		}
+	})
+	secret, namespace := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	own := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[flow.LabelFlow] == FlowName })
+	toOwner := handler.EnqueueRequestsFromMapFunc(toOwner)
+	byNamespace := handler.EnqueueRequestsFromMapFunc(r.byNamespace)
+	for _, watched := range []source.Source{
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, declared()),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(r.all), seedChanged(r.options.SeedName)),
+		source.Kind[client.Object](r.caches.emitted, &resourcesv1alpha1.ManagedResource{}, toOwner, own),
+		source.Kind[client.Object](r.caches.emitted, secret.DeepCopy(), toOwner, own),
+		source.Kind[client.Object](r.caches.material, &corev1.Secret{}, byNamespace),
+		source.Kind[client.Object](r.caches.access, secret.DeepCopy(), byNamespace),
+		source.Kind[client.Object](r.caches.access, namespace, byNamespace, comesOrGoes()),
+		source.Channel(changes, handler.EnqueueRequestsFromMapFunc(r.using)),
+	} {
+		if err := built.Watch(watched); err != nil {
+			return fmt.Errorf("add a watch of the flow of Shoots: %w", err)
+		}
+	}
+	return nil
+}
+
+// toOwner leads from what was emitted to its Shoot.
+func toOwner(_ context.Context, object client.Object) []reconcile.Request {
+	if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {
+		return []reconcile.Request{{NamespacedName: owner}}
+	}
+	return nil
+}
+
+// byNamespace leads from the namespace of a control plane, or what is in it, to its Shoot.
+func (r *reconciler) byNamespace(_ context.Context, object client.Object) []reconcile.Request {
+	name := object.GetNamespace()
+	if name == "" {
+		name = object.GetName()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if owner, known := r.owners[name]; known {
+		return []reconcile.Request{{NamespacedName: owner}}
+	}
+	return nil // its Shoot has not been looked at, and is soon
+}
+
+// all leads to all Shoots of the Seed.
+func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.shoots(ctx)
+}
+
+// using leads from an object of the garden to the Shoots that may use it: those of its namespace, or all.
+func (r *reconciler) using(ctx context.Context, object client.Object) []reconcile.Request {
+	if object.GetNamespace() == "" || object.GetNamespace() == metav1.NamespaceSystem {
+		return r.shoots(ctx)
+	}
+	return r.shoots(ctx, client.InNamespace(object.GetNamespace()))
+}
+
+func (r *reconciler) shoots(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	var list corev1beta1.ShootList
+	if err := r.garden.List(ctx, &list, options...); err != nil {
+		return nil // the cache is not ready, and shows all of them when it is
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+// declared lets changes of a Shoot pass that the flow has not made itself: those of its specification, annotations and finalizers.
+func declared() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, after := e.ObjectOld, e.ObjectNew
+			return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() ||
+				!equality.Semantic.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) ||
+				!equality.Semantic.DeepEqual(before.GetFinalizers(), after.GetFinalizers()) ||
+				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// seedChanged lets changes of the Seed pass that decide whether Shoots are worked on.
+func seedChanged(name string) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // the Shoots come by themselves
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, was := e.ObjectOld.(*corev1beta1.Seed)
+			after, is := e.ObjectNew.(*corev1beta1.Seed)
+			if !was || !is || after.Name != name {
+				return false
+			}
+			return before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
+				before.Status.ObservedGeneration != after.Status.ObservedGeneration || !equality.Semantic.DeepEqual(before.Status.Gardener, after.Status.Gardener) ||
+				!equality.Semantic.DeepEqual(statuses(before), statuses(after))
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// statuses returns the conditions of a Seed without what explains them.
+func statuses(seed *corev1beta1.Seed) map[corev1beta1.ConditionType]corev1beta1.ConditionStatus {
+	all := map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{}
+	for _, condition := range seed.Status.Conditions {
+		all[condition.Type] = condition.Status
+	}
+	return all
+}
+
+// comesOrGoes lets creations and deletions pass.
+func comesOrGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	}}
+}

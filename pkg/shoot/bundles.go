@@ -1,0 +1,185 @@
+package shoot
+
+import (
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/component/clusteridentity"
+	"github.com/trellis-k8s/trellis/pkg/component/etcd"
+	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
+	"github.com/trellis-k8s/trellis/pkg/component/shootnamespace"
+	"github.com/trellis-k8s/trellis/pkg/component/shootsystem"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// The limits of the API server's autoscaler (Gardener).
+const (
+	serversMin          = 2
+	serversMinAvailable = 3
+	serversMinNeverDown = 4
+	serversMax          = 6
+)
+
+// accessSecret returns the name of the Secret with the token of an account in the shoot.
+func accessSecret(account string) string { return constants.PrefixShootAccess + account }
+
+func (in Inputs) namespace() ([]client.Object, error) {
+	values := shootnamespace.Values{
+		Name: in.Namespace, Shoot: in.Shoot, Seed: in.Seed, CloudProfile: in.CloudProfile, Zones: in.zones(), Extensions: in.extensions(),
+		Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig),
+	}
+	cluster, err := shootnamespace.Cluster(values)
+	if err != nil {
+		return nil, err
+	}
+	return []client.Object{shootnamespace.Namespace(values), cluster}, nil
+}
+
+func (in Inputs) service() ([]client.Object, error) { return kubeapiserver.Service(in.Namespace) }
+
+// etcd returns the function for the objects of an etcd cluster.
+func (in Inputs) etcd(role etcd.Role) func() ([]client.Object, error) {
+	return func() ([]client.Object, error) {
+		values := etcd.Values{
+			Namespace: in.Namespace, Role: role, Replicas: 1, HighlyAvailable: in.highlyAvailable(), Storage: etcd.Storage(role, in.Seed.Spec.Volume),
+			VerticalPodAutoscaler: in.autoscaling(), Defragmentation: in.defragmentation(),
+			CA: in.trusted(constants.SecretNameCAETCD), Server: in.secret(etcd.SecretServer(role)), Client: in.secret(etcd.SecretClient),
+		}
+		if in.highlyAvailable() {
+			values.Replicas, values.PeerCA, values.Peer = 3, in.trusted(constants.SecretNameCAETCDPeer), in.secret(etcd.SecretPeer(role))
+		}
+		if in.hibernated() {
+			values.Replicas = 0
+		}
+		if given := in.Shoot.Spec.Kubernetes.ETCD; given != nil {
+			of := map[etcd.Role]*corev1beta1.ETCDConfig{etcd.RoleMain: given.Main, etcd.RoleEvents: given.Events}[role]
+			if of != nil {
+				values.Autoscaling = of.Autoscaling
+			}
+		}
+		return etcd.Objects(values)
+	}
+}
+
+// defragmentation returns a time in the maintenance window, which the UID of the Shoot decides: not all members are defragmented at once.
+func (in Inputs) defragmentation() string {
+	begin := time.Time{}
+	if maintenance := in.Shoot.Spec.Maintenance; maintenance != nil && maintenance.TimeWindow != nil {
+		if parsed, err := time.Parse(timeOfDay, maintenance.TimeWindow.Begin); err == nil {
+			begin = parsed.UTC()
+		}
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(in.Owner.UID))                                                      // never fails
+	return fmt.Sprintf("%d %d * * *", (uint32(begin.Minute())+hash.Sum32()%60)%60, begin.Hour()) //nolint:gosec // minutes are positive
+}
+
+// scale returns the limits of the API server's autoscaler.
+func (in Inputs) scale() kubeapiserver.Scaling {
+	scaling := kubeapiserver.Scaling{Min: in.replicas(serversMin), Max: serversMax}
+	if in.highlyAvailable() {
+		scaling.Min = in.replicas(serversMinAvailable)
+	}
+	if in.Shoot.Annotations[constants.AnnotationControlPlaneScaleDownDisabled] == "true" {
+		scaling.Min, scaling.NeverDown = in.replicas(serversMinNeverDown), true
+	}
+	return scaling
+}
+
+func (in Inputs) apiServer() ([]client.Object, error) {
+	image, err := in.image(kubeapiserver.Image)
+	if err != nil {
+		return nil, err
+	}
+	given, err := in.given()
+	if err != nil {
+		return nil, err
+	}
+	encryption, err := secrets.Encryption{
+		Namespace: in.Namespace, Name: constants.PrefixSecretETCDEncryptionConfiguration, Resources: in.encryptedResources(), Decrypted: in.decryptedResources(),
+	}.Secret(in.Secrets[constants.SecretNameETCDEncryptionKey])
+	if err != nil {
+		return nil, err
+	}
+	token, err := in.Secrets[kubeapiserver.SecretStaticTokens].Token(kubeapiserver.HealthCheckUser)
+	if err != nil {
+		return nil, err
+	}
+	return kubeapiserver.Objects(kubeapiserver.Values{
+		Namespace: in.Namespace, Image: image, Config: in.server(), Replicas: in.scale().Min, Scaling: in.scale(), VerticalPodAutoscaler: in.autoscaling(),
+		ExternalHostname: in.outsideHost(), ServiceNetworks: in.serviceNetworks(), Encryption: encryption, HealthCheckToken: token, Given: given,
+		Mounted: kubeapiserver.Mounted{
+			CA: in.trusted(constants.SecretNameCACluster), ClientCA: in.trusted(constants.SecretNameCAClient), FrontProxyCA: in.trusted(constants.SecretNameCAFrontProxy),
+			EtcdCA: in.trusted(constants.SecretNameCAETCD), EtcdClient: in.secret(etcd.SecretClient), Server: in.secret(kubeapiserver.SecretServer),
+			Aggregator: in.secret(kubeapiserver.SecretAggregator), StaticTokens: in.secret(kubeapiserver.SecretStaticTokens),
+			ServiceAccountKey:  in.Secrets[constants.SecretNameServiceAccountKey].Active.Name,
+			ServiceAccountKeys: in.trusted(constants.SecretNameServiceAccountKey),
+		},
+	})
+}
+
+func (in Inputs) scaling() ([]client.Object, error) {
+	return kubeapiserver.Autoscaler(in.Namespace, in.scale())
+}
+
+func (in Inputs) resourceManager() ([]client.Object, error) {
+	image, err := in.image(resourcemanager.Image)
+	if err != nil {
+		return nil, err
+	}
+	return resourcemanager.ShootObjects(resourcemanager.ShootValues{
+		Namespace: in.Namespace, Image: image, Replicas: in.replicas(2), ClusterID: ptr.Deref(in.Seed.Status.ClusterIdentity, string(in.Seed.UID)),
+		LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat, Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig), VerticalPodAutoscaler: in.autoscaling(),
+	})
+}
+
+func (in Inputs) access() ([]client.Object, error) {
+	objects, err := shootsystem.AccessSecrets(shootsystem.AccessValues{
+		Namespace: in.Namespace, Inside: "https://" + in.insideHost(), Outside: "https://" + in.outsideHost(),
+	})
+	return append(objects, kubecontrollermanager.AccessSecret(in.Namespace)), err
+}
+
+func (in Inputs) controllerManager() ([]client.Object, error) {
+	image, err := in.image(kubecontrollermanager.Image)
+	if err != nil {
+		return nil, err
+	}
+	return kubecontrollermanager.Objects(kubecontrollermanager.Values{
+		Namespace: in.Namespace, Image: image, Config: ptr.Deref(in.Shoot.Spec.Kubernetes.KubeControllerManager, corev1beta1.KubeControllerManagerConfig{}),
+		RuntimeConfig: kubeapiserver.RuntimeConfig(in.server()), Replicas: in.replicas(1), VerticalPodAutoscaler: in.autoscaling(), ServiceNetworks: in.serviceNetworks(),
+		Mounted: kubecontrollermanager.Mounted{
+			CA: in.trusted(constants.SecretNameCACluster), ClientCA: in.secret(constants.SecretNameCAClient),
+			ServiceAccountKey: in.Secrets[constants.SecretNameServiceAccountKey].Active.Name,
+			Server:            in.secret(kubecontrollermanager.SecretServer), Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig),
+		},
+	})
+}
+
+func (in Inputs) managerRights() ([]client.Object, error) { return resourcemanager.ShootRights(), nil }
+
+func (in Inputs) namespaces() ([]client.Object, error) { return shootsystem.Namespaces(), nil }
+
+func (in Inputs) gardenerAccess() ([]client.Object, error) { return shootsystem.Access(), nil }
+
+func (in Inputs) controllerManagerRights() ([]client.Object, error) {
+	return kubecontrollermanager.ShootObjects(), nil
+}
+
+func (in Inputs) system() ([]client.Object, error) {
+	return shootsystem.Objects(shootsystem.Values{
+		Shoot: in.Shoot, Project: in.Project, ServiceNetworks: in.serviceNetworks(), Extensions: in.extensions(),
+	}), nil
+}
+
+func (in Inputs) identity() ([]client.Object, error) {
+	return clusteridentity.Objects(clusteridentity.Values{Identity: in.ClusterIdentity, Origin: clusteridentity.OriginShoot})
+}

@@ -1,0 +1,143 @@
+package shoot
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+)
+
+const (
+	// timeOfDay is the format of the times of a maintenance window, for example 220000+0100.
+	timeOfDay = "150405-0700"
+	// windowEnd is how long before its end a window counts as over: what is begun then would end after it.
+	windowEnd = 15 * time.Minute
+	// seedAgain is how often a Seed that is not ready is looked at.
+	seedAgain = 15 * time.Second
+)
+
+// verdict says whether a Shoot is worked on.
+type verdict struct {
+	// run is set if it is.
+	run bool
+	// why says why not, and failed that this is an error, which the status reports.
+	why    string
+	failed bool
+	// again is after how long to look again; 0 for when a watch shows a change.
+	again time.Duration
+}
+
+// looked is what the decision is made from.
+type looked struct {
+	shoot *corev1beta1.Shoot
+	seed  *corev1beta1.Seed
+	// gardenlet is the identity of this gardenlet.
+	gardenlet *corev1beta1.Gardener
+	config    *gardenletv1alpha1.ShootController
+	now       time.Time
+}
+
+// operationType returns which operation is due.
+func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
+	last := shoot.Status.LastOperation
+	switch {
+	case shoot.DeletionTimestamp != nil:
+		return corev1beta1.LastOperationTypeDelete
+	case last == nil, last.Type == corev1beta1.LastOperationTypeCreate && last.State != corev1beta1.LastOperationStateSucceeded:
+		return corev1beta1.LastOperationTypeCreate
+	}
+	return corev1beta1.LastOperationTypeReconcile
+}
+
+// decide returns whether a Shoot is worked on now. The first rule that applies decides, as in Gardener.
+func (l looked) decide() verdict {
+	last, status := l.shoot.Status.LastOperation, l.shoot.Status
+	observed := status.ObservedGeneration == l.shoot.Generation
+	switch {
+	case isTrue(l.seed.Annotations[constants.AnnotationShootEmergencyStopReconciliations]) && l.shoot.DeletionTimestamp == nil:
+		return verdict{why: "the Seed stops the reconciliation of all Shoots"}
+	case last != nil && last.State == corev1beta1.LastOperationStateFailed && observed:
+		return verdict{why: "the last operation failed: change the Shoot, or annotate it with gardener.cloud/operation=retry"}
+	case l.ignored():
+		return verdict{why: "the Shoot is annotated to be ignored"}
+	}
+	if why := l.seedNotReady(); why != "" {
+		return verdict{why: why, failed: true, again: seedAgain}
+	}
+	if operationType(l.shoot) != corev1beta1.LastOperationTypeReconcile || !observed || last.State != corev1beta1.LastOperationStateSucceeded || !l.confined() {
+		return verdict{run: true}
+	}
+	open, next := l.window()
+	return verdict{run: open, why: "changes are confined to the maintenance window", again: next.Sub(l.now)}
+}
+
+// ignored reports whether the Shoot asks to be left alone, and may: its namespace is garden, or gardenlet is configured so.
+func (l looked) ignored() bool {
+	allowed := l.shoot.Namespace == constants.GardenNamespace || l.config != nil && ptr.Deref(l.config.RespectSyncPeriodOverwrite, false)
+	return allowed && isTrue(l.shoot.Annotations[constants.AnnotationShootIgnore]) && l.shoot.DeletionTimestamp == nil
+}
+
+// confined reports whether a control plane changes in its maintenance window only.
+func (l looked) confined() bool {
+	maintenance := l.shoot.Spec.Maintenance
+	return maintenance != nil && ptr.Deref(maintenance.ConfineSpecUpdateRollout, false) || l.config != nil && ptr.Deref(l.config.ReconcileInMaintenanceOnly, false)
+}
+
+// seedNotReady says why nothing may be brought up on the Seed; empty if it may. A Seed that goes is used until its Shoots are gone.
+func (l looked) seedNotReady() string {
+	seed := l.seed
+	switch {
+	case seed.DeletionTimestamp != nil:
+		return ""
+	case seed.Status.ObservedGeneration < seed.Generation:
+		return fmt.Sprintf("the Seed %s is not ready: its generation %d has not been observed", seed.Name, seed.Generation)
+	case seed.Status.Gardener == nil || *seed.Status.Gardener != *l.gardenlet:
+		return fmt.Sprintf("the Seed %s is not ready: this gardenlet has not reconciled it", seed.Name)
+	}
+	for _, wanted := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy} {
+		status := corev1beta1.ConditionUnknown
+		for _, condition := range seed.Status.Conditions {
+			if condition.Type == wanted {
+				status = condition.Status
+			}
+		}
+		if status != corev1beta1.ConditionTrue {
+			return fmt.Sprintf("the Seed %s is not ready: its condition %s is %s", seed.Name, wanted, status)
+		}
+	}
+	return ""
+}
+
+// window returns whether the maintenance window is open, and when it opens or closes next. A Shoot without one is open at any time.
+func (l looked) window() (open bool, next time.Time) {
+	const day = 24 * time.Hour
+	maintenance := l.shoot.Spec.Maintenance
+	if maintenance == nil || maintenance.TimeWindow == nil {
+		return true, l.now
+	}
+	begin, err := time.Parse(timeOfDay, maintenance.TimeWindow.Begin)
+	end, errEnd := time.Parse(timeOfDay, maintenance.TimeWindow.End)
+	if err != nil || errEnd != nil {
+		return true, l.now
+	}
+	midnight := l.now.UTC().Truncate(day)
+	since := l.now.Sub(midnight)
+	ofDay := func(at time.Time) time.Duration { at = at.UTC(); return at.Sub(at.Truncate(day)) }
+	until := func(at time.Duration) time.Duration { return (at-since+day-1)%day + 1 }
+	untilBegin, untilEnd := until(ofDay(begin)), until((ofDay(end)-windowEnd+day)%day)
+	if untilEnd < untilBegin {
+		return true, l.now.Add(untilEnd)
+	}
+	return false, l.now.Add(untilBegin)
+}
+
+func isTrue(text string) bool {
+	value, err := strconv.ParseBool(strings.TrimSpace(text))
+	return err == nil && value
+}

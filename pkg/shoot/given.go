@@ -1,0 +1,113 @@
+package shoot
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+)
+
+// Keys of what users give.
+const (
+	keyPolicy     = "policy"
+	keyConfig     = "config.yaml"
+	keyKubeconfig = "kubeconfig"
+	maxGiven      = 1 << 20 // a ConfigMap holds no more
+)
+
+// name of an object that the Shoot names.
+type name struct{ kind, name, key, field string }
+
+func (n name) String() string { return n.kind + "/" + n.name }
+
+// named returns the objects of the garden that the API server's settings name.
+func (in Inputs) named() []name {
+	var names []name
+	server := in.server()
+	if audit := server.AuditConfig; audit != nil && audit.AuditPolicy != nil && audit.AuditPolicy.ConfigMapRef != nil {
+		names = append(names, name{"ConfigMap", audit.AuditPolicy.ConfigMapRef.Name, keyPolicy, "auditConfig.auditPolicy.configMapRef"})
+	}
+	if structured := server.StructuredAuthentication; structured != nil {
+		names = append(names, name{"ConfigMap", structured.ConfigMapName, keyConfig, "structuredAuthentication.configMapName"})
+	}
+	if structured := server.StructuredAuthorization; structured != nil {
+		names = append(names, name{"ConfigMap", structured.ConfigMapName, keyConfig, "structuredAuthorization.configMapName"})
+		for i, kubeconfig := range structured.Kubeconfigs {
+			names = append(names, name{"Secret", kubeconfig.SecretName, keyKubeconfig, fmt.Sprintf("structuredAuthorization.kubeconfigs[%d].secretName", i)})
+		}
+	}
+	for i, plugin := range server.AdmissionPlugins {
+		if secret := ptr.Deref(plugin.KubeconfigSecretName, ""); secret != "" {
+			names = append(names, name{"Secret", secret, keyKubeconfig, fmt.Sprintf("admissionPlugins[%d].kubeconfigSecretName", i)})
+		}
+	}
+	return names
+}
+
+// unknownGiven says which of these objects do not exist.
+func (in Inputs) unknownGiven() string {
+	var missing []string
+	for _, named := range in.named() {
+		if _, found := in.Given[named.String()]; !found {
+			missing = append(missing, fmt.Sprintf("%s %s of spec.kubernetes.kubeAPIServer.%s", named.kind, named.name, named.field))
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return "these objects do not exist in the namespace of the Shoot: " + strings.Join(missing, ", ")
+}
+
+// content returns the file that an object has.
+func (in Inputs) content(of name) ([]byte, error) {
+	given := in.Given[of.String()]
+	var content []byte
+	switch {
+	case given.ConfigMap != nil:
+		content = []byte(given.ConfigMap.Data[of.key])
+	case given.Secret != nil:
+		content = given.Secret.Data[of.key]
+	}
+	switch {
+	case len(content) == 0:
+		return nil, fmt.Errorf("spec.kubernetes.kubeAPIServer.%s: %s %s has no key %s", of.field, of.kind, of.name, of.key)
+	case len(content) > maxGiven:
+		return nil, fmt.Errorf("spec.kubernetes.kubeAPIServer.%s: key %s of %s %s has %d bytes, more than the %d allowed", of.field, of.key, of.kind, of.name, len(content), maxGiven)
+	}
+	return content, nil
+}
+
+// given returns the files that the API server gets from the garden.
+func (in Inputs) given() (kubeapiserver.Given, error) {
+	files := kubeapiserver.Given{AuthorizerKubeconfigs: map[string][]byte{}, AdmissionKubeconfigs: map[string][]byte{}}
+	server := in.server()
+	for _, named := range in.named() {
+		content, err := in.content(named)
+		if err != nil {
+			return files, err
+		}
+		switch named.field {
+		case "auditConfig.auditPolicy.configMapRef":
+			files.AuditPolicy = string(content)
+		case "structuredAuthentication.configMapName":
+			files.Authentication = string(content)
+		case "structuredAuthorization.configMapName":
+			files.Authorization = string(content)
+		}
+		if server.StructuredAuthorization != nil {
+			for _, kubeconfig := range server.StructuredAuthorization.Kubeconfigs {
+				if named.kind == "Secret" && kubeconfig.SecretName == named.name && strings.HasPrefix(named.field, "structuredAuthorization") {
+					files.AuthorizerKubeconfigs[kubeconfig.AuthorizerName] = content
+				}
+			}
+		}
+		for _, plugin := range server.AdmissionPlugins {
+			if strings.HasPrefix(named.field, "admissionPlugins") && ptr.Deref(plugin.KubeconfigSecretName, "") == named.name {
+				files.AdmissionKubeconfigs[plugin.Name] = content
+			}
+		}
+	}
+	return files, nil
+}

@@ -1,0 +1,125 @@
+package shoot
+
+import (
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/component/etcd"
+	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// authorities are the certificate authorities of a Shoot without workers.
+var authorities = []string{
+	constants.SecretNameCACluster, constants.SecretNameCAClient, constants.SecretNameCAETCD, constants.SecretNameCAETCDPeer, constants.SecretNameCAFrontProxy,
+}
+
+// secretConfigs returns all Secrets that the control plane needs, whatever it waits for. Once etcd exists, what it was encrypted with cannot be
+// generated again.
+func (in Inputs) secretConfigs() []secrets.Config {
+	exists := in.emitted(bundleEtcdMain)
+	var configs []secrets.Config
+	for _, name := range authorities {
+		configs = append(configs, secrets.Config{
+			Name: name, Kind: secrets.KindCA, KeepOld: true, Persist: true, RestoreOnly: exists, AlwaysChecksum: name == constants.SecretNameCAClient,
+		})
+	}
+	configs = append(configs,
+		secrets.Config{Name: constants.SecretNameServiceAccountKey, Kind: secrets.KindRSAKey, KeepOld: true, Persist: true, RestoreOnly: exists},
+		secrets.Config{
+			Name: constants.SecretNameETCDEncryptionKey, Kind: secrets.KindEncryptionKey, KeepOld: true, Persist: true, RestoreOnly: exists, Provider: in.encryptionProvider(),
+		},
+		secrets.Config{
+			Name: constants.SecretNameGenericTokenKubeconfig, Kind: secrets.KindKubeconfig, Server: "https://" + kubeapiserver.Name,
+			TokenFile: constants.KubeconfigMountPath + "/token", Trusts: constants.SecretNameCACluster,
+		},
+		etcd.ClientSecret(),
+	)
+	for _, role := range []etcd.Role{etcd.RoleMain, etcd.RoleEvents} {
+		configs = append(configs, etcd.Secrets(etcd.Values{Namespace: in.Namespace, Role: role, HighlyAvailable: in.highlyAvailable()})...)
+	}
+	configs = append(configs, kubeapiserver.Secrets(kubeapiserver.Values{
+		Namespace: in.Namespace, DNSNames: in.hosts(), ServiceNetworks: in.serviceNetworks(),
+	})...)
+	return append(configs, kubecontrollermanager.Secrets(kubecontrollermanager.Values{Namespace: in.Namespace})...)
+}
+
+// encryptionProvider returns how the Shoot has its data encrypted.
+func (in Inputs) encryptionProvider() corev1beta1.EncryptionProviderType {
+	if config := in.server().EncryptionConfig; config != nil {
+		return ptr.Deref(config.Provider.Type, corev1beta1.EncryptionProviderTypeAESCBC)
+	}
+	return corev1beta1.EncryptionProviderTypeAESCBC
+}
+
+// encryptedResources returns the resources that are encrypted in etcd.
+func (in Inputs) encryptedResources() []string {
+	resources := []string{"secrets"}
+	if config := in.server().EncryptionConfig; config != nil {
+		resources = append(resources, config.Resources...)
+	}
+	return resources
+}
+
+// decryptedResources returns those that were encrypted when the status was written, and are not any more.
+func (in Inputs) decryptedResources() []string {
+	if credentials := in.Shoot.Status.Credentials; credentials != nil && credentials.EncryptionAtRest != nil {
+		return credentials.EncryptionAtRest.Resources
+	}
+	return nil
+}
+
+// rotations returns what the status declares of rotations, by the names of configs.
+func (in Inputs) rotations() map[string]secrets.Rotation {
+	all := map[string]secrets.Rotation{}
+	if in.Shoot.Status.Credentials == nil || in.Shoot.Status.Credentials.Rotation == nil {
+		return all
+	}
+	declared := in.Shoot.Status.Credentials.Rotation
+	if of := declared.CertificateAuthorities; of != nil {
+		for _, name := range append([]string{kubeapiserver.SecretStaticTokens}, authorities...) {
+			all[name] = rotation(of.Phase, of.LastInitiationTime)
+		}
+	}
+	if of := declared.ServiceAccountKey; of != nil {
+		all[constants.SecretNameServiceAccountKey] = rotation(of.Phase, of.LastInitiationTime)
+	}
+	return all
+}
+
+// rotation counts what Preparing added as distributed once that phase is over: it ends when all servers have rolled it out.
+func rotation(phase corev1beta1.CredentialsRotationPhase, initiated *metav1.Time) secrets.Rotation {
+	at := time.Time{}
+	if initiated != nil {
+		at = initiated.Time
+	}
+	distributed := phase != corev1beta1.RotationPreparing && phase != corev1beta1.RotationPreparingWithoutWorkersRollout
+	return secrets.Rotation{Initiated: at, Phase: phase, Distributed: distributed}
+}
+
+// secret returns the name of the Secret of a config, and trusted that of the Secret that others trust it by.
+func (in Inputs) secret(config string) string  { return in.Secrets[config].Current.Name }
+func (in Inputs) trusted(config string) string { return in.Secrets[config].Trusted() }
+
+// unknownSecrets says which Secrets the components lack.
+func (in Inputs) unknownSecrets() string {
+	if !in.NamespaceExists {
+		return "the namespace " + in.Namespace + " does not exist in the seed yet"
+	}
+	var missing []string
+	for _, config := range in.secretConfigs() {
+		if _, found := in.Secrets[config.Name]; !found {
+			missing = append(missing, config.Name)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return "secrets have not been generated: " + strings.Join(missing, ", ")
+}

@@ -1,0 +1,200 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// observe reads the inputs of the plan. All comes from caches; at rest no request is sent.
+func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (Inputs, error) {
+	in := Inputs{
+		Owner:           flow.Owner{Flow: FlowName, UID: shoot.UID, Namespace: shoot.Namespace, Name: shoot.Name},
+		GardenNamespace: r.options.Namespace, Shoot: shoot, Seed: seed, Config: r.options.Config, Version: r.options.Version, Images: r.images,
+		Deleting: shoot.DeletionTimestamp != nil, Now: r.options.Clock.Now(),
+	}
+	steps := []func(context.Context, *Inputs) error{r.observeProject, r.observeIdentity, r.observeEmitted, r.observeSeed}
+	if !in.Deleting || shoot.Status.TechnicalID != "" {
+		steps = append(steps, r.observeCloudProfile, r.observeSecrets, r.observeGiven)
+	}
+	for _, step := range steps {
+		if err := step(ctx, &in); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
+}
+
+// observeProject reads the name of the Project, which is part of the technical ID.
+func (r *reconciler) observeProject(ctx context.Context, in *Inputs) error {
+	var projects corev1beta1.ProjectList
+	if err := r.projects.List(ctx, &projects, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the Projects of the garden: %w", err)
+	}
+	for _, project := range projects.Items {
+		if ptr.Deref(project.Spec.Namespace, "") == in.Shoot.Namespace {
+			in.Project = project.Name
+		}
+	}
+	if in.Project == "" {
+		return fmt.Errorf("no Project has the namespace %s of the Shoot", in.Shoot.Namespace)
+	}
+	in.Namespace = TechnicalID(in.Shoot, in.Project)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.owners[in.Namespace] = types.NamespacedName{Namespace: in.Shoot.Namespace, Name: in.Shoot.Name}
+	return nil
+}
+
+// observeIdentity reads the identity of the cluster, which the status has once it is known. It ends with the identity of the garden.
+func (r *reconciler) observeIdentity(ctx context.Context, in *Inputs) error {
+	in.ClusterIdentity = ptr.Deref(in.Shoot.Status.ClusterIdentity, "")
+	if in.ClusterIdentity != "" || in.Deleting {
+		return nil
+	}
+	var given corev1.ConfigMap
+	err := r.objects.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentityName}, &given)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the identity of the garden: %w", err)
+	}
+	garden := given.Data[constants.ClusterIdentityName]
+	if garden == "" {
+		var system corev1.Namespace
+		if err := r.objects.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
+			return fmt.Errorf("read the namespace whose UID is the identity of the garden: %w", err)
+		}
+		garden = string(system.UID)
+	}
+	in.ClusterIdentity = in.Namespace + "-" + string(in.Owner.UID) + "-" + garden
+	return nil
+}
+
+func (r *reconciler) observeEmitted(ctx context.Context, in *Inputs) error {
+	var err error
+	in.Emitted, err = flow.Emitted(ctx, r.emitter.Reader, in.Owner)
+	return err
+}
+
+// observeSeed reads what the seed has of the control plane.
+func (r *reconciler) observeSeed(ctx context.Context, in *Inputs) error {
+	nodes, namespace := metav1.PartialObjectMetadataList{}, metav1.PartialObjectMetadata{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.caches.access.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the nodes of the seed: %w", err)
+	}
+	in.Nodes = len(nodes.Items)
+	err := r.caches.access.Get(ctx, client.ObjectKey{Name: in.Namespace}, &namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the namespace %s: %w", in.Namespace, err)
+	}
+	in.NamespaceExists = err == nil && namespace.DeletionTimestamp == nil
+	secrets := metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := r.caches.access.List(ctx, &secrets, client.InNamespace(in.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the access Secrets in namespace %s: %w", in.Namespace, err)
+	}
+	in.Tokens = map[string]time.Time{}
+	for _, secret := range secrets.Items {
+		if at, err := time.Parse(time.RFC3339, secret.Annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp]); err == nil && secret.DeletionTimestamp == nil {
+			in.Tokens[secret.Name] = at
+		}
+	}
+	return nil
+}
+
+// observeCloudProfile reads the CloudProfile; it is not known if it does not exist. A NamespacedCloudProfile has what it makes of its parent in its
+// status.
+func (r *reconciler) observeCloudProfile(ctx context.Context, in *Inputs) error {
+	reference := in.Shoot.Spec.CloudProfile
+	if reference == nil {
+		reference = &corev1beta1.CloudProfileReference{Kind: corev1beta1.CloudProfileReferenceKindCloudProfile, Name: ptr.Deref(in.Shoot.Spec.CloudProfileName, "")}
+	}
+	profile, namespaced := &corev1beta1.CloudProfile{}, &corev1beta1.NamespacedCloudProfile{}
+	object, key := client.Object(profile), client.ObjectKey{Name: reference.Name}
+	if reference.Kind == corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
+		object, key = namespaced, client.ObjectKey{Namespace: in.Shoot.Namespace, Name: reference.Name}
+	}
+	err := r.objects.Get(ctx, key, object)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read %s %s of spec.cloudProfile: %w", reference.Kind, reference.Name, err)
+	}
+	if object == client.Object(namespaced) {
+		profile.ObjectMeta, profile.Spec = namespaced.ObjectMeta, namespaced.Status.CloudProfileSpec
+	}
+	if err == nil {
+		in.CloudProfile = profile
+	}
+	return nil
+}
+
+// observeSecrets has the Secrets of the control plane exist once its namespace does. Nothing is generated for one that goes.
+func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
+	if !in.NamespaceExists {
+		return nil
+	}
+	manager := &secrets.Manager{
+		Reader: r.caches.material, Uncached: r.uncached, Writer: r.seed, Namespace: in.Namespace, Identity: identity, Clock: r.options.Clock,
+	}
+	wanted := secrets.Wanted{Configs: in.secretConfigs(), Rotations: in.rotations()}
+	result, err := manager.Ensure(ctx, wanted)
+	if err != nil && !in.Deleting {
+		// Something may be lost that was saved. The saved state is read for that only.
+		if wanted.Saved, err = r.saved(ctx, in.Shoot); err == nil {
+			result, err = manager.Ensure(ctx, wanted)
+		}
+	}
+	if err != nil {
+		if in.Deleting {
+			return nil //nolint:nilerr // what is missing is not needed to delete what was never brought up
+		}
+		return err
+	}
+	in.Secrets, in.SecretsRenewed = result.Items, result.Next
+	return nil
+}
+
+// saved returns the Secrets in the saved state of the Shoot.
+func (r *reconciler) saved(ctx context.Context, shoot *corev1beta1.Shoot) ([]secrets.Secret, error) {
+	state := &corev1beta1.ShootState{}
+	if err := r.gardenUncached.Get(ctx, client.ObjectKeyFromObject(shoot), state); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return secrets.Saved(state.Spec.Gardener)
+}
+
+// observeGiven reads the objects of the garden that the Shoot names. One that does not exist is not known.
+func (r *reconciler) observeGiven(ctx context.Context, in *Inputs) error {
+	in.Given = map[string]Given{}
+	for _, named := range in.named() {
+		var given Given
+		var object client.Object
+		if named.kind == "Secret" {
+			given.Secret = &corev1.Secret{}
+			object = given.Secret
+		} else {
+			given.ConfigMap = &corev1.ConfigMap{}
+			object = given.ConfigMap
+		}
+		err := r.objects.Get(ctx, client.ObjectKey{Namespace: in.Shoot.Namespace, Name: named.name}, object)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read %s %s of spec.kubernetes.kubeAPIServer.%s: %w", named.kind, named.name, named.field, err)
+		}
+		if err == nil {
+			in.Given[named.String()] = given
+		}
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package shoot
+
+import (
+	"errors"
+
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+)
+
+// Options are those of the flow's controller.
+type Options struct {
+	// SeedName is the name of the Seed in the garden.
+	SeedName string
+	// Namespace of gardenlet in the seed: garden.
+	Namespace string
+	// Config is that of gardenlet, with its defaults.
+	Config *gardenletv1alpha1.GardenletConfiguration
+	// Identity of this gardenlet, for the status of Shoots.
+	Identity *corev1beta1.Gardener
+	Clock    clock.PassiveClock
+	// Version of this program.
+	Version string
+	// Address returns the address of the API server of a control plane, by its namespace; nil for its Service.
+	Address func(namespace string) string
+}
+
+// validate returns what is missing.
+func (o Options) validate() error {
+	if o.SeedName == "" || o.Namespace == "" || o.Config == nil || o.Identity == nil || o.Clock == nil {
+		return errors.New("the flow of Shoots needs SeedName, Namespace, Config, Identity and Clock")
+	}
+	return nil
+}
+
+// controller returns the settings of the controller.
+func (o Options) controller() gardenletv1alpha1.ShootController {
+	controllers := ptr.Deref(o.Config.Controllers, gardenletv1alpha1.ControllersConfiguration{})
+	return ptr.Deref(controllers.Shoot, gardenletv1alpha1.ShootController{})
+}

@@ -1,0 +1,223 @@
+package shoot
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/etcd"
+	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+// The names of the bundles, which are those of their ManagedResources, but for the namespace: that one has the name of the namespace, in the one of
+// gardenlet. Those with prefixShoot have objects of the shoot's own cluster.
+const (
+	bundleNamespace  = "namespace"
+	bundleService    = "kube-apiserver-service"
+	bundleEtcdMain   = "etcd-main"
+	bundleEtcdEvents = "etcd-events"
+	bundleServer     = kubeapiserver.Name
+	bundleScaling    = "kube-apiserver-scaling"
+	bundleManager    = "gardener-resource-manager"
+	bundleAccess     = "shoot-access"
+	bundleControl    = kubecontrollermanager.Name
+
+	prefixShoot       = "shoot-core-"
+	bundleRights      = prefixShoot + "gardener-resource-manager"
+	bundleNamespaces  = prefixShoot + "namespaces"
+	bundleGardener    = prefixShoot + "gardeneraccess"
+	bundleControlUser = prefixShoot + "kube-controller-manager"
+	bundleSystem      = prefixShoot + "system"
+	bundleIdentity    = prefixShoot + "cluster-identity"
+)
+
+// part is a line of the table of contents.
+type part struct {
+	name    string
+	objects func() ([]client.Object, error)
+	// absent has the part not mentioned: what exists of it stays. removed has it deleted.
+	absent, removed bool
+	// unknown says what of the part's inputs is not known yet; empty if all are.
+	unknown string
+	// needs are the parts that have to be ready first.
+	needs []resourcesv1alpha1.Dependency
+	// adjust changes the bundle.
+	adjust func(*flow.Bundle)
+}
+
+// contents is the table of contents: all that a control plane consists of, in the order in which it comes up. While the shoot hibernates, programs
+// stop in the reverse order, and what only the shoot's own resource-manager could change stays as it is.
+func (in Inputs) contents() []part {
+	secrets, asleep := in.unknownSecrets(), in.hibernated()
+	namespace := on(resourcesv1alpha1.UntilApplied, in.key(bundleNamespace))
+	server := in.on(resourcesv1alpha1.UntilHealthy, bundleEtcdMain, bundleEtcdEvents)
+	serving := in.on(resourcesv1alpha1.UntilHealthy, bundleServer)
+	controlled := in.on(resourcesv1alpha1.UntilHealthy, bundleManager)
+	var stopped, last []resourcesv1alpha1.Dependency
+	if asleep {
+		server, serving, controlled = in.on(resourcesv1alpha1.UntilRolledOut, bundleControl, bundleManager), nil, nil
+		last = in.on(resourcesv1alpha1.UntilRolledOut, bundleServer)
+	}
+	stopped = slices.Concat(namespace, last)
+	applied := in.on(resourcesv1alpha1.UntilApplied, bundleManager)
+	return []part{
+		{name: bundleNamespace, objects: in.namespace, unknown: in.unknownCloudProfile()},
+		{name: bundleService, objects: in.service, needs: namespace},
+
+		{name: bundleEtcdMain, objects: in.etcd(etcd.RoleMain), unknown: secrets, needs: stopped, adjust: isEtcd},
+		{name: bundleEtcdEvents, objects: in.etcd(etcd.RoleEvents), unknown: secrets, needs: stopped, adjust: isEtcd},
+
+		{name: bundleServer, objects: in.apiServer, unknown: join(secrets, in.unknownGiven()), needs: append(server, in.on(resourcesv1alpha1.UntilApplied, bundleService)...), adjust: isServer},
+		{name: bundleScaling, objects: in.scaling, removed: asleep, needs: in.on(resourcesv1alpha1.UntilApplied, bundleServer)},
+
+		{name: bundleManager, objects: in.resourceManager, unknown: join(secrets, in.unknownToken(bundleManager, resourcemanager.Account)), needs: append(serving, namespace...)},
+		{name: bundleAccess, objects: in.access, needs: namespace},
+		{name: bundleControl, objects: in.controllerManager, unknown: join(secrets, in.unknownToken(bundleControl, kubecontrollermanager.Name)), needs: append(controlled, namespace...)},
+
+		{name: bundleRights, objects: in.managerRights, absent: asleep, needs: applied, adjust: keepObjects},
+		{name: bundleNamespaces, objects: in.namespaces, absent: asleep, needs: applied, adjust: keepObjects},
+		{name: bundleGardener, objects: in.gardenerAccess, absent: asleep, needs: applied},
+		{name: bundleControlUser, objects: in.controllerManagerRights, absent: asleep, needs: applied},
+		{name: bundleSystem, objects: in.system, absent: asleep, needs: applied},
+		{name: bundleIdentity, objects: in.identity, absent: asleep, unknown: in.unknownIdentity(), needs: applied},
+	}
+}
+
+// Plan is the flow of a Shoot: a function of its inputs, and of nothing else.
+func Plan(in Inputs) (flow.Plan, error) {
+	var err error
+	plan := flow.Plan{Next: in.SecretsRenewed}
+	switch fields := in.refused(); {
+	case in.Deleting:
+		plan = deletion(in)
+	case len(fields) > 0:
+		plan.Waits = append(plan.Waits, flow.Wait{
+			Name: "shoot-valid", Reason: "this version of gardenlet does not have " + strings.Join(fields, ", ") + ": remove it", Holds: in.Emitted,
+			Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
+		})
+	default:
+		for _, part := range in.contents() {
+			in.add(&plan, part)
+		}
+	}
+	plan.Inputs, err = in.digest()
+	return plan, err
+}
+
+// add adds a part to a plan.
+func (in Inputs) add(plan *flow.Plan, part part) {
+	key := in.key(part.name)
+	switch {
+	case part.absent, part.removed && !in.emitted(part.name):
+	case part.removed:
+		plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key})
+	case part.unknown != "":
+		plan.Waits = append(plan.Waits, flow.Wait{Name: part.name + "-known", Reason: part.unknown, Holds: []flow.Key{key}})
+	default:
+		bundle, err := in.bundle(part)
+		if err != nil {
+			// What is declared cannot be carried out. The other parts do not need it.
+			plan.Waits = append(plan.Waits, flow.Wait{
+				Name: part.name + "-valid", Reason: err.Error(), Holds: []flow.Key{key}, Deadline: in.Now, Code: corev1beta1.ErrorRetryableConfigurationProblem,
+			})
+			return
+		}
+		plan.Bundles = append(plan.Bundles, bundle)
+	}
+}
+
+func (in Inputs) bundle(part part) (flow.Bundle, error) {
+	objects, err := part.objects()
+	if err != nil {
+		return flow.Bundle{}, err
+	}
+	bundle := flow.Bundle{Key: in.key(part.name), Objects: objects, Spec: resourcesv1alpha1.ManagedResourceSpec{DependsOn: part.needs}}
+	if isOfShoot(part.name) {
+		bundle.Labels = map[string]string{labelOrigin: originGardener}
+	} else {
+		bundle.Spec.Class = ptr.To(classSeed)
+	}
+	if part.adjust != nil {
+		part.adjust(&bundle)
+	}
+	return bundle, nil
+}
+
+// labelOrigin distinguishes what the flow has in a shoot from what extensions have there.
+const (
+	labelOrigin    = "origin"
+	originGardener = "gardener"
+)
+
+// isOfShoot reports whether a bundle has objects of the shoot's own cluster.
+func isOfShoot(name string) bool { return strings.HasPrefix(name, prefixShoot) }
+
+// on returns dependencies on parts.
+func (in Inputs) on(until resourcesv1alpha1.DependencyUntil, names ...string) []resourcesv1alpha1.Dependency {
+	var keys []flow.Key
+	for _, name := range names {
+		keys = append(keys, in.key(name))
+	}
+	return on(until, keys...)
+}
+
+func on(until resourcesv1alpha1.DependencyUntil, keys ...flow.Key) []resourcesv1alpha1.Dependency {
+	var needs []resourcesv1alpha1.Dependency
+	for _, key := range keys {
+		needs = append(needs, resourcesv1alpha1.Dependency{Namespace: key.Namespace, Name: key.Name, Until: until})
+	}
+	return needs
+}
+
+// keepObjects has the objects of a bundle survive its ManagedResource.
+func keepObjects(bundle *flow.Bundle) { bundle.Spec.KeepObjects = ptr.To(true) }
+
+// isEtcd has the operator of etcd asked for each change, and for nothing in between.
+func isEtcd(bundle *flow.Bundle) {
+	bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
+	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{etcd.Health()}
+}
+
+// isServer has the API server count as ready as soon as it answers, and not only when it has done so for some time.
+func isServer(bundle *flow.Bundle) {
+	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{kubeapiserver.Health()}
+}
+
+func join(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
+}
+
+// unknownToken says that a program cannot reach the API server yet: its token is missing. One that is about to be stopped needs none.
+func (in Inputs) unknownToken(bundle, account string) string {
+	secret := accessSecret(account)
+	if in.hibernated() || in.hasToken(secret) {
+		return ""
+	}
+	return "Secret " + in.Namespace + "/" + secret + " has no valid token for " + bundle
+}
+
+func (in Inputs) unknownCloudProfile() string {
+	if in.CloudProfile == nil {
+		return "the CloudProfile of spec.cloudProfile does not exist"
+	}
+	return ""
+}
+
+func (in Inputs) unknownIdentity() string {
+	if in.ClusterIdentity == "" {
+		return "the identity of the cluster is not known"
+	}
+	return ""
+}
+
+// digest is that of what is declared, as opposed to what the program brings.
+func (in Inputs) digest() (string, error) {
+	return flow.InputsDigest(in.Shoot.Spec, in.Shoot.Annotations, in.Seed.Spec, in.Config, in.Deleting, in.ClusterIdentity)
+}

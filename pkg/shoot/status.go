@@ -1,0 +1,151 @@
+package shoot
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// nameOf returns the name of an operation, for people.
+func nameOf(kind corev1beta1.LastOperationType) string {
+	switch kind {
+	case corev1beta1.LastOperationTypeCreate:
+		return "Shoot cluster creation"
+	case corev1beta1.LastOperationTypeDelete:
+		return "Shoot cluster deletion"
+	}
+	return "Shoot cluster reconciliation"
+}
+
+// started returns the status with what an operation begins with. It is the present one if no operation begins and nothing of that has changed.
+func (r *reconciler) started(in Inputs) corev1beta1.ShootStatus {
+	status := *in.Shoot.Status.DeepCopy()
+	kind := operationType(in.Shoot)
+	last := status.LastOperation
+	begins := last == nil || status.ObservedGeneration != in.Shoot.Generation ||
+		last.Type != kind && !(last.Type == corev1beta1.LastOperationTypeCreate && kind == corev1beta1.LastOperationTypeReconcile)
+	if begins {
+		status.LastOperation = &corev1beta1.LastOperation{
+			Type: kind, State: corev1beta1.LastOperationStateProcessing, Description: "Starting " + nameOf(kind), LastUpdateTime: metav1.NewTime(in.Now),
+		}
+		status.RetryCycleStartTime = ptr.To(metav1.NewTime(in.Now))
+	}
+	status.ObservedGeneration = in.Shoot.Generation
+	status.Gardener = *r.options.Identity
+	status.TechnicalID = in.Namespace
+	if status.UID == "" {
+		status.UID = in.Shoot.UID
+	}
+	if kind != corev1beta1.LastOperationTypeDelete {
+		status.SeedName = ptr.To(in.Seed.Name)
+	}
+	if ptr.Deref(status.ClusterIdentity, "") == "" && in.ClusterIdentity != "" {
+		status.ClusterIdentity = ptr.To(in.ClusterIdentity)
+	}
+	if len(in.refused()) == 0 {
+		status.AdvertisedAddresses = in.advertised()
+	}
+	return status
+}
+
+// progress returns the status after an emission, and after how long it has to be written again; 0 for not at all.
+func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.ShootStatus, time.Duration) {
+	status := *in.Shoot.Status.DeepCopy()
+	before := ptr.Deref(status.LastOperation, corev1beta1.LastOperation{})
+	kind := before.Type
+	operation := flow.Operation{
+		Name: nameOf(kind), Type: kind, Before: flow.Report{LastOperation: before, LastErrors: status.LastErrors}, RetryUntil: r.retryUntil(status),
+	}
+	report := flow.Progress(operation, in.Owner, result, in.Now)
+	if before.State == corev1beta1.LastOperationStateSucceeded && len(report.LastErrors) == 0 {
+		return status, 0 // how its components are from then on is reported by conditions
+	}
+	if kind == corev1beta1.LastOperationTypeDelete && report.LastOperation.State == corev1beta1.LastOperationStateSucceeded {
+		report.LastOperation = before // it has when its finalizer is removed
+	}
+	explain(&report, before, result, in.Now)
+	if wait := report.Pause(operation.Before, in.Now); wait > 0 && before.Progress > 0 {
+		return status, wait
+	}
+	status.LastOperation, status.LastErrors = &report.LastOperation, report.LastErrors
+	switch report.LastOperation.State {
+	case corev1beta1.LastOperationStateSucceeded:
+		status.RetryCycleStartTime, status.LastErrors = nil, nil
+		status.IsHibernated = in.hibernated()
+		status.Credentials = in.credentials()
+	case corev1beta1.LastOperationStateFailed:
+		status.RetryCycleStartTime = nil
+	}
+	return status, 0
+}
+
+// explain adds what is waited for to the description of an operation that is under way.
+func explain(report *flow.Report, before corev1beta1.LastOperation, result flow.Result, now time.Time) {
+	if report.LastOperation.State != corev1beta1.LastOperationStateProcessing {
+		return
+	}
+	var waits []string
+	for _, wait := range result.Plan.Waits {
+		if wait.Name != waitOrder {
+			waits = append(waits, wait.Reason)
+		}
+	}
+	if len(waits) == 0 {
+		return
+	}
+	report.LastOperation.Description += ". Waiting: " + strings.Join(waits, "; ")
+	same := report.LastOperation
+	same.LastUpdateTime = before.LastUpdateTime
+	report.LastOperation.LastUpdateTime = metav1.NewTime(now)
+	if same == before {
+		report.LastOperation.LastUpdateTime = before.LastUpdateTime
+	}
+}
+
+// retryUntil returns when errors of an operation become final.
+func (r *reconciler) retryUntil(status corev1beta1.ShootStatus) time.Time {
+	controller := r.options.controller()
+	if status.RetryCycleStartTime == nil || controller.RetryDuration == nil {
+		return time.Time{}
+	}
+	return status.RetryCycleStartTime.Add(controller.RetryDuration.Duration)
+}
+
+// credentials returns what the status has after an operation: what is encrypted in etcd, and the provider of the key in use. Resources that the Shoot
+// does not name any more stay in it: until all of their objects have been rewritten, they must be readable.
+func (in Inputs) credentials() *corev1beta1.ShootCredentials {
+	credentials := ptr.Deref(in.Shoot.Status.Credentials.DeepCopy(), corev1beta1.ShootCredentials{})
+	resources := slices.Concat(in.encryptedResources(), in.decryptedResources())
+	slices.Sort(resources)
+	provider := in.Secrets[constants.SecretNameETCDEncryptionKey].Active.Data[secrets.KeyEncryptionProvider]
+	credentials.EncryptionAtRest = &corev1beta1.EncryptionAtRest{
+		Resources: slices.Compact(resources),
+		Provider:  corev1beta1.EncryptionProviderStatus{Type: cmp.Or(corev1beta1.EncryptionProviderType(provider), in.encryptionProvider())},
+	}
+	return &credentials
+}
+
+// failed returns the status after an error that is not one of a bundle.
+func (r *reconciler) failed(shoot *corev1beta1.Shoot, text string) corev1beta1.ShootStatus {
+	status := *shoot.Status.DeepCopy()
+	now := metav1.NewTime(r.options.Clock.Now())
+	before := ptr.Deref(status.LastOperation, corev1beta1.LastOperation{})
+	next := corev1beta1.LastOperation{
+		Type: operationType(shoot), State: corev1beta1.LastOperationStateError, Progress: before.Progress, LastUpdateTime: before.LastUpdateTime,
+		Description: strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + ". Operation will be retried.",
+	}
+	if next != before {
+		next.LastUpdateTime = now
+	}
+	status.LastOperation = &next
+	return status
+}
