@@ -1,0 +1,48 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+)
+
+// maxConfigBytes is the largest provider configuration that is decoded.
+const maxConfigBytes = 256 << 10
+
+// Decode reads an object of this package strictly: unknown fields, fields that occur twice and another kind are errors. Without a text it
+// returns nil.
+func Decode[T any, P interface {
+	*T
+	runtime.Object
+}](raw *runtime.RawExtension) (P, error) {
+	if raw == nil || len(raw.Raw) == 0 {
+		return nil, nil
+	}
+	if len(raw.Raw) > maxConfigBytes {
+		return nil, fmt.Errorf("it has %d bytes, at most %d are decoded", len(raw.Raw), maxConfigBytes)
+	}
+	scheme := runtime.NewScheme()
+	if err := AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	decoded, kind, err := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer().Decode(raw.Raw, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := decoded.(P)
+	if !ok {
+		return nil, fmt.Errorf("it is of the kind %s, which does not belong here", kind.Kind)
+	}
+	return object, nil
+}
+
+// Encode returns an object of this package for a field of another object. Its API version and kind have to be set: see [TypeMeta].
+func Encode(object runtime.Object) (*runtime.RawExtension, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", object, err)
+	}
+	return &runtime.RawExtension{Raw: text}, nil
+}
