@@ -49,6 +49,7 @@ var recipes = map[string]recipe{
 	"gardenlet":               {program: "landscape/gardenlet", user: nobody, own: true},
 	"etcd-operator":           {program: "landscape/etcd-operator", user: nobody, own: true},
 	"etcd-member":             {program: "landscape/etcd-member", further: []string{"etcd"}, user: nobody, own: true},
+	"provider-local":          {program: "landscape/provider-local", user: nobody, own: true},
 	"coredns":                 {program: "landscape/coredns", user: nobody},
 	"etcd":                    {program: "etcd"},
 	"kube-apiserver":          {program: "kube-apiserver"},

@@ -1,0 +1,84 @@
+// Package backupentry gives control planes access to their part of a bucket, and deletes what they have left there.
+package backupentry
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/extension"
+	"github.com/trellis-k8s/trellis/pkg/extension/bundles"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/provider/local/store"
+)
+
+// FlowName distinguishes the ManagedResources of BackupEntries from others of the extension.
+const FlowName = "backupentry"
+
+const (
+	// secretName is the Secret in the namespace of the Shoot with the access to its backups.
+	secretName          = constants.SecretNameETCDBackup
+	annotationCreatedBy = "backup.gardener.cloud/created-by"
+	keyBucketName       = "bucketName"
+	keyHostPath         = "hostPath"
+	prefixSource        = "source-"
+	bundlePrefix        = "etcd-backup-"
+)
+
+// Actuator deploys the Secrets with the access to backups.
+type Actuator struct {
+	*bundles.Actuator[*extensionsv1alpha1.BackupEntry]
+
+	Store store.Store
+}
+
+// New returns the actuator. The reader reads Secrets. The host path is where nodes have the directory with the buckets; empty if there is none.
+func New(deployer *bundles.Deployer, uncached client.Reader, buckets store.Store, hostPath string) *Actuator {
+	plan := func(ctx context.Context, object *extensionsv1alpha1.BackupEntry, _ *extension.Cluster) (flow.Plan, error) {
+		credentials := &corev1.Secret{}
+		reference := object.Spec.SecretRef
+		if err := uncached.Get(ctx, client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}, credentials); err != nil {
+			return flow.Plan{}, fmt.Errorf("read the credentials of the bucket: %w", err)
+		}
+		return Plan(object, credentials.Data, hostPath), nil
+	}
+	return &Actuator{Store: buckets, Actuator: bundles.NewActuator(deployer, FlowName, plan)}
+}
+
+// Plan returns what has to exist for a BackupEntry: the Secret with the access to backups.
+func Plan(object *extensionsv1alpha1.BackupEntry, credentials map[string][]byte, hostPath string) flow.Plan {
+	namespace := extension.TechnicalID(object.Name)
+	data := maps.Clone(credentials)
+	if data == nil {
+		data = map[string][]byte{}
+	}
+	data[keyBucketName] = []byte(object.Spec.BucketName)
+	if hostPath != "" {
+		data[keyHostPath] = []byte(hostPath)
+	}
+	name := secretName
+	if strings.HasPrefix(object.Name, prefixSource) {
+		name = prefixSource + secretName
+	}
+	bundle := bundles.Seed(namespace, bundlePrefix+object.Name)
+	bundle.Objects = []client.Object{&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{annotationCreatedBy: object.Name}},
+		Type:       corev1.SecretTypeOpaque, Data: data,
+	}}
+	return flow.Plan{Bundles: []flow.Bundle{bundle}}
+}
+
+// Delete deletes the backups of the entry, and its Secret.
+func (a *Actuator) Delete(ctx context.Context, object *extensionsv1alpha1.BackupEntry, cluster *extension.Cluster) (extension.Result, error) {
+	if err := a.Store.DeleteEntry(object.Spec.BucketName, strings.TrimPrefix(object.Name, prefixSource)); err != nil {
+		return extension.Result{}, err
+	}
+	return a.Actuator.Delete(ctx, object, cluster)
+}

@@ -1,0 +1,21 @@
+package backupentry
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/provider/local/internal/golden"
+)
+
+func TestPlan(t *testing.T) {
+	object := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--blue--7a1f"}}
+	object.Spec.BucketName = "bucket"
+	golden.Check(t, "backupentry", Plan(object, map[string][]byte{"user": []byte("me")}, "/etc/buckets"), nil)
+	object.Name = "source-" + object.Name
+	plan := Plan(object, nil, "")
+	if secret := plan.Bundles[0].Objects[0]; secret.GetNamespace() != "shoot--dev--blue" || secret.GetName() != "source-etcd-backup" {
+		t.Errorf("the Secret of a source is %s/%s", secret.GetNamespace(), secret.GetName())
+	}
+}

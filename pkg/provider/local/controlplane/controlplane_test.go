@@ -1,0 +1,34 @@
+package controlplane
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/extension"
+	"github.com/trellis-k8s/trellis/pkg/provider/local/internal/golden"
+)
+
+func TestPlan(t *testing.T) {
+	object := &extensionsv1alpha1.ControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--blue", Name: "blue"}}
+	object.Spec.Region = "local"
+	plan, err := Plan(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "controlplane", plan, nil)
+	const head = `{"apiVersion":"local.provider.extensions.gardener.cloud/v1alpha1","kind":"ControlPlaneConfig",`
+	object.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(head + `"storage":{"managedDefaultStorageClass":false}}`)}
+	if plan, err = Plan(object); err != nil || plan.Bundles[1].Objects[0].GetAnnotations()[annotationDefaultClass] != "false" {
+		t.Errorf("without a default StorageClass: %+v, %v", plan, err)
+	}
+	object.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(head + `"store":{}}`)}
+	_, err = Plan(object)
+	if err == nil || !strings.Contains(err.Error(), "unknown field") || extension.Codes(err)[0] != gardencorev1beta1.ErrorConfigurationProblem {
+		t.Errorf("an unknown field: %v", err)
+	}
+}

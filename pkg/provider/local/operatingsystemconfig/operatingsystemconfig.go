@@ -1,0 +1,133 @@
+// Package operatingsystemconfig translates units and files into what machines run when they boot for the first time. Machines run Debian with
+// systemd, and execute their user data.
+package operatingsystemconfig
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/extension"
+	"github.com/trellis-k8s/trellis/pkg/extension/bundles"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+// FlowName distinguishes the ManagedResources of OperatingSystemConfigs from others of the extension.
+const FlowName = "operatingsystemconfig"
+
+const (
+	// prefixSecret begins the names of the Secrets with user data.
+	prefixSecret = "osc-result-"
+	// KeyUserData is the key of the user data in them.
+	KeyUserData = "cloud_config"
+)
+
+// New returns the actuator. The reader reads Secrets of which it may hold no cache.
+func New(deployer *bundles.Deployer, uncached client.Reader) *bundles.Actuator[*extensionsv1alpha1.OperatingSystemConfig] {
+	plan := func(ctx context.Context, object *extensionsv1alpha1.OperatingSystemConfig, _ *extension.Cluster) (flow.Plan, error) {
+		secrets := func(name string) (map[string][]byte, error) {
+			secret := &corev1.Secret{}
+			err := uncached.Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: name}, secret)
+			return secret.Data, err
+		}
+		return Plan(object, secrets)
+	}
+	return bundles.NewActuator(deployer, FlowName, plan)
+}
+
+// Plan returns what has to exist for an OperatingSystemConfig, and writes into its status what the purpose asks for: a reference to the user data,
+// or the units that this operating system needs beside those of gardenlet. secrets returns the data of a Secret of the namespace.
+func Plan(object *extensionsv1alpha1.OperatingSystemConfig, secrets func(name string) (map[string][]byte, error)) (flow.Plan, error) {
+	if object.Spec.Purpose == extensionsv1alpha1.OperatingSystemConfigPurposeReconcile {
+		object.Status.ExtensionUnits, object.Status.InPlaceUpdates = extensionUnits(), inPlaceUpdates(object.Spec.InPlaceUpdates)
+		return flow.Plan{}, nil
+	}
+	files, err := contents(object.Spec.Files, secrets)
+	if err != nil {
+		return flow.Plan{}, err
+	}
+	text, err := script(files, object.Spec.Units)
+	if err != nil {
+		return flow.Plan{}, extension.ConfigurationProblem(err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: prefixSecret + object.Name},
+		Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{KeyUserData: []byte(text)},
+	}
+	bundle := bundles.Seed(object.Namespace, prefixSecret+object.Name)
+	bundle.Objects = []client.Object{secret}
+	object.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}}
+	return flow.Plan{Bundles: []flow.Bundle{bundle}}, nil
+}
+
+// contents returns the files with their contents.
+func contents(declared []extensionsv1alpha1.File, secrets func(name string) (map[string][]byte, error)) ([]file, error) {
+	files := make([]file, 0, len(declared))
+	for i, one := range declared {
+		content, err := contentOf(one.Content, secrets)
+		if err != nil {
+			return nil, fmt.Errorf("spec.files[%d], %s: %w", i, one.Path, err)
+		}
+		f := file{path: one.Path, mode: defaultMode, content: content}
+		if one.Permissions != nil {
+			f.mode = *one.Permissions
+		}
+		if one.Content.TransmitUnencoded != nil {
+			f.plain = *one.Content.TransmitUnencoded
+		}
+		if one.HostName != nil {
+			f.host = *one.HostName
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+func contentOf(content extensionsv1alpha1.FileContent, secrets func(name string) (map[string][]byte, error)) ([]byte, error) {
+	switch {
+	case content.Inline != nil && content.Inline.Encoding == "b64":
+		decoded, err := base64.StdEncoding.DecodeString(content.Inline.Data)
+		if err != nil {
+			return nil, extension.ConfigurationProblem(fmt.Errorf("decode content.inline.data: %w", err))
+		}
+		return decoded, nil
+	case content.Inline != nil:
+		return []byte(content.Inline.Data), nil
+	case content.SecretRef != nil:
+		data, err := secrets(content.SecretRef.Name)
+		if err != nil {
+			return nil, fmt.Errorf("read Secret %s: %w", content.SecretRef.Name, err)
+		}
+		value, found := data[content.SecretRef.DataKey]
+		if !found {
+			return nil, fmt.Errorf("the Secret %s has no key %q", content.SecretRef.Name, content.SecretRef.DataKey)
+		}
+		return value, nil
+	case content.ImageRef != nil:
+		return nil, extension.ConfigurationProblem(fmt.Errorf("content.imageRef cannot be used for the purpose provision: no container runtime runs yet"))
+	}
+	return nil, extension.ConfigurationProblem(fmt.Errorf("content is empty: set inline or secretRef"))
+}
+
+// extensionUnits are the units that a machine needs beside those of gardenlet: users can log in when directories for them exist.
+func extensionUnits() []extensionsv1alpha1.Unit {
+	return []extensionsv1alpha1.Unit{{Name: "systemd-user-sessions.service", DropIns: []extensionsv1alpha1.DropIn{{
+		Name:    "10-provider-local.conf",
+		Content: "[Unit]\nWants=systemd-tmpfiles-setup.service\nAfter=systemd-tmpfiles-setup.service\n\n[Install]\nWantedBy=multi-user.target\n",
+	}}}}
+}
+
+// inPlaceUpdates says how a machine that runs gets another version of the operating system: only the name of the version is written.
+func inPlaceUpdates(wanted *extensionsv1alpha1.InPlaceUpdates) *extensionsv1alpha1.InPlaceUpdatesStatus {
+	if wanted == nil {
+		return nil
+	}
+	return &extensionsv1alpha1.InPlaceUpdatesStatus{OSUpdate: &extensionsv1alpha1.OSUpdate{
+		Command: "sed", Args: []string{"-i", "-E", `s/^PRETTY_NAME=.*/PRETTY_NAME="Machine Image Version ` + wanted.OperatingSystemVersion + `"/`, "/etc/os-release"},
+	}}
+}

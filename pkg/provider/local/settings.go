@@ -1,0 +1,60 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Settings are those of the program that are not about extensions in general.
+type Settings struct {
+	Machines Machines
+	// DNSZones are the domains that are served, without a dot at the end, and DNSConfigMap has their zone files.
+	DNSZones     []string
+	DNSConfigMap client.ObjectKey
+	// BackupDirectory has the buckets; empty if there are none. BackupHostPath is where nodes have it.
+	BackupDirectory, BackupHostPath string
+
+	environment []string
+	configMap   string
+}
+
+// AddFlags adds the flags that set them.
+func (s *Settings) AddFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&s.Machines.Simulated, "simulate-machines", false, "make Nodes that KWOK simulates in place of machines, on a control plane without kubelets")
+	flags.StringArrayVar(&s.environment, "machine-env", nil, "environment variable NAME=VALUE of all machines; can be repeated")
+	flags.StringSliceVar(&s.DNSZones, "dns-zones", []string{"local.gardener.cloud"}, "domains whose records are served")
+	flags.StringVar(&s.configMap, "dns-configmap", "kube-system/"+Name+"-zones", "namespace and name of the ConfigMap with the zone files")
+	flags.StringVar(&s.BackupDirectory, "backup-directory", "", "directory with the buckets for backups")
+	flags.StringVar(&s.BackupHostPath, "backup-host-path", "", "path of this directory on the nodes of the seed")
+}
+
+// Complete checks the flags, and computes what they set.
+func (s *Settings) Complete() error {
+	var errs []error
+	for _, one := range s.environment {
+		name, value, found := strings.Cut(one, "=")
+		if !found || len(validation.IsEnvVarName(name)) > 0 {
+			errs = append(errs, fmt.Errorf("--machine-env %q has to be NAME=VALUE", one))
+			continue
+		}
+		s.Machines.Environment = append(s.Machines.Environment, corev1.EnvVar{Name: name, Value: value})
+	}
+	for i, zone := range s.DNSZones {
+		s.DNSZones[i] = strings.ToLower(strings.TrimSuffix(zone, "."))
+		if problems := validation.IsDNS1123Subdomain(s.DNSZones[i]); len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("--dns-zones: %q is no domain: %s", zone, strings.Join(problems, ", ")))
+		}
+	}
+	namespace, name, found := strings.Cut(s.configMap, "/")
+	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+		errs = append(errs, fmt.Errorf("--dns-configmap %q has to be <namespace>/<name>", s.configMap))
+	}
+	s.DNSConfigMap = client.ObjectKey{Namespace: namespace, Name: name}
+	return errors.Join(errs...)
+}

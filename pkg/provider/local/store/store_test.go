@@ -1,0 +1,60 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestStore(t *testing.T) {
+	root := t.TempDir()
+	buckets := Store(root)
+	for range 2 {
+		if err := buckets.Create("a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(root, "a")); err != nil || info.Mode().Perm() != directoryMode {
+		t.Errorf("the directory is %v, %v", info, err)
+	}
+	for _, name := range []string{"x/etcd/full", "y/etcd/full"} {
+		if err := os.MkdirAll(filepath.Join(root, "a", name), 0o750); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := buckets.DeleteEntry("a", "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := os.ReadDir(filepath.Join(root, "a"))
+	if err != nil || len(left) != 1 || left[0].Name() != "y" {
+		t.Errorf("%v, %v is left of the bucket", left, err)
+	}
+	for range 2 {
+		if err := buckets.Delete("a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := os.ReadDir(root); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v is left of the store", left, err)
+	}
+}
+
+// TestNames: names do not lead out of the store.
+func TestNames(t *testing.T) {
+	for _, name := range []string{"", ".", "..", "../a", "a/b", "/a"} {
+		for what, err := range map[string]error{
+			"create": Store(t.TempDir()).Create(name), "delete": Store(t.TempDir()).Delete(name), "delete an entry": Store(t.TempDir()).DeleteEntry("a", name),
+			"delete in": Store(t.TempDir()).DeleteEntry(name, "a"),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "that of a directory") {
+				t.Errorf("%s %q: %v", what, name, err)
+			}
+		}
+	}
+	if err := Store("").Create("a"); err == nil || !strings.Contains(err.Error(), "--backup-directory") {
+		t.Errorf("without a directory: %v", err)
+	}
+}

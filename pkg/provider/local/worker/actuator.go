@@ -1,0 +1,259 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	providerlocalv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/providerlocal/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/extension"
+	"github.com/trellis-k8s/trellis/pkg/extension/bundles"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/provider/local"
+)
+
+// FlowName distinguishes the ManagedResources of Workers from others of the extension.
+const FlowName = "worker"
+
+// drainEvery is how often a machine that is drained is looked at: no watch shows the Pods on its Node.
+const drainEvery = 5 * time.Second
+
+// Actuator makes the machines of Workers.
+type Actuator struct {
+	// Client reads from caches, but for Secrets: Uncached reads these.
+	Client   client.Client
+	Uncached client.Reader
+	// Kube evicts Pods from the Nodes of machines.
+	Kube     kubernetes.Interface
+	Deployer *bundles.Deployer
+	Machines local.Machines
+	Clock    clock.PassiveClock
+}
+
+var _ extension.Actuator[*extensionsv1alpha1.Worker] = &Actuator{}
+
+// Reconcile brings the machines in line with the pools: it creates missing ones, and replaces those of another class, of unknown pools, and those
+// that are broken.
+func (a *Actuator) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) (extension.Result, error) {
+	if cluster == nil {
+		return extension.Result{}, fmt.Errorf("the Cluster %s does not exist: it has the machine images", worker.Namespace)
+	}
+	in, images, err := a.inputs(ctx, worker, cluster)
+	if err != nil {
+		return extension.Result{}, err
+	}
+	if err := a.drainAll(ctx, in.machines, in.now); err != nil {
+		return extension.Result{}, err
+	}
+	out, err := in.decide()
+	if err != nil {
+		return extension.Result{}, extension.ConfigurationProblem(err)
+	}
+	if err := errors.Join(a.beginDrains(ctx, out.Drain, in.now), a.deleteOrphans(ctx, in, out.Orphans)); err != nil {
+		return extension.Result{}, err
+	}
+	if err := in.report(worker, images); err != nil {
+		return extension.Result{}, err
+	}
+	result, err := a.emitter(out.Plan).Reconcile(ctx, worker, cluster)
+	if err != nil || result.Waiting == "" && len(out.Waiting) == 0 {
+		return a.again(result, in, out), err
+	}
+	result.Waiting = strings.Join(append(out.Waiting, out.Failed...), "; ")
+	if result.Waiting == "" {
+		result.Waiting = "the ManagedResources of the machines are written"
+	}
+	return a.again(result, in, out), nil
+}
+
+// again adds when the next pass is due.
+func (a *Actuator) again(result extension.Result, in inputs, out outcome) extension.Result {
+	if len(out.Drain) > 0 || anyDraining(in.machines) {
+		result.Again = drainEvery
+	} else if !out.Next.IsZero() {
+		result.Again = max(out.Next.Sub(in.now), time.Second)
+	}
+	return result
+}
+
+func anyDraining(machines []Machine) bool {
+	for _, m := range machines {
+		if m.Phase() == PhaseDraining {
+			return true
+		}
+	}
+	return false
+}
+
+// Delete deletes all machines without draining them.
+func (a *Actuator) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) (extension.Result, error) {
+	return a.emitter(flow.Plan{}).Delete(ctx, worker, cluster)
+}
+
+// ForceDelete does the same: machines are objects of this cluster.
+func (a *Actuator) ForceDelete(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) (extension.Result, error) {
+	return a.emitter(flow.Plan{}).ForceDelete(ctx, worker, cluster)
+}
+
+// Migrate keeps the machines, and deletes what brings them.
+func (a *Actuator) Migrate(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) (extension.Result, error) {
+	if err := local.KeepObjects(ctx, a.Client, a.Uncached, worker); err != nil {
+		return extension.Result{}, err
+	}
+	return a.emitter(flow.Plan{}).Migrate(ctx, worker, cluster)
+}
+
+// Restore makes the machines that the state names, if they do not exist.
+func (a *Actuator) Restore(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) (extension.Result, error) {
+	return a.Reconcile(ctx, worker, cluster)
+}
+
+// emitter returns what emits a plan.
+func (a *Actuator) emitter(plan flow.Plan) *bundles.Actuator[*extensionsv1alpha1.Worker] {
+	return bundles.NewActuator(a.Deployer, FlowName, func(context.Context, *extensionsv1alpha1.Worker, *extension.Cluster) (flow.Plan, error) {
+		return plan, nil
+	})
+}
+
+// inputs reads all that is decided from.
+func (a *Actuator) inputs(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) (inputs, []providerlocalv1alpha1.WorkerMachineImage, error) {
+	in := inputs{namespace: worker.Namespace, options: a.Machines, hibernated: cluster.Hibernated(), now: a.Clock.Now()}
+	found, images, err := pools(ctx, a.Uncached, worker, cluster)
+	if err != nil {
+		return in, nil, err
+	}
+	if in.deployments, err = deployments(worker.Namespace, worker.Spec.Region, found); err != nil {
+		return in, nil, err
+	}
+	state, err := providerlocalv1alpha1.Decode[providerlocalv1alpha1.WorkerState](worker.Status.State)
+	if err != nil {
+		return in, nil, fmt.Errorf("decode status.state: %w", err)
+	}
+	if state != nil {
+		for i := range in.deployments {
+			in.deployments[i].restore(state.Machines)
+		}
+	}
+	in.machines, err = a.observe(ctx, worker.Namespace)
+	return in, images, err
+}
+
+// ofMachines selects machines, and the ManagedResources that bring them.
+func ofMachines() client.MatchingLabels {
+	return client.MatchingLabels{local.LabelApp: local.AppMachine, local.LabelProvider: local.Type}
+}
+
+// observe returns the machines of a Shoot: those that ManagedResources bring, and those that are left of another Worker of the Shoot. A cache may not
+// show yet which ones were made a moment ago.
+func (a *Actuator) observe(ctx context.Context, namespace string) ([]Machine, error) {
+	var brought resourcesv1alpha1.ManagedResourceList
+	if err := a.Uncached.List(ctx, &brought, client.InNamespace(namespace), ofMachines()); err != nil {
+		return nil, fmt.Errorf("list the ManagedResources of machines: %w", err)
+	}
+	seen, err := a.seen(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return merge(brought.Items, seen), nil
+}
+
+// seen returns the machines of a Shoot that exist, from a cache.
+func (a *Actuator) seen(ctx context.Context, namespace string) ([]Machine, error) {
+	var seen []Machine
+	if !a.Machines.Simulated {
+		var pods corev1.PodList
+		if err := a.Client.List(ctx, &pods, client.InNamespace(local.InfrastructureNamespace(namespace)), ofMachines()); err != nil {
+			return nil, fmt.Errorf("list the Pods of machines: %w", err)
+		}
+		for i := range pods.Items {
+			seen = append(seen, machineOfPod(&pods.Items[i]))
+		}
+		return seen, nil
+	}
+	var nodes corev1.NodeList
+	if err := a.Client.List(ctx, &nodes, ofMachines()); err != nil {
+		return nil, fmt.Errorf("list the Nodes of machines: %w", err)
+	}
+	for i := range nodes.Items {
+		if strings.HasPrefix(nodes.Items[i].Labels[LabelDeployment], namespace+"-") {
+			seen = append(seen, machineOfNode(&nodes.Items[i]))
+		}
+	}
+	return seen, nil
+}
+
+// merge returns the machines that ManagedResources bring, with what is seen of them, and those that are seen without.
+func merge(brought []resourcesv1alpha1.ManagedResource, seen []Machine) []Machine {
+	byName := map[string]Machine{}
+	for _, m := range seen {
+		m.Orphaned = true
+		byName[m.Name] = m
+	}
+	var machines []Machine
+	for i := range brought {
+		m := fromMeta(&brought[i])
+		if one, found := byName[m.Name]; found {
+			one.Orphaned, one.Deleting = false, one.Deleting || m.Deleting
+			m = one
+			delete(byName, m.Name)
+		}
+		machines = append(machines, m)
+	}
+	for _, m := range seen {
+		if orphan, left := byName[m.Name]; left {
+			machines = append(machines, orphan)
+		}
+	}
+	return machines
+}
+
+// drainAll goes on with the drains that have begun, and notes which machines are empty.
+func (a *Actuator) drainAll(ctx context.Context, machines []Machine, now time.Time) error {
+	for i := range machines {
+		if machines[i].Phase() != PhaseDraining {
+			continue
+		}
+		empty, err := a.drainer().drain(ctx, prefixMachine+machines[i].Name, now)
+		if err != nil {
+			return err
+		}
+		machines[i].Drained = empty
+	}
+	return nil
+}
+
+func (a *Actuator) beginDrains(ctx context.Context, names []string, now time.Time) error {
+	var errs []error
+	for _, name := range names {
+		_, err := a.drainer().drain(ctx, prefixMachine+name, now)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (a *Actuator) drainer() *drainer { return &drainer{nodes: a.Client, kube: a.Kube} }
+
+// deleteOrphans deletes machines that no ManagedResource brings, and that cannot be brought by one, as they are of another class.
+func (a *Actuator) deleteOrphans(ctx context.Context, in inputs, names []string) error {
+	var errs []error
+	for _, name := range names {
+		var machine client.Object = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: local.InfrastructureNamespace(in.namespace), Name: prefixMachine + name}}
+		if a.Machines.Simulated {
+			machine = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: prefixMachine + name}}
+		}
+		if err := a.Client.Delete(ctx, machine); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("delete machine %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,71 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubectl/pkg/drain"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// drainer empties the Nodes of machines.
+type drainer struct {
+	// nodes and kube are clients of the cluster that has the Nodes.
+	nodes client.Client
+	kube  kubernetes.Interface
+}
+
+// drain has no further Pods scheduled to a Node, and evicts those on it but for those of DaemonSets. It does not wait for them: it reports
+// whether the Node is empty, and is called again until it is. A Pod whose disruption budget forbids its eviction is tried again then.
+func (d *drainer) drain(ctx context.Context, node string, now time.Time) (empty bool, err error) {
+	if err := d.cordon(ctx, node, now); err != nil {
+		return false, err
+	}
+	helper := &drain.Helper{
+		Ctx: ctx, Client: d.kube, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
+	}
+	list, errs := helper.GetPodsForDeletion(node)
+	if err := errors.Join(errs...); err != nil {
+		return false, fmt.Errorf("list the Pods of node %s: %w", node, err)
+	}
+	pods := list.Pods()
+	var failed []error
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		err := helper.EvictPod(pod, policyv1.SchemeGroupVersion)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) {
+			failed = append(failed, fmt.Errorf("evict Pod %s/%s: %w", pod.Namespace, pod.Name, err))
+		}
+	}
+	return len(pods) == 0, errors.Join(failed...)
+}
+
+// cordon marks a Node as one that is drained.
+func (d *drainer) cordon(ctx context.Context, name string, now time.Time) error {
+	node := &corev1.Node{}
+	if err := d.nodes.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil // it is gone, and empty
+		}
+		return fmt.Errorf("read Node %s: %w", name, err)
+	}
+	if node.Spec.Unschedulable && node.Annotations[AnnotationDraining] != "" {
+		return nil
+	}
+	patch := client.MergeFrom(node.DeepCopy())
+	node.Spec.Unschedulable = true
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, AnnotationDraining, now.UTC().Format(time.RFC3339))
+	if err := d.nodes.Patch(ctx, node, patch); err != nil {
+		return fmt.Errorf("cordon Node %s: %w", name, err)
+	}
+	return nil
+}

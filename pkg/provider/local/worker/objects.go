@@ -1,0 +1,176 @@
+package worker
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/provider/local"
+)
+
+const (
+	// LabelDeployment and LabelClass are labels of machines and of the ManagedResources that bring them.
+	LabelDeployment = "local.provider.extensions.gardener.cloud/deployment"
+	LabelClass      = "local.provider.extensions.gardener.cloud/class"
+	// AnnotationImageVersion is the version of the machine image of a machine.
+	AnnotationImageVersion = "local.provider.extensions.gardener.cloud/image-version"
+	// AnnotationDraining on a Node is when its drain began, as RFC 3339.
+	AnnotationDraining = "local.provider.extensions.gardener.cloud/draining-since"
+	// annotationSimulated marks Nodes for KWOK.
+	annotationSimulated = "kwok.x-k8s.io/node"
+
+	// UserDataPath is where a machine finds its user data.
+	UserDataPath  = "/etc/machine"
+	keyUserData   = "userdata"
+	containerName = "node"
+	stopSeconds   = 10
+	// startSlack is the most that passes between the start of a Pod and the first report of its conditions.
+	startSlack = 5 * time.Second
+)
+
+// labels returns the labels of a machine and of its ManagedResource.
+func (d Deployment) labels(name string) map[string]string {
+	return map[string]string{
+		local.LabelApp: local.AppMachine, local.LabelProvider: local.Type, local.LabelMachine: name,
+		LabelDeployment: d.Name, LabelClass: d.Class, constants.LabelWorkerPool: d.Pool.Name,
+	}
+}
+
+// objects returns a machine: a Pod with its user data, or a simulated Node.
+func (d Deployment) objects(name, namespace string, machines local.Machines) []client.Object {
+	if machines.Simulated {
+		return []client.Object{d.node(name)}
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: prefixMachine + name + "-userdata", Labels: d.labels(name)},
+		Type:       corev1.SecretTypeOpaque,
+		Data:       map[string][]byte{keyUserData: bytes.ReplaceAll(d.UserData, []byte("<<MACHINE_NAME>>"), []byte(prefixMachine+name))},
+	}
+	return []client.Object{secret, d.pod(name, secret, machines)}
+}
+
+// node returns a machine that KWOK simulates. It has what nodes of the pool have.
+func (d Deployment) node(name string) *corev1.Node {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: prefixMachine + name, Labels: maps.Clone(d.Pool.Labels), Annotations: maps.Clone(d.Pool.Annotations)},
+		Spec:       corev1.NodeSpec{Taints: d.Taints, ProviderID: local.Type + ":///" + prefixMachine + name},
+	}
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	maps.Copy(node.Labels, d.labels(name))
+	node.Labels[corev1.LabelHostname], node.Labels[corev1.LabelTopologyZone] = node.Name, d.Zone
+	node.Annotations = d.annotations(node.Annotations)
+	node.Annotations[annotationSimulated] = "fake"
+	return node
+}
+
+func (d Deployment) annotations(others map[string]string) map[string]string {
+	if others == nil {
+		others = map[string]string{}
+	}
+	others[AnnotationImageVersion] = d.MachineImage.Version
+	return others
+}
+
+// pod returns a machine as a privileged Pod that boots with systemd. Its directories for containers are volumes, since the layers of containers
+// cannot be kept on those of others.
+func (d Deployment) pod(name string, userData *corev1.Secret, machines local.Machines) *corev1.Pod {
+	environment := append([]corev1.EnvVar{
+		{Name: "NODE_NAME", Value: prefixMachine + name},
+		{Name: "NODE_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+	}, machines.Environment...)
+	container := corev1.Container{
+		Name: containerName, Image: d.Image, ImagePullPolicy: corev1.PullIfNotPresent, Env: environment,
+		SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
+		ReadinessProbe:  readiness(),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: keyUserData, MountPath: UserDataPath, ReadOnly: true},
+			{Name: "containerd", MountPath: "/var/lib/containerd"}, {Name: "kubelet", MountPath: "/var/lib/kubelet"},
+		},
+	}
+	if d.Config != nil && d.Config.Resources != nil {
+		container.Resources = *d.Config.Resources
+	}
+	empty := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: userData.Namespace, Name: prefixMachine + name, Labels: d.labels(name), Annotations: d.annotations(nil),
+		},
+		Spec: corev1.PodSpec{
+			Hostname: prefixMachine + name, EnableServiceLinks: ptr.To(false), AutomountServiceAccountToken: ptr.To(false),
+			TerminationGracePeriodSeconds: ptr.To[int64](stopSeconds), DNSPolicy: corev1.DNSClusterFirst,
+			Containers: []corev1.Container{container},
+			Volumes: []corev1.Volume{
+				{Name: keyUserData, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+					SecretName: userData.Name, DefaultMode: ptr.To[int32](0o755),
+				}}},
+				{Name: "containerd", VolumeSource: empty}, {Name: "kubelet", VolumeSource: empty},
+			},
+		},
+	}
+}
+
+// readiness is when systemd has booted, and the user data has run.
+func readiness() *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{
+			"/bin/sh", "-c", "systemctl is-active --quiet multi-user.target && systemctl is-active --quiet run-userdata.service",
+		}}},
+		PeriodSeconds: 5, TimeoutSeconds: 5,
+	}
+}
+
+// machineOfPod returns what a Pod says about its machine.
+func machineOfPod(pod *corev1.Pod) Machine {
+	machine := fromMeta(pod)
+	machine.Address = pod.Status.PodIP
+	machine.Failed = pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			machine.Ready = condition.Status == corev1.ConditionTrue
+			machine.Changed = condition.LastTransitionTime.Time
+		}
+	}
+	// The kubelet writes the condition when the Pod starts; it changed later than that only if the machine was ready.
+	machine.WasReady = machine.Ready || pod.Status.StartTime != nil && machine.Changed.After(pod.Status.StartTime.Add(startSlack))
+	return machine
+}
+
+// machineOfNode returns what a simulated Node says about its machine.
+func machineOfNode(node *corev1.Node) Machine {
+	machine := fromMeta(node)
+	machine.HasNode = true
+	if since, err := time.Parse(time.RFC3339, node.Annotations[AnnotationDraining]); err == nil {
+		machine.Draining = since
+	}
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			machine.Address = cmp.Or(machine.Address, address.Address)
+		}
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			machine.Ready = condition.Status == corev1.ConditionTrue
+			machine.Changed = condition.LastTransitionTime.Time
+			machine.WasReady = true
+		}
+	}
+	return machine
+}
+
+func fromMeta(object client.Object) Machine {
+	labels := object.GetLabels()
+	return Machine{
+		Name: labels[local.LabelMachine], Deployment: labels[LabelDeployment], Class: labels[LabelClass],
+		Pool: labels[constants.LabelWorkerPool], ImageVersion: object.GetAnnotations()[AnnotationImageVersion],
+		Created: object.GetCreationTimestamp().Time, Deleting: object.GetDeletionTimestamp() != nil,
+	}
+}

@@ -1,0 +1,181 @@
+package worker
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	providerlocalv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/providerlocal/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/extension/bundles"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/provider/local"
+)
+
+// prefixBundle begins the names of the ManagedResources of machines.
+const prefixBundle = "machine-"
+
+// inputs are all that is decided from.
+type inputs struct {
+	// namespace is that of the control plane, whose name is the technical ID.
+	namespace   string
+	options     local.Machines
+	deployments []Deployment
+	machines    []Machine
+	hibernated  bool
+	now         time.Time
+}
+
+// outcome is what a pass decides.
+type outcome struct {
+	Plan flow.Plan
+	// Drain are the machines whose drain begins, and Orphans those to delete that no ManagedResource brings.
+	Drain, Orphans []string
+	// Waiting says what the Worker waits for; empty if it is finished.
+	Waiting []string
+	// Failed says which machines are replaced because they are broken.
+	Failed []string
+	// Next is when the next pass is due though nothing was seen to change; zero for never.
+	Next time.Time
+}
+
+// decide returns what has to be done for all deployments. Machines of deployments that are not wanted are drained and deleted. A machine
+// that exists is not in the plan: its bundle stays as it is, since a Pod cannot be changed.
+func (in inputs) decide() (outcome, error) {
+	var out outcome
+	wanted := map[string]bool{}
+	for _, deployment := range in.deployments {
+		wanted[deployment.Name] = true
+		if err := in.decideOne(deployment, &out); err != nil {
+			return outcome{}, err
+		}
+	}
+	for _, name := range in.deploymentsOfMachines() {
+		if !wanted[name] {
+			if err := in.decideOne(Deployment{Name: name}, &out); err != nil {
+				return outcome{}, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func (in inputs) decideOne(deployment Deployment, out *outcome) error {
+	machines := in.of(deployment.Name)
+	decision, err := decide(deployment, machines, in.hibernated, in.now)
+	if err != nil {
+		return err
+	}
+	for _, name := range decision.Create {
+		out.Plan.Bundles = append(out.Plan.Bundles, in.bundle(deployment, name))
+	}
+	for _, m := range machines {
+		switch remove := slices.Contains(decision.Delete, m.Name); {
+		case remove && m.Orphaned:
+			out.Orphans = append(out.Orphans, m.Name)
+		case remove:
+			out.Plan.Tombstones = append(out.Plan.Tombstones, flow.Tombstone{Key: in.key(m.Name)})
+		case m.Orphaned && !m.Deleting && m.Class == deployment.Class:
+			out.Plan.Bundles = append(out.Plan.Bundles, in.bundle(deployment, m.Name))
+		}
+	}
+	out.Drain = append(out.Drain, decision.Drain...)
+	if decision.Waiting != "" {
+		out.Waiting = append(out.Waiting, decision.Waiting)
+	}
+	if decision.Failed != "" {
+		out.Failed = append(out.Failed, decision.Failed)
+	}
+	if !decision.Next.IsZero() && (out.Next.IsZero() || decision.Next.Before(out.Next)) {
+		out.Next = decision.Next
+	}
+	return nil
+}
+
+// of returns the machines of a deployment.
+func (in inputs) of(deployment string) []Machine {
+	var found []Machine
+	for _, m := range in.machines {
+		if m.Deployment == deployment {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+func (in inputs) deploymentsOfMachines() []string {
+	var names []string
+	for _, m := range in.machines {
+		names = append(names, m.Deployment)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (in inputs) key(machine string) flow.Key {
+	return flow.Key{Namespace: in.namespace, Name: prefixBundle + machine}
+}
+
+// bundle returns the bundle of a new machine.
+func (in inputs) bundle(deployment Deployment, machine string) flow.Bundle {
+	bundle := bundles.Seed(in.namespace, prefixBundle+machine)
+	bundle.Objects = deployment.objects(machine, local.InfrastructureNamespace(in.namespace), in.options)
+	bundle.Labels = deployment.labels(machine)
+	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{machineHealth("Pod"), machineHealth("Node")}
+	if in.options.Simulated {
+		// The controllers of nodes taint them.
+		bundle.Spec.DriftDetection = &resourcesv1alpha1.DriftDetection{Ignore: []resourcesv1alpha1.IgnoreRule{{Paths: []string{"/spec/taints"}}}}
+	}
+	return bundle
+}
+
+// machineHealth returns the check of a machine. One that is not ready is not an error: it boots, or it is replaced.
+func machineHealth(kind string) resourcesv1alpha1.HealthCheck {
+	const ready = "has(status.conditions) && status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')"
+	return resourcesv1alpha1.HealthCheck{Kind: kind, Healthy: ready, Progressing: "!(" + ready + ")", Message: "'the machine is not ready'"}
+}
+
+// report writes what a Worker reports into its status.
+func (in inputs) report(worker *extensionsv1alpha1.Worker, images []providerlocalv1alpha1.WorkerMachineImage) error {
+	reported := make([]extensionsv1alpha1.MachineDeployment, 0, len(in.deployments))
+	for _, deployment := range in.deployments {
+		reported = append(reported, deployment.status())
+	}
+	asked, _ := time.Parse(time.RFC3339Nano, worker.Annotations[constants.AnnotationGardenerTimestamp])
+	if before := worker.Status.MachineDeploymentsLastUpdateTime; before == nil || before.Time.Before(asked.Truncate(time.Second)) ||
+		!slices.EqualFunc(worker.Status.MachineDeployments, reported, sameDeployment) {
+		at := metav1.NewTime(in.now)
+		worker.Status.MachineDeploymentsLastUpdateTime = &at
+	}
+	worker.Status.MachineDeployments = reported
+	status := &providerlocalv1alpha1.WorkerStatus{
+		TypeMeta: providerlocalv1alpha1.TypeMeta("WorkerStatus"), Simulated: in.options.Simulated, MachineImages: images,
+	}
+	state := &providerlocalv1alpha1.WorkerState{TypeMeta: providerlocalv1alpha1.TypeMeta("WorkerState")}
+	machines := slices.SortedFunc(slices.Values(in.machines), func(a, b Machine) int { return strings.Compare(a.Name, b.Name) })
+	for _, m := range machines {
+		status.Machines = append(status.Machines, providerlocalv1alpha1.MachineStatus{
+			Name: m.Name, Pool: m.Pool, Phase: string(m.Phase()), Address: m.Address, ImageVersion: m.ImageVersion,
+		})
+		if m.staying() {
+			state.Machines = append(state.Machines, providerlocalv1alpha1.MachineState{Name: m.Name, Deployment: m.Deployment, Class: m.Class})
+		}
+	}
+	var err error
+	if worker.Status.ProviderStatus, err = providerlocalv1alpha1.Encode(status); err != nil {
+		return fmt.Errorf("status of Worker %s: %w", worker.Name, err)
+	}
+	if worker.Status.State, err = providerlocalv1alpha1.Encode(state); err != nil {
+		return fmt.Errorf("state of Worker %s: %w", worker.Name, err)
+	}
+	return nil
+}
+
+func sameDeployment(a, b extensionsv1alpha1.MachineDeployment) bool {
+	return a.Name == b.Name && a.Minimum == b.Minimum && a.Maximum == b.Maximum
+}

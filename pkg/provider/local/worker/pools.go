@@ -1,0 +1,93 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	providerlocalv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/providerlocal/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/providerlocal/validation"
+	"github.com/trellis-k8s/trellis/pkg/extension"
+)
+
+// pools looks up what the pools of a Worker refer to, and returns the machine images that they use. What users have to correct has the code for
+// problems of the configuration.
+func pools(ctx context.Context, reader client.Reader, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) ([]Pool, []providerlocalv1alpha1.WorkerMachineImage, error) {
+	profile, err := providerlocalv1alpha1.Decode[providerlocalv1alpha1.CloudProfileConfig](cluster.CloudProfile.Spec.ProviderConfig)
+	if err != nil {
+		return nil, nil, extension.ConfigurationProblem(fmt.Errorf("decode the providerConfig of CloudProfile %s: %w", cluster.CloudProfile.Name, err))
+	}
+	before, err := providerlocalv1alpha1.Decode[providerlocalv1alpha1.WorkerStatus](worker.Status.ProviderStatus)
+	if err != nil {
+		before = nil // of another version: it is written again
+	}
+	var found []Pool
+	var used []providerlocalv1alpha1.WorkerMachineImage
+	for i, one := range worker.Spec.Pools {
+		pool := Pool{WorkerPool: one}
+		if pool.Config, err = workerConfig(one, field.NewPath("spec", "pools").Index(i).Child("providerConfig")); err != nil {
+			return nil, nil, extension.ConfigurationProblem(err)
+		}
+		image, known := findImage(profile, before, one.MachineImage)
+		if !known {
+			return nil, nil, extension.ConfigurationProblem(fmt.Errorf("pool %s uses version %s of the machine image %s, for which CloudProfile %s has no container image: "+
+				"add it to the machineImages in its providerConfig", one.Name, one.MachineImage.Version, one.MachineImage.Name, cluster.CloudProfile.Name))
+		}
+		pool.Image = image.Image
+		if pool.UserData, err = userData(ctx, reader, worker.Namespace, one); err != nil {
+			return nil, nil, err
+		}
+		found = append(found, pool)
+		used = append(used, image)
+	}
+	slices.SortFunc(used, func(a, b providerlocalv1alpha1.WorkerMachineImage) int {
+		return strings.Compare(a.Name+" "+a.Version, b.Name+" "+b.Version)
+	})
+	return found, slices.Compact(used), nil
+}
+
+func workerConfig(pool extensionsv1alpha1.WorkerPool, path *field.Path) (*providerlocalv1alpha1.WorkerConfig, error) {
+	config, err := providerlocalv1alpha1.Decode[providerlocalv1alpha1.WorkerConfig](pool.ProviderConfig)
+	if err != nil {
+		return nil, fmt.Errorf("decode %s of pool %s: %w", path, pool.Name, err)
+	}
+	if config == nil {
+		return nil, nil
+	}
+	return config, validation.ValidateWorkerConfig(config, path).ToAggregate()
+}
+
+// findImage returns the container image of a machine image: that of the CloudProfile or, if that has lost it, the one that is in use.
+func findImage(profile *providerlocalv1alpha1.CloudProfileConfig, before *providerlocalv1alpha1.WorkerStatus, wanted extensionsv1alpha1.MachineImage) (providerlocalv1alpha1.WorkerMachineImage, bool) {
+	if image, known := validation.FindImage(profile, wanted.Name, wanted.Version); known {
+		return providerlocalv1alpha1.WorkerMachineImage{Name: wanted.Name, Version: wanted.Version, Image: image}, true
+	}
+	if before != nil {
+		for _, image := range before.MachineImages {
+			if image.Name == wanted.Name && image.Version == wanted.Version {
+				return image, true
+			}
+		}
+	}
+	return providerlocalv1alpha1.WorkerMachineImage{}, false
+}
+
+// userData reads what new machines of a pool run.
+func userData(ctx context.Context, reader client.Reader, namespace string, pool extensionsv1alpha1.WorkerPool) ([]byte, error) {
+	reference := pool.UserDataSecretRef
+	secret := &corev1.Secret{}
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, secret); err != nil {
+		return nil, fmt.Errorf("read the user data of pool %s: %w", pool.Name, err)
+	}
+	data, found := secret.Data[reference.Key]
+	if !found {
+		return nil, fmt.Errorf("the Secret %s/%s with the user data of pool %s has no key %q", namespace, reference.Name, pool.Name, reference.Key)
+	}
+	return data, nil
+}
