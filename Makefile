@@ -51,6 +51,13 @@ clean: ## Remove bin/ and what `make demo` and `make base-cluster` started.
 # Flags for hack/landscape, for example --distribution or --block 10.120.0.0/16: docs/landscape.md.
 LANDSCAPEFLAGS ?=
 
+.PHONY: landscape
+landscape: controlplane build bin/landscape/landscape ## Run a fleet on this machine, with real containers: a garden and a seed (Linux, root; docs/landscape.md).
+	@bin/landscape/landscape --install-packages $(LANDSCAPEFLAGS) fleet
+
+.PHONY: landscape-down
+landscape-down: base-cluster-down ## Remove what `make landscape` started, and every trace of it.
+
 .PHONY: base-cluster
 base-cluster: controlplane bin/landscape/landscape ## Run a real Kubernetes cluster on this machine, with real containers (Linux, root; docs/landscape.md).
 	@bin/landscape/landscape --install-packages $(LANDSCAPEFLAGS) up

@@ -69,7 +69,7 @@ func command() *cobra.Command {
 	flags.StringVar(&o.Block, "block", "", "IPv4 network of the landscape, 16 bits, for example 10.99.0.0/16 (default: the first one that is free)")
 	flags.BoolVar(&o.Distribution, "distribution", false, "take containerd, runc and CNI plugins from Debian packages instead of building them")
 	flags.BoolVar(&o.InstallPackages, "install-packages", false, "install missing Debian packages")
-	root.AddCommand(up(&o), down(&o), status(&o), push(&o), buildOnly(&o), check(&o), machineImage(&o), registry())
+	root.AddCommand(up(&o), fleetUp(&o), down(&o), status(&o), push(&o), buildOnly(&o), check(&o), machineImage(&o), registry())
 	return root
 }
 

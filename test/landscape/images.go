@@ -88,6 +88,15 @@ func (l *Landscape) Images() (images.Vector, error) {
 	return images.Load(path)
 }
 
+// ImageOverwrites is what replaces images in the list of images, with the tags of this landscape, in YAML.
+func (l *Landscape) ImageOverwrites() ([]byte, error) {
+	content, err := os.ReadFile(l.path(overwrites))
+	if err != nil {
+		return nil, fmt.Errorf("reading the images of the landscape: %w", err)
+	}
+	return content, nil
+}
+
 // reference is the image with a name.
 func (l *Landscape) reference(name string) (string, error) {
 	vector, err := l.Images()

@@ -1,0 +1,134 @@
+// Package fleet makes a base cluster a garden and a seed, installed by their charts as an operator of a fleet would.
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/served"
+	"github.com/trellis-k8s/trellis/test/landscape"
+)
+
+const (
+	// SeedName is the name of the Seed.
+	SeedName = "local"
+	// system is the namespace of the garden's own etcd and API server.
+	system = "garden-system"
+	// fieldOwner owns what is applied.
+	fieldOwner = client.FieldOwner("landscape-fleet")
+	// timeout is how long one step may take, on a machine that does much else.
+	timeout = 5 * time.Minute
+	poll    = 200 * time.Millisecond
+)
+
+// Fleet is the garden and the seed on a base cluster.
+type Fleet struct {
+	client.Client
+
+	landscape *landscape.Landscape
+	say       func(format string, arguments ...any)
+}
+
+// New returns the fleet of a base cluster that runs, installed or not. Say prints a line of progress.
+func New(l *landscape.Landscape, say func(format string, arguments ...any)) (*Fleet, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme, served.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering the API types of the fleet: %w", err)
+		}
+	}
+	config, err := l.Config()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the base cluster: %w", err)
+	}
+	return &Fleet{c, l, say}, nil
+}
+
+// step is one part of the installation. It can be repeated.
+type step struct {
+	name string
+	run  func(*Fleet, context.Context) error
+}
+
+var steps = []step{
+	{"images", (*Fleet).pushImages},
+	{"namespaces of the garden", (*Fleet).createNamespaces},
+	{"etcd of the garden", (*Fleet).installEtcd},
+	{"API server of the garden", (*Fleet).installAPIServer},
+	{"resource-manager of the seed", (*Fleet).installResourceManager},
+	{"gardenlet", (*Fleet).installGardenlet},
+	{"Seed " + SeedName, (*Fleet).awaitSeed},
+}
+
+// Up installs what is missing, brings what is there up to date, and returns when the Seed is ready. It continues what an earlier call that was
+// interrupted has begun.
+func (f *Fleet) Up(ctx context.Context) error {
+	began := time.Now()
+	for i, step := range steps {
+		started := time.Now()
+		stepCtx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%s took longer than %s", step.name, timeout))
+		err := step.run(f, stepCtx)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("installing the fleet, step %d of %d, %s: %w", i+1, len(steps), step.name, err)
+		}
+		f.say("  %d/%d  %-30s %6.1f s", i+1, len(steps), step.name, time.Since(started).Seconds())
+	}
+	f.say("The fleet is ready after %.1f s.", time.Since(began).Seconds())
+	return nil
+}
+
+// imageNames are the images of what is installed, and of what the flow of the Seed emits.
+var imageNames = []string{
+	"etcd", "apiserver", "gardenlet", "resource-manager", "etcd-operator", "etcd-member",
+	"vpa-admission-controller", "vpa-recommender", "vpa-updater",
+}
+
+func (f *Fleet) pushImages(ctx context.Context) error {
+	for _, name := range imageNames {
+		if _, err := f.landscape.Push(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Fleet) createNamespaces(ctx context.Context) error {
+	for _, name := range []string{system, constants.GardenNamespace, constants.SystemPublicNamespace, "seed-" + SeedName} {
+		namespace := &corev1.Namespace{}
+		namespace.Name = name
+		if err := client.IgnoreAlreadyExists(f.Create(ctx, namespace)); err != nil {
+			return fmt.Errorf("creating the namespace %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// wait repeats what fails until it succeeds or the context ends. The error is the last one.
+func wait(ctx context.Context, try func() error) error {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
+}

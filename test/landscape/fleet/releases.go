@@ -1,0 +1,122 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-k8s/trellis/hack/chart/generate"
+)
+
+//go:embed manifests
+var manifests embed.FS
+
+// render returns one of the manifests with values.
+func render(name string, values any) (string, error) {
+	indent := func(by int, text string) string {
+		return strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+strings.Repeat(" ", by))
+	}
+	parsed, err := template.New(name).Funcs(template.FuncMap{"indent": indent}).ParseFS(manifests, "manifests/"+name)
+	if err != nil {
+		return "", err
+	}
+	var text bytes.Buffer
+	err = parsed.Execute(&text, values)
+	return text.String(), err
+}
+
+// apply applies the objects of one of the manifests.
+func (f *Fleet) apply(ctx context.Context, name string, values any) error {
+	text, err := render(name, values)
+	if err != nil {
+		return err
+	}
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		if err := f.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership); err != nil {
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// image returns the repository and the tag of an image of the landscape.
+func (f *Fleet) image(name string) (repository, tag string, err error) {
+	reference, err := f.landscape.Image(name)
+	if err != nil {
+		return "", "", err
+	}
+	at := strings.LastIndex(reference, ":")
+	return reference[:at], reference[at+1:], nil
+}
+
+// install installs or upgrades a release of a chart of the repository.
+func (f *Fleet) install(ctx context.Context, release, chartName, namespace, values string) error {
+	chart, err := generate.LoadFrom(filepath.Join(f.landscape.Root, "charts", chartName))
+	if err != nil {
+		return err
+	}
+	content := map[string]any{}
+	if err := yaml.Unmarshal([]byte(values), &content); err != nil {
+		return fmt.Errorf("read the values of the chart %s: %w", chartName, err)
+	}
+	config, err := f.helm(namespace)
+	if err != nil {
+		return err
+	}
+	if _, err := action.NewHistory(config).Run(release); err == nil {
+		upgrade := action.NewUpgrade(config)
+		upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.HookOnlyStrategy, timeout
+		_, err := upgrade.RunWithContext(ctx, release, chart, content)
+		return err
+	} else if !errors.Is(err, driver.ErrReleaseNotFound) {
+		return err
+	}
+	install := action.NewInstall(config)
+	install.ReleaseName, install.Namespace, install.WaitStrategy, install.Timeout = release, namespace, kube.HookOnlyStrategy, timeout
+	install.TakeOwnership = true
+	_, err = install.RunWithContext(ctx, chart, content)
+	return err
+}
+
+func (f *Fleet) helm(namespace string) (*action.Configuration, error) {
+	kubeconfig := f.landscape.Kubeconfig()
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
+	config := action.NewConfiguration()
+	if err := config.Init(flags, namespace, ""); err != nil {
+		return nil, fmt.Errorf("prepare Helm: %w", err)
+	}
+	return config, nil
+}
+
+// rolledOut waits until a Deployment runs as it is declared.
+func (f *Fleet) rolledOut(ctx context.Context, namespace, name string) error {
+	return wait(ctx, func() error {
+		d := &appsv1.Deployment{}
+		if err := f.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
+			return err
+		}
+		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != *d.Spec.Replicas || s.AvailableReplicas != *d.Spec.Replicas {
+			return fmt.Errorf("Deployment %s/%s has %d of %d replicas available", namespace, name, s.AvailableReplicas, *d.Spec.Replicas)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,137 @@
+package fleet
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+)
+
+// tokenID and tokenSecret are the parts of the bootstrap token of the gardenlet.
+const tokenID, tokenSecret = "abcdef", "0123456789abcdef"
+
+func (f *Fleet) installResourceManager(ctx context.Context) error {
+	repository, tag, err := f.image("resource-manager")
+	if err != nil {
+		return err
+	}
+	return f.install(ctx, "resource-manager", "resource-manager", constants.GardenNamespace,
+		fmt.Sprintf("image: {repository: %q, tag: %q}\nconfig: {controllers: {resourceClass: seed}}", repository, tag))
+}
+
+// installGardenlet gives the gardenlet its rights in the garden and a bootstrap token, and installs it.
+func (f *Fleet) installGardenlet(ctx context.Context) error {
+	if err := f.install(ctx, "gardenlet-garden", "gardenlet", constants.GardenNamespace,
+		fmt.Sprintf("{mode: garden, seeds: [{name: %s, bootstrapTokenID: %s}]}", SeedName, tokenID)); err != nil {
+		return err
+	}
+	token := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + tokenID}, Type: corev1.SecretTypeBootstrapToken,
+		StringData: map[string]string{"token-id": tokenID, "token-secret": tokenSecret, "usage-bootstrap-authentication": "true"},
+	}
+	if err := client.IgnoreAlreadyExists(f.Create(ctx, token)); err != nil {
+		return fmt.Errorf("create the bootstrap token: %w", err)
+	}
+	values, err := f.gardenletValues(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.install(ctx, "gardenlet", "gardenlet", constants.GardenNamespace, values); err != nil {
+		return err
+	}
+	return wait(ctx, func() error {
+		if err := f.approveCertificates(ctx); err != nil {
+			return err
+		}
+		return f.Get(ctx, client.ObjectKey{Name: SeedName}, &corev1beta1.Seed{})
+	})
+}
+
+func (f *Fleet) gardenletValues(ctx context.Context) (string, error) {
+	repository, tag, err := f.image("gardenlet")
+	if err != nil {
+		return "", err
+	}
+	overwrites, err := f.landscape.ImageOverwrites()
+	if err != nil {
+		return "", err
+	}
+	kubeconfig, err := f.bootstrapKubeconfig(ctx)
+	if err != nil {
+		return "", err
+	}
+	network := f.landscape.Network
+	return render("gardenlet.yaml", map[string]any{
+		"Repository": repository, "Tag": tag, "ImageVector": string(overwrites), "BootstrapKubeconfig": kubeconfig, "Seed": SeedName,
+		"Nodes": network.Machine().Masked(), "Pods": network.Pods(), "Services": network.Services(),
+	})
+}
+
+func (f *Fleet) bootstrapKubeconfig(ctx context.Context) (string, error) {
+	roots := &corev1.ConfigMap{}
+	if err := f.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"}, roots); err != nil {
+		return "", fmt.Errorf("read what verifies the API server of the base cluster: %w", err)
+	}
+	return fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: garden
+contexts: [{name: garden, context: {cluster: garden, user: bootstrap}}]
+clusters: [{name: garden, cluster: {server: "https://kubernetes.default.svc", certificate-authority-data: %s}}]
+users: [{name: bootstrap, user: {token: %s.%s}}]`, base64.StdEncoding.EncodeToString([]byte(roots.Data["ca.crt"])), tokenID, tokenSecret), nil
+}
+
+// approveCertificates approves the certificates that the gardenlet asks for, as an operator of the garden does.
+func (f *Fleet) approveCertificates(ctx context.Context) error {
+	requests := &certificatesv1.CertificateSigningRequestList{}
+	if err := f.List(ctx, requests); err != nil {
+		return fmt.Errorf("list CertificateSigningRequests: %w", err)
+	}
+	for i := range requests.Items {
+		request := &requests.Items[i]
+		if !strings.HasPrefix(request.Name, "seed-csr-") || len(request.Status.Conditions) > 0 {
+			continue
+		}
+		request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ApprovedByLandscape", LastUpdateTime: metav1.Now(),
+		}}
+		if err := f.SubResource("approval").Update(ctx, request); err != nil {
+			return fmt.Errorf("approve CertificateSigningRequest %s: %w", request.Name, err)
+		}
+	}
+	return nil
+}
+
+// awaitSeed waits until all that the Seed's flow emits is applied and healthy.
+func (f *Fleet) awaitSeed(ctx context.Context) error {
+	return wait(ctx, func() error { return f.seedIsReady(ctx) })
+}
+
+func (f *Fleet) seedIsReady(ctx context.Context) error {
+	seed := &corev1beta1.Seed{}
+	if err := f.Get(ctx, client.ObjectKey{Name: SeedName}, seed); err != nil {
+		return err
+	}
+	last := seed.Status.LastOperation
+	if last == nil || seed.Status.ObservedGeneration != seed.Generation {
+		return fmt.Errorf("Seed %s was not looked at yet", SeedName)
+	}
+	if last.State != corev1beta1.LastOperationStateSucceeded {
+		return fmt.Errorf("Seed %s: %s %s, %d %%: %s", SeedName, last.Type, last.State, last.Progress, last.Description)
+	}
+	for _, wanted := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy} {
+		for _, condition := range seed.Status.Conditions {
+			if condition.Type == wanted && condition.Status != corev1beta1.ConditionTrue {
+				return fmt.Errorf("Seed %s: %s is %s: %s", SeedName, wanted, condition.Status, condition.Message)
+			}
+		}
+	}
+	return nil
+}
