@@ -19,7 +19,7 @@ import (
 )
 
 // Account is the ServiceAccount of a shoot's resource-manager in the namespace kube-system of the shoot.
-const Account = name
+const Account = Name
 
 // clusterRoleBinding is the name of what gives it all rights there.
 const clusterRoleBinding = "gardener.cloud:target:resource-manager"
@@ -98,7 +98,7 @@ func ShootObjects(values ShootValues) ([]client.Object, error) {
 		return nil, err
 	}
 	labels := parts.Merge(selector, map[string]string{constants.LabelGardenRole: constants.RoleControlPlane})
-	configMap, err := parts.Configuration(values.Namespace, name, labels, configFile, text)
+	configMap, err := parts.Configuration(values.Namespace, Name, labels, configFile, text)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ func ShootObjects(values ShootValues) ([]client.Object, error) {
 	service := service(values.Namespace, labels)
 	service.Annotations = map[string]string{netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(portMetrics)}
 	service.Spec.Ports = service.Spec.Ports[:2] // it serves no webhooks
-	objects := []client.Object{parts.ServiceAccount(values.Namespace, name, labels), configMap, service, deployment, parts.Budget(deployment)}
-	objects = append(objects, parts.Rights(values.Namespace, name, labels, shootRules(), parts.Account{Namespace: values.Namespace, Name: name})...)
+	objects := []client.Object{parts.ServiceAccount(values.Namespace, Name, labels), configMap, service, deployment, parts.Budget(deployment)}
+	objects = append(objects, parts.Rights(values.Namespace, Name, labels, shootRules(), parts.Account{Namespace: values.Namespace, Name: Name})...)
 	if values.VerticalPodAutoscaler {
 		objects = append(objects, parts.Autoscaler(deployment, "30Mi"))
 	}
@@ -132,7 +132,7 @@ func shootDeployment(values ShootValues, labels map[string]string, configMap str
 	const config, health = "config", "health"
 	access, mounted := parts.ShootAccess(values.Kubeconfig, parts.AccessSecretName(Account))
 	container := corev1.Container{
-		Name: name, Image: values.Image, Args: []string{"--config=" + configPath + "/" + configFile},
+		Name: Name, Image: values.Image, Args: []string{"--config=" + configPath + "/" + configFile},
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: portMetrics, Protocol: corev1.ProtocolTCP}, {Name: health, ContainerPort: portHealth, Protocol: corev1.ProtocolTCP},
 		},
@@ -142,14 +142,14 @@ func shootDeployment(values ShootValues, labels map[string]string, configMap str
 	}
 	container.LivenessProbe.InitialDelaySeconds, container.LivenessProbe.FailureThreshold = 30, 5
 	return parts.Workload{
-		Namespace: values.Namespace, Name: name, Selector: selector,
+		Namespace: values.Namespace, Name: Name, Selector: selector,
 		Labels: parts.Merge(labels, map[string]string{highavailability.LabelType: parts.TypeServer}),
 		PodLabels: parts.Merge(labels, map[string]string{
 			constants.LabelNetworkPolicyToDNS:              constants.NetworkPolicyAllowed,
 			constants.LabelNetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
 			netpol.LabelPrefix + "kube-apiserver-tcp-443":  netpol.LabelValue,
 		}),
-		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystem400, ServiceAccount: name,
+		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystem400, ServiceAccount: Name,
 		Container: container, Volumes: []corev1.Volume{parts.ConfigVolume(config, configMap), access},
 	}.Deployment()
 }
