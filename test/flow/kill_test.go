@@ -5,10 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -18,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -88,27 +83,14 @@ func newLife(t *testing.T, of *world, program string, killAt int, carriedOut boo
 	t.Helper()
 	l := &life{world: &world{T: t, cp: of.cp, client: of.client, scheme: of.scheme}, program: program, killAt: killAt, carriedOut: carriedOut}
 	l.namespace = kit.NewNamespace(t, l.client, "killed", nil)
-	config := l.cp.Config()
-	transport, err := rest.TransportFor(config)
-	kit.Must(t, err)
-	target, err := url.Parse(config.Host)
-	kit.Must(t, err)
-	proxy := &httputil.ReverseProxy{
-		FlushInterval: -1, Transport: kit.RoundTripper(func(request *http.Request) (*http.Response, error) { return l.send(transport, request) }),
-		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		ErrorHandler: func(writer http.ResponseWriter, _ *http.Request, _ error) { writer.WriteHeader(http.StatusBadGateway) },
-	}
-	server := httptest.NewServer(proxy)
-	t.Cleanup(server.Close)
-	l.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	kit.Must(t, os.WriteFile(l.kubeconfig, fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Config", "current-context": "x",
-		"contexts": [{"name": "x", "context": {"cluster": "x"}}], "clusters": [{"name": "x", "cluster": {"server": %q}}]}`, server.URL), 0o600))
+	var disconnect func()
+	l.kubeconfig, disconnect = kit.Proxy(t, l.cp.Config(), l.send)
 	l.start()
 	t.Cleanup(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		_ = l.process.Process.Kill()
-		server.CloseClientConnections()
+		disconnect()
 	})
 	return l
 }

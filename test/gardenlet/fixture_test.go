@@ -4,12 +4,10 @@ package gardenlet
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,14 +27,13 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/yaml"
 
-	"github.com/trellis-k8s/trellis/hack/chart/generate"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/garden"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/charts"
 )
 
 const (
@@ -83,6 +80,7 @@ type fixture struct {
 	config, health string
 	process        *controlplane.Process
 	seedKubeconfig string
+	directory      string
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -91,7 +89,7 @@ func newFixture(t *testing.T) *fixture {
 		t.Skip("needs control planes, which -short excludes")
 	}
 	dir := t.TempDir()
-	f := &fixture{T: t, gardenAudit: filepath.Join(dir, "garden.log"), seedAudit: filepath.Join(dir, "seed.log")}
+	f := &fixture{T: t, gardenAudit: filepath.Join(dir, "garden.log"), seedAudit: filepath.Join(dir, "seed.log"), directory: dir}
 	authority, err := newAuthority(dir)
 	kit.Must(t, err)
 	server, err := garden.Binary()
@@ -136,32 +134,6 @@ func newClient(t *testing.T, config *rest.Config, kinds func(*runtime.Scheme) er
 	return c
 }
 
-// chart applies the objects of the gardenlet's chart that are not in the excluded namespaces.
-func (f *fixture) chart(to client.Client, values map[string]any, wanted func(*unstructured.Unstructured) bool) {
-	f.Helper()
-	root, err := controlplane.RepositoryRoot()
-	kit.Must(f, err)
-	loaded, err := generate.LoadFrom(filepath.Join(root, "charts", "gardenlet"))
-	kit.Must(f, err)
-	files, err := generate.Render(loaded, "garden", values)
-	kit.Must(f, err)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		for document := range strings.SplitSeq(files[name], "\n---\n") {
-			object := &unstructured.Unstructured{}
-			kit.Must(f, yaml.Unmarshal([]byte(document), &object.Object))
-			if len(object.Object) == 0 || !wanted(object) {
-				continue
-			}
-			kit.Must(f, to.Apply(f.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test"), client.ForceOwnership))
-		}
-	}
-}
-
-// isRight reports whether an object gives rights, or has them.
-func isRight(object *unstructured.Unstructured) bool {
-	return strings.HasPrefix(object.GetAPIVersion(), "rbac.") || object.GetKind() == "ServiceAccount"
-}
-
 func gardenValues() map[string]any {
 	return map[string]any{"mode": "garden", "seeds": []any{map[string]any{"name": seedName, "bootstrapTokenID": tokenID}}}
 }
@@ -171,7 +143,7 @@ func (f *fixture) prepareGarden() {
 	f.Helper()
 	f.namespace(f.garden, "garden", nil)
 	f.namespace(f.garden, "gardener-system-public", nil)
-	f.chart(f.garden, gardenValues(), func(object *unstructured.Unstructured) bool { return object.GetNamespace() != "seed-"+seedName })
+	charts.Apply(f, f.garden, "gardenlet", gardenValues(), func(object *unstructured.Unstructured) bool { return object.GetNamespace() != "seed-"+seedName })
 	kit.Must(f, f.garden.Create(f.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-" + tokenID}, Type: corev1.SecretTypeBootstrapToken,
 		StringData: map[string]string{"token-id": tokenID, "token-secret": tokenSecret, "usage-bootstrap-authentication": "true"},
@@ -184,19 +156,15 @@ func (f *fixture) prepareGarden() {
 func (f *fixture) prepareSeed() {
 	f.Helper()
 	f.namespace(f.seed, "garden", nil)
-	f.chart(f.seed, map[string]any{}, isRight)
-	token := &authenticationv1.TokenRequest{}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet"}}
-	kit.Must(f, f.seed.SubResource("token").Create(f.Context(), account, token))
-	f.seedKubeconfig = filepath.Join(f.TempDir(), "seed.kubeconfig")
-	kit.Must(f, os.WriteFile(f.seedKubeconfig, []byte(f.kubeconfig(f.seedPlane.Config(), token.Status.Token)), 0o600))
+	charts.Apply(f, f.seed, "gardenlet", map[string]any{}, charts.IsRight)
+	f.authenticate()
 }
 
 // admit creates what the garden's controller-manager creates for a new Seed: its namespace, and rights in it.
 func (f *fixture) admit() {
 	f.Helper()
 	f.namespace(f.garden, "seed-"+seedName, nil)
-	f.chart(f.garden, gardenValues(), func(object *unstructured.Unstructured) bool { return object.GetNamespace() == "seed-"+seedName })
+	charts.Apply(f, f.garden, "gardenlet", gardenValues(), func(object *unstructured.Unstructured) bool { return object.GetNamespace() == "seed-"+seedName })
 }
 
 func (f *fixture) namespace(in client.Client, name string, labels map[string]string) *corev1.Namespace {
@@ -286,11 +254,11 @@ func (f *fixture) configure() {
 	f.health = fmt.Sprintf("http://127.0.0.1:%d", health)
 	content := strings.NewReplacer("$KUBECONFIG", f.seedKubeconfig, "$HEALTH_PORT", fmt.Sprint(health), "$METRICS_PORT", fmt.Sprint(metrics)).
 		Replace(configuration)
-	f.config = filepath.Join(f.TempDir(), "gardenlet.yaml")
+	f.config = filepath.Join(f.directory, fmt.Sprintf("gardenlet-%d.yaml", health))
 	kit.Must(f, os.WriteFile(f.config, []byte(content), 0o600))
 }
 
-// start starts the gardenlet.
+// start starts a gardenlet.
 func (f *fixture) start() {
 	f.Helper()
 	path, err := binary()
@@ -298,6 +266,22 @@ func (f *fixture) start() {
 	f.process, err = f.seedPlane.StartProcess("gardenlet", path, "--config", f.config)
 	kit.Must(f, err)
 }
+
+// authenticate writes the kubeconfig for the seed, with a token of its own, and returns how audit logs name that.
+func (f *fixture) authenticate() (credential string) {
+	f.Helper()
+	token := &authenticationv1.TokenRequest{}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet"}}
+	kit.Must(f, f.seed.SubResource("token").Create(f.Context(), account, token))
+	f.seedKubeconfig = filepath.Join(f.directory, fmt.Sprintf("seed-%d.kubeconfig", kit.FreePort(f)))
+	kit.Must(f, os.WriteFile(f.seedKubeconfig, []byte(f.kubeconfig(f.seedPlane.Config(), token.Status.Token)), 0o600))
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token.Status.Token}}
+	kit.Must(f, f.seed.Create(f.Context(), review))
+	return strings.Join(review.Status.User.Extra[credentialID], "")
+}
+
+// credentialID is the extra attribute of a user that names what a request was authenticated with.
+const credentialID = "authentication.kubernetes.io/credential-id"
 
 // status returns the status of one of the gardenlet's health checks; 0 if it does not answer.
 func (f *fixture) status(path string) int {

@@ -24,6 +24,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/audit"
 )
 
 // TestGardenlet leads a gardenlet from its bootstrap kubeconfig to a Seed that is ready, and through what can happen then. The steps follow each
@@ -38,7 +39,7 @@ func TestGardenlet(t *testing.T) {
 	}{
 		{"bootstrap", f.bootstraps}, {"lease", f.renewsLease}, {"tokens", f.keepsTokens}, {"network policies", f.emitsNetworkPolicies},
 		{"eviction requirements", f.restrictsEvictions}, {"operation", f.renewsKubeconfig}, {"access revoked", f.losesAccess}, {"rest", f.rests},
-		{"restart", f.restarts}, {"writes", f.writesWhatItMay},
+		{"restart", f.restarts}, {"failover", f.failsOver}, {"writes", f.writesWhatItMay},
 	} {
 		before := f.T
 		if !t.Run(step.name, func(t *testing.T) { f.T = t; step.run() }) {
@@ -247,10 +248,10 @@ func (f *fixture) renewsKubeconfig() {
 		f.Errorf("the gardenlet was restarted: %v", err)
 	}
 	// What authenticates requests is in the audit log.
-	events, _ := requests(f.T, f.gardenAudit, gardenUser, 0)
+	events, _ := audit.Requests(f.T, f.gardenAudit, gardenUser, 0)
 	used := map[string]bool{}
 	for _, event := range events {
-		for _, id := range event.User.Extra["authentication.kubernetes.io/credential-id"] {
+		for _, id := range event.User.Extra[credentialID] {
 			used[id] = true
 		}
 	}
@@ -275,18 +276,18 @@ func (f *fixture) losesAccess() {
 // rests: while the lease is renewed five times, nothing else is written and nothing is read but the health of the seed.
 func (f *fixture) rests() {
 	f.renewsLease()
-	_, gardenLines := requests(f.T, f.gardenAudit, gardenUser, 0)
-	_, seedLines := requests(f.T, f.seedAudit, seedUser, 0)
+	_, gardenLines := audit.Requests(f.T, f.gardenAudit, gardenUser, 0)
+	_, seedLines := audit.Requests(f.T, f.seedAudit, seedUser, 0)
 	for range 5 {
 		f.renewsLease()
 	}
-	inGarden, _ := requests(f.T, f.gardenAudit, gardenUser, gardenLines)
-	inSeed, _ := requests(f.T, f.seedAudit, seedUser, seedLines)
+	inGarden, _ := audit.Requests(f.T, f.gardenAudit, gardenUser, gardenLines)
+	inSeed, _ := audit.Requests(f.T, f.seedAudit, seedUser, seedLines)
 	isNoWatch := func(event auditv1.Event) bool { return event.Verb != "watch" }
-	if got := described(inGarden, isNoWatch); !slices.Equal(got, []string{"update leases.coordination.k8s.io"}) {
+	if got := audit.Described(inGarden, isNoWatch); !slices.Equal(got, []string{"update leases.coordination.k8s.io"}) {
 		f.Errorf("requests to the garden at rest: %q", got)
 	}
-	for _, got := range described(inSeed, isNoWatch) {
+	for _, got := range audit.Described(inSeed, isNoWatch) {
 		if got != "get /healthz" && !strings.HasSuffix(got, " leases.coordination.k8s.io") {
 			f.Errorf("request to the seed at rest: %s", got)
 		}
@@ -296,22 +297,73 @@ func (f *fixture) rests() {
 // restarts: a gardenlet that starts again has nothing to write but its leases.
 func (f *fixture) restarts() {
 	kit.Must(f, f.process.Stop(kit.Patience))
-	_, gardenLines := requests(f.T, f.gardenAudit, gardenUser, 0)
-	_, seedLines := requests(f.T, f.seedAudit, seedUser, 0)
+	_, gardenLines := audit.Requests(f.T, f.gardenAudit, gardenUser, 0)
+	_, seedLines := audit.Requests(f.T, f.seedAudit, seedUser, 0)
 	f.start()
 	f.renewsLease()
 	kit.EventuallyTrue(f, "the gardenlet is ready", func() bool { return f.status("/readyz") == http.StatusOK })
 	f.renewsLease()
-	inGarden, _ := requests(f.T, f.gardenAudit, gardenUser, gardenLines)
-	inSeed, _ := requests(f.T, f.seedAudit, seedUser, seedLines)
-	isOther := func(event auditv1.Event) bool {
-		return isWrite(event) && event.ObjectRef != nil && event.ObjectRef.Resource != "leases" && event.ObjectRef.Resource != "events"
-	}
+	inGarden, _ := audit.Requests(f.T, f.gardenAudit, gardenUser, gardenLines)
+	inSeed, _ := audit.Requests(f.T, f.seedAudit, seedUser, seedLines)
 	for _, event := range slices.Concat(inGarden, inSeed) {
 		if isOther(event) {
-			f.Errorf("write after a restart: %s %s", describe(event), event.ObjectRef.Name)
+			f.Errorf("write after a restart: %s %s", audit.Describe(event), event.ObjectRef.Name)
 		}
 	}
+}
+
+// failsOver: a second replica writes nothing while the first one leads. When that one is killed, it goes on, and writes only what changes then.
+func (f *fixture) failsOver() {
+	first := f.process
+	credential := f.authenticate()
+	f.configure()
+	f.start()
+	kit.EventuallyTrue(f, "the second replica is ready to take over", func() bool { return f.status("/readyz") == http.StatusOK })
+	f.renewsLease()
+	byStandby := f.writesWith(credential)
+	if len(byStandby) > 0 {
+		f.Errorf("the second replica has written %q while the first one leads", byStandby)
+	}
+	_, gardenLines := audit.Requests(f.T, f.gardenAudit, gardenUser, 0)
+	kit.Must(f, first.Stop(0))
+	killed := time.Now()
+	f.renewsLease()
+	f.Logf("the second replica has renewed the lease %s after the first one was killed", time.Since(killed).Round(time.Second))
+
+	f.namespace(f.seed, "extension-b", map[string]string{"gardener.cloud/role": "extension"})
+	kit.EventuallyTrue(f, "the policies are emitted", func() bool {
+		return f.seed.Get(f.Context(), client.ObjectKey{Namespace: "garden", Name: "network-policies-extension-b"}, &resourcesv1alpha1.ManagedResource{}) == nil
+	})
+	f.renewsLease()
+	const secret, resource = "create secrets network-policies-extension-b-", "patch managedresources.resources.gardener.cloud network-policies-extension-b"
+	if got := f.writesWith(credential); len(got) != 2 || !strings.HasPrefix(got[0], secret) || got[1] != resource {
+		f.Errorf("the second replica has written %q to the seed, want %q", got, []string{secret + "…", resource})
+	}
+	inGarden, _ := audit.Requests(f.T, f.gardenAudit, gardenUser, gardenLines)
+	// Nothing applies here what is emitted: what the Seed reports about that changes with the time.
+	isProgress := func(event auditv1.Event) bool {
+		return event.ObjectRef.Resource == "seeds" && event.ObjectRef.Subresource == "status"
+	}
+	if got := audit.Described(inGarden, func(event auditv1.Event) bool { return isOther(event) && !isProgress(event) }); len(got) > 0 {
+		f.Errorf("the second replica has written %q to the garden", got)
+	}
+}
+
+// writesWith returns what was written to the seed with a credential, without leases and Events, in order.
+func (f *fixture) writesWith(credential string) (writes []string) {
+	f.Helper()
+	events, _ := audit.Requests(f.T, f.seedAudit, seedUser, 0)
+	for _, event := range events {
+		if isOther(event) && slices.Contains(event.User.Extra[credentialID], credential) {
+			writes = append(writes, strings.TrimSpace(audit.Describe(event)+" "+event.ObjectRef.Name))
+		}
+	}
+	return writes
+}
+
+// isOther reports whether something other than leases and Events is written.
+func isOther(event auditv1.Event) bool {
+	return audit.IsWrite(event) && event.ObjectRef != nil && event.ObjectRef.Resource != "leases" && event.ObjectRef.Resource != "events"
 }
 
 // writesWhatItMay holds all writes of the gardenlet's identities against the rule: what travels in ManagedResources, leases, Events, and the
@@ -333,8 +385,8 @@ func (f *fixture) writesWhatItMay() {
 			"create certificatesigningrequests.certificates.k8s.io", "patch serviceaccounts", "create serviceaccounts/token", tokens,
 		}},
 	} {
-		events, _ := requests(f.T, test.file, test.user, 0)
-		writes := described(events, isWrite)
+		events, _ := audit.Requests(f.T, test.file, test.user, 0)
+		writes := audit.Described(events, audit.IsWrite)
 		f.Logf("writes of %s: %q", test.user, writes)
 		for _, write := range writes {
 			if !slices.Contains(test.allowed, write) {
@@ -342,9 +394,9 @@ func (f *fixture) writesWhatItMay() {
 			}
 		}
 		isRefused := func(event auditv1.Event) bool {
-			return isForbidden(event) && event.ObjectRef != nil && event.ObjectRef.Resource != "leases" // losesAccess
+			return audit.IsForbidden(event) && event.ObjectRef != nil && event.ObjectRef.Resource != "leases" // losesAccess
 		}
-		if refused := described(events, isRefused); len(refused) > 0 {
+		if refused := audit.Described(events, isRefused); len(refused) > 0 {
 			f.Errorf("%s lacks rights: %q", test.user, refused)
 		}
 	}
