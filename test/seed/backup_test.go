@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,7 +39,10 @@ func (w *world) backups(seed string) {
 	kit.Change(w, w.garden, credentials, func() { credentials.Data["user"] = []byte("changed") })
 	kit.EventuallyTrue(w, "the credentials are renewed in the seed", func() bool { return w.read(w.seed, "bucket-bucket") == "changed" })
 
-	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "shoot--a--b--1"}, Spec: corev1beta1.BackupEntrySpec{
+	shoot := metav1.OwnerReference{APIVersion: corev1beta1.SchemeGroupVersion.String(), Kind: "Shoot", Name: "moved", UID: "1", Controller: ptr.To(true)}
+	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{
+		Namespace: constants.GardenNamespace, Name: "shoot--a--b--1", OwnerReferences: []metav1.OwnerReference{shoot},
+	}, Spec: corev1beta1.BackupEntrySpec{
 		BucketName: bucket.Name, SeedName: ptr.To(seed),
 	}}
 	kit.Must(w, w.garden.Create(w.Context(), entry))
@@ -54,10 +58,18 @@ func (w *world) backups(seed string) {
 	if err := w.seed.Get(w.Context(), client.ObjectKey{Name: entry.Name}, live); !apierrors.IsNotFound(err) {
 		w.Errorf("the extension object of a moved entry: %v", err)
 	}
+	saved := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: entry.Namespace, Name: shoot.Name}}
+	saved.Spec.Extensions = []corev1beta1.ExtensionResourceState{{Kind: "BackupEntry", Name: ptr.To(entry.Name), State: &runtime.RawExtension{Raw: []byte(`{"saved":"elsewhere"}`)}}}
+	kit.Must(w, w.garden.Create(w.Context(), saved))
 	kit.Change(w, w.garden, entry, func() {
 		entry.Spec.SeedName, entry.Annotations = ptr.To(seed), map[string]string{constants.AnnotationGardenerOperation: constants.OperationRestore}
 	})
 	w.eventuallyOperated(entry, operation, "Reconcile Succeeded") // the restoration, and then a reconciliation
+	kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Name: entry.Name}, live))
+	if live.Status.State == nil || string(live.Status.State.Raw) != `{"saved":"elsewhere"}` {
+		w.Errorf("the extension's object has the status %+v, without the saved state", live.Status)
+	}
+	kit.Must(w, w.garden.Delete(w.Context(), saved))
 	kit.Must(w, w.garden.Delete(w.Context(), entry))
 	w.eventuallyGone(entry)
 	kit.Must(w, w.garden.Delete(w.Context(), bucket))

@@ -3,7 +3,6 @@ package seed
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -18,12 +17,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,6 +39,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/garden"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/charts"
 )
 
 var gardens garden.Shared
@@ -50,8 +47,24 @@ var gardens garden.Shared
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	os.Exit(gardens.Run(m))
+	os.Exit(run(m))
 }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "trellis-seed-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // of a temporary directory
+	gardens.Options.ControlPlane.AuditLog = filepath.Join(dir, "garden.log")
+	return gardens.Run(m)
+}
+
+// seedUser is the gardenlet in the seed. It has the rights that its chart gives, and no others.
+const seedUser = "system:serviceaccount:garden:gardenlet"
+
+var seedGroups = []string{"system:serviceaccounts", "system:serviceaccounts:garden", "system:authenticated"}
 
 // world is a garden with a Seed that is not declared yet, and its cluster.
 type world struct {
@@ -60,15 +73,19 @@ type world struct {
 	garden, seed client.Client
 	gardens      *garden.Garden
 	seeds        *controlplane.ControlPlane
+	// audit is the audit log of the seed.
+	audit string
+	// dir and commands are the directories of files and programs of shell commands.
+	dir, commands string
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, gardens: gardens.Get(t), scheme: runtime.NewScheme()}
+	w := &world{T: t, gardens: gardens.Get(t), scheme: runtime.NewScheme(), audit: filepath.Join(t.TempDir(), "seed.log")}
 	var err error
 	// The API server calls no webhooks: those of the resource-manager are registered for a Service whose Pods are simulated.
 	w.seeds, err = controlplane.Start(t.Context(), controlplane.Options{
-		ControllerManager: true, Scheduler: true, Nodes: 2,
+		ControllerManager: true, Scheduler: true, Nodes: 2, AuditLog: w.audit,
 		APIServerArgs: map[string][]string{"disable-admission-plugins": {"MutatingAdmissionWebhook,ValidatingAdmissionWebhook"}},
 	})
 	kit.Must(t, err)
@@ -84,6 +101,7 @@ func newWorld(t *testing.T) *world {
 	kit.Must(t, err)
 	kit.DefineManagedResources(t, w.seeds.Config())
 	w.create(w.seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})
+	charts.Apply(t, w.seed, "gardenlet", map[string]any{}, charts.IsRight)
 	// The example reserves capacity on such nodes.
 	var nodes corev1.NodeList
 	kit.Must(t, w.seed.List(t.Context(), &nodes))
@@ -115,11 +133,17 @@ func (w *world) create(c client.Client, object client.Object) {
 // gardenlet runs the controllers of the Seed, until the returned function is called. It returns the requests to the garden and the seed.
 func (w *world) gardenlet(name string) (toGarden, toSeed *kit.Requests, stop func()) {
 	w.Helper()
+	return w.gardenletWith(name, clock.RealClock{})
+}
+
+func (w *world) gardenletWith(name string, clk clock.Clock) (toGarden, toSeed *kit.Requests, stop func()) {
+	w.Helper()
 	toGarden, toSeed = &kit.Requests{}, &kit.Requests{}
 	config, gardenConfig := w.seeds.Config(), w.gardens.Config()
 	config.Wrap(toSeed.Wrap)
 	gardenConfig.Wrap(toGarden.Wrap)
 	gardenConfig.QPS, config.QPS = -1, -1
+	config.Impersonate = rest.ImpersonationConfig{UserName: seedUser, Groups: seedGroups}
 	options := kit.ManagerOptions(w.scheme)
 	options.Cache.NewInformer = rewatch.NewInformer
 	mgr, err := manager.New(config, options)
@@ -129,8 +153,11 @@ func (w *world) gardenlet(name string) (toGarden, toSeed *kit.Requests, stop fun
 	kit.Must(w, mgr.Add(garden))
 	configuration := &gardenletv1alpha1.GardenletConfiguration{}
 	gardenletv1alpha1.SetDefaults(configuration)
+	configuration.Controllers.SeedCare.ConditionThresholds = []gardenletv1alpha1.ConditionThreshold{
+		{Type: string(corev1beta1.SeedSystemComponentsHealthy), Duration: metav1.Duration{Duration: careThreshold}},
+	}
 	kit.Must(w, seedflow.AddToManager(mgr, garden, seedflow.Options{
-		SeedName: name, Namespace: constants.GardenNamespace, Config: configuration, Clock: clock.RealClock{}, Version: "v1",
+		SeedName: name, Namespace: constants.GardenNamespace, Config: configuration, Clock: clk, Version: "v1",
 		Identity: &corev1beta1.Gardener{ID: "gardenlet-0", Name: "gardenlet", Version: "v1"},
 	}))
 	return toGarden, toSeed, kit.Run(w, mgr)
@@ -139,21 +166,38 @@ func (w *world) gardenlet(name string) (toGarden, toSeed *kit.Requests, stop fun
 // declare creates the example Seed with the extensions that it needs, without a backup.
 func (w *world) declare(name string) *corev1beta1.Seed {
 	w.Helper()
+	seed := w.example(name)
+	seed.Spec.Backup = nil
+	kit.Must(w, w.garden.Create(w.Context(), seed))
+	w.register(name)
+	return seed
+}
+
+// example returns the example Seed.
+func (w *world) example(name string) *corev1beta1.Seed {
+	w.Helper()
 	root, err := controlplane.RepositoryRoot()
 	kit.Must(w, err)
 	text, err := os.ReadFile(filepath.Join(root, "examples", "fleet", "core", "seed.yaml"))
 	kit.Must(w, err)
 	seed := &corev1beta1.Seed{}
 	kit.Must(w, yaml.UnmarshalStrict(text, seed))
-	seed.Name, seed.Spec.Backup = name, nil
-	kit.Must(w, w.garden.Create(w.Context(), seed))
+	seed.Name = name
+	return seed
+}
+
+// register creates the registration of the extensions that the example needs, until the test ends.
+func (w *world) register(name string) {
+	w.Helper()
 	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for _, each := range []string{"DNSRecord/local", "ControlPlane/local", "Infrastructure/local", "Worker/local", "Extension/networking-filter"} {
 		kind, typ, _ := strings.Cut(each, "/")
 		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: typ})
 	}
 	kit.Must(w, w.garden.Create(w.Context(), registration))
-	return seed
+	w.Cleanup(func() {
+		kit.Must(w, client.IgnoreNotFound(w.garden.Delete(context.WithoutCancel(w.Context()), registration)))
+	})
 }
 
 // install does what the controllers of extensions would: it creates the installation, which is ready at once.
@@ -172,80 +216,6 @@ func (w *world) install(name string) *corev1beta1.ControllerInstallation {
 	}
 	kit.Must(w, w.garden.Status().Update(w.Context(), installation))
 	return installation
-}
-
-// extensions does what the programs of extensions would, until the test ends: they finish each operation at once.
-func (w *world) extensions() {
-	w.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	w.Cleanup(func() { cancel(); <-ended })
-	go func() {
-		defer close(ended)
-		kit.EventuallyWithin(quietly{w.T, ctx}, kit.Patience*100, "the test ends", func() string {
-			if ctx.Err() != nil {
-				return ""
-			}
-			for _, kind := range []string{"Extension", "BackupBucket", "BackupEntry"} {
-				list := &unstructured.UnstructuredList{}
-				list.SetGroupVersionKind(extensionsv1alpha1.SchemeGroupVersion.WithKind(kind + "List"))
-				if err := w.seed.List(ctx, list); err != nil {
-					return "not served"
-				}
-				for i := range list.Items {
-					w.answer(ctx, &list.Items[i])
-				}
-			}
-			return "not yet"
-		})
-	}()
-}
-
-// quietly is a test whose failures do not count.
-type quietly struct {
-	testing.TB
-	ctx context.Context
-}
-
-func (quietly) Fatalf(string, ...any)      {}
-func (quietly) Errorf(string, ...any)      {}
-func (q quietly) Context() context.Context { return q.ctx }
-
-// answer finishes the operation of an extension object. What fails is tried again.
-func (w *world) answer(ctx context.Context, object *unstructured.Unstructured) {
-	annotations := object.GetAnnotations()
-	operation := annotations[constants.AnnotationGardenerOperation]
-	if operation != "" {
-		delete(annotations, constants.AnnotationGardenerOperation)
-		object.SetAnnotations(annotations)
-		if err := w.seed.Update(ctx, object); err != nil {
-			return
-		}
-	}
-	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
-	if operation == "" && observed == object.GetGeneration() {
-		return
-	}
-	kind := corev1beta1.LastOperationTypeReconcile
-	if operation == constants.OperationMigrate {
-		kind = corev1beta1.LastOperationTypeMigrate
-	}
-	status := map[string]any{
-		"observedGeneration": object.GetGeneration(), "providerStatus": map[string]any{"made": "by the test"},
-		"lastOperation": map[string]any{
-			"state": "Succeeded", "type": string(kind), "progress": int64(100), "description": "done", "lastUpdateTime": metav1.Now().UTC().Format("2006-01-02T15:04:05Z"),
-		},
-	}
-	if object.GetKind() == "BackupBucket" {
-		generated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "made-" + object.GetName()}, Data: map[string][]byte{"user": []byte("generated")}}
-		_ = w.seed.Create(ctx, generated)
-		status["generatedSecretRef"] = map[string]any{"namespace": generated.Namespace, "name": generated.Name}
-	}
-	// A patch, as the operation is begun already: it must not be lost because someone else changes the object.
-	patch, err := json.Marshal(map[string]any{"status": status})
-	if err == nil {
-		_ = w.seed.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
-	}
 }
 
 func (w *world) get(name string) *corev1beta1.Seed {
@@ -323,35 +293,12 @@ func quiet(t *testing.T, all ...*kit.Requests) {
 	})
 }
 
-// ignored are kinds whose objects come and go by themselves.
-var ignored = []string{"Event", "Lease", "EndpointSlice", "Endpoints", "Pod", "ReplicaSet", "ComponentStatus", "ControllerRevision", "IPAddress"}
-
 // objects lists all objects of the seed.
 func (w *world) objects() map[string]bool {
 	w.Helper()
-	asked, err := discovery.NewDiscoveryClientForConfig(w.seeds.Config())
-	kit.Must(w, err)
-	resources, err := asked.ServerPreferredResources()
-	kit.Must(w, err)
 	found := map[string]bool{}
-	for _, of := range resources {
-		group, err := schema.ParseGroupVersion(of.GroupVersion)
-		kit.Must(w, err)
-		for _, resource := range of.APIResources {
-			if !slices.Contains(resource.Verbs, "list") || strings.Contains(resource.Name, "/") || slices.Contains(ignored, resource.Kind) {
-				continue
-			}
-			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(group.WithKind(resource.Kind + "List"))
-			err := w.seed.List(w.Context(), list)
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			kit.Must(w, err)
-			for _, item := range list.Items {
-				found[resource.Kind+" "+item.GetNamespace()+"/"+item.GetName()] = true
-			}
-		}
+	for name := range w.contents() {
+		found[name] = true
 	}
 	return found
 }

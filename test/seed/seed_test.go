@@ -1,15 +1,14 @@
 package seed
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -64,10 +63,11 @@ func TestSeed(t *testing.T) {
 		t.Errorf("one setting changed, and gardenlet wrote to the seed %v", sent)
 	}
 
+	w.degrades(name)
 	w.backups(name)
 	w.deletion(name, installation)
 	stop()
-	w.nothingLeft(before)
+	w.same(before)
 }
 
 // deletion deletes the Seed, which something refers to at first.
@@ -77,10 +77,7 @@ func (w *world) deletion(name string, installation *corev1beta1.ControllerInstal
 	bucket.Spec.Provider, bucket.Spec.SeedName = corev1beta1.BackupBucketProvider{Type: "local", Region: "local"}, ptr.To(name)
 	bucket.Spec.CredentialsRef = w.get(name).Spec.DNS.Provider.CredentialsRef
 	kit.Must(w, w.garden.Create(w.Context(), bucket))
-	seed := w.get(name)
-	seed.Annotations = map[string]string{constants.AnnotationConfirmationDeletion: "true"}
-	kit.Must(w, w.garden.Update(w.Context(), seed))
-	kit.Must(w, w.garden.Delete(w.Context(), seed))
+	seed := w.deleteSeed(name)
 	w.eventually(name, corev1beta1.LastOperationStateError, "BackupBucket other", "")
 	var list resourcesv1alpha1.ManagedResourceList
 	kit.Must(w, w.seed.List(w.Context(), &list))
@@ -95,9 +92,25 @@ func (w *world) deletion(name string, installation *corev1beta1.ControllerInstal
 	kit.Change(w, w.garden, seed, func() { seed.Annotations["example.org/look"] = "again" })
 	w.eventuallyWaits(name, "ControllerInstallation "+installation.Name)
 	kit.Must(w, w.garden.Delete(w.Context(), installation))
+	w.eventuallySeedGone(name)
+}
+
+// deleteSeed has the Seed deleted.
+func (w *world) deleteSeed(name string) *corev1beta1.Seed {
+	w.Helper()
+	seed := w.get(name)
+	kit.Change(w, w.garden, seed, func() {
+		metav1.SetMetaDataAnnotation(&seed.ObjectMeta, constants.AnnotationConfirmationDeletion, "true")
+	})
+	kit.Must(w, w.garden.Delete(w.Context(), seed))
+	return seed
+}
+
+func (w *world) eventuallySeedGone(name string) {
+	w.Helper()
 	kit.EventuallyWithin(w, 4*kit.Patience, "the Seed is gone", func() string {
 		if seed := w.get(name); seed != nil {
-			return seed.Status.LastOperation.Description + "\n" + w.bundles()
+			return fmt.Sprintf("%+v\n%s", seed.Status.LastOperation, w.bundles())
 		}
 		return ""
 	})
@@ -114,24 +127,23 @@ func (w *world) eventuallyWaits(name, text string) {
 	})
 }
 
-// nothingLeft compares the objects of the seed with those before the Seed. The resource-manager stays, as gardenlet's chart brought it.
-func (w *world) nothingLeft(before map[string]bool) {
+// same compares the objects of the seed with those before the Seed.
+func (w *world) same(before map[string]bool) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, "nothing is left", func() string {
-		var left []string
-		for object := range w.objects() {
-			if !before[object] && !strings.Contains(object, "gardener-resource-manager") {
-				left = append(left, object)
+	kit.EventuallyWithin(w, 2*kit.Patience, "the seed has the same objects as before", func() string {
+		var differences []string
+		now := w.objects()
+		for object := range now {
+			if !before[object] {
+				differences = append(differences, object+" is left")
 			}
 		}
-		sort.Strings(left)
-		return strings.Join(left, "\n")
+		for object := range before {
+			if !now[object] {
+				differences = append(differences, object+" is gone")
+			}
+		}
+		sort.Strings(differences)
+		return strings.Join(differences, "\n")
 	})
-	var list resourcesv1alpha1.ManagedResourceList
-	if err := w.seed.List(w.Context(), &list); err != nil || len(list.Items) > 0 {
-		w.Errorf("ManagedResources are left: %v %v", list.Items, err)
-	}
-	if err := w.garden.Get(w.Context(), client.ObjectKey{Name: "life"}, &corev1beta1.Seed{}); !apierrors.IsNotFound(err) {
-		w.Errorf("the Seed: %v", err)
-	}
 }

@@ -1,0 +1,111 @@
+package seed
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// extensions does what the programs of extensions would, until the test ends: they finish each operation at once.
+func (w *world) extensions() {
+	w.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	w.Cleanup(func() { cancel(); <-ended })
+	go func() {
+		defer close(ended)
+		kit.EventuallyWithin(quietly{w.T, ctx}, time.Hour, "the test ends", func() string {
+			if ctx.Err() != nil {
+				return ""
+			}
+			for _, kind := range []string{"Extension", "BackupBucket", "BackupEntry"} {
+				list := &unstructured.UnstructuredList{}
+				list.SetGroupVersionKind(extensionsv1alpha1.SchemeGroupVersion.WithKind(kind + "List"))
+				if err := w.seed.List(ctx, list); err != nil {
+					continue // it is not served yet, or any more
+				}
+				for i := range list.Items {
+					w.answer(ctx, &list.Items[i])
+				}
+			}
+			return "not yet"
+		})
+	}()
+}
+
+// quietly is a test whose failures do not count.
+type quietly struct {
+	testing.TB
+	ctx context.Context
+}
+
+func (quietly) Fatalf(string, ...any)      {}
+func (quietly) Errorf(string, ...any)      {}
+func (q quietly) Context() context.Context { return q.ctx }
+
+// answer finishes the operation of an extension object: first it writes the status, then it takes the operation away, if that is still the
+// same. Whatever fails in between, the operation stays and is carried out again: none is lost.
+func (w *world) answer(ctx context.Context, object *unstructured.Unstructured) {
+	asked := operationOf(object)
+	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	switch {
+	case asked.operation == constants.OperationWaitForState:
+		return // controllers of extensions leave it alone
+	case asked.operation == "" && observed == object.GetGeneration():
+		return
+	}
+	patch, err := json.Marshal(map[string]any{"status": w.statusOf(ctx, object, asked.operation)})
+	if err != nil || w.seed.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)) != nil {
+		return
+	}
+	if asked.operation == "" || operationOf(object) != asked {
+		return
+	}
+	annotations := object.GetAnnotations()
+	delete(annotations, constants.AnnotationGardenerOperation)
+	object.SetAnnotations(annotations)
+	_ = w.seed.Update(ctx, object) // a conflict shows that there is something new
+}
+
+// operation is what an extension is asked for, and since when.
+type operation struct{ operation, at string }
+
+func operationOf(object client.Object) operation {
+	annotations := object.GetAnnotations()
+	return operation{annotations[constants.AnnotationGardenerOperation], annotations[constants.AnnotationGardenerTimestamp]}
+}
+
+// statusOf returns the status after an operation.
+func (w *world) statusOf(ctx context.Context, object client.Object, operation string) map[string]any {
+	kind := corev1beta1.LastOperationTypeReconcile
+	switch operation {
+	case constants.OperationMigrate:
+		kind = corev1beta1.LastOperationTypeMigrate
+	case constants.OperationRestore:
+		kind = corev1beta1.LastOperationTypeRestore
+	}
+	status := map[string]any{
+		"observedGeneration": object.GetGeneration(), "providerStatus": map[string]any{"made": "by the test"},
+		"lastOperation": map[string]any{
+			"state": "Succeeded", "type": string(kind), "progress": int64(100), "description": "done", "lastUpdateTime": metav1.Now().UTC().Format(time.RFC3339),
+		},
+	}
+	if object.GetObjectKind().GroupVersionKind().Kind == "BackupBucket" {
+		generated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "made-" + object.GetName()}, Data: map[string][]byte{"user": []byte("generated")}}
+		_ = w.seed.Create(ctx, generated) // it may exist
+		status["generatedSecretRef"] = map[string]any{"namespace": generated.Namespace, "name": generated.Name}
+	}
+	return status
+}

@@ -1,0 +1,404 @@
+package seed
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/audit"
+	"github.com/trellis-k8s/trellis/test/kit/charts"
+)
+
+var restFor = flag.Duration("seed.rest", 0, "how long TestProgram looks at a gardenlet at rest; always until it has renewed its lease three times")
+
+// program is the gardenlet's program, between a garden and a seed, with the rights that its chart gives. Its requests pass proxies, which
+// know what it sends and can kill it.
+type program struct {
+	*world
+	name, path, config, health string
+	toGarden, toSeed           *kit.Requests
+
+	mu      sync.Mutex
+	process *exec.Cmd
+	ended   chan struct{}
+	// kill decides when the process is killed; nil for never.
+	kill func(write string, attempt int) moment
+	// attempts are how often each write was tried, writes how many were in all, and kills how many of them ended the process.
+	attempts      map[string]int
+	writes, kills int
+	// deleted is set when the Seed is to go.
+	deleted bool
+}
+
+// moment is when a process is killed.
+type moment int
+
+const (
+	never moment = iota
+	before
+	after
+)
+
+func newProgram(t *testing.T, name string) *program {
+	t.Helper()
+	p := &program{world: newWorld(t), name: name, path: build(t, "./cmd/gardenlet"), toGarden: &kit.Requests{}, toSeed: &kit.Requests{}}
+	for _, namespace := range []string{"gardener-system-public", "gardener-system-seed-lease", "seed-" + name} {
+		p.create(p.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	}
+	p.create(p.garden, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "backup"}, Data: map[string][]byte{"user": []byte("given")}})
+	charts.Apply(t, p.garden, "gardenlet", map[string]any{"mode": "garden", "seeds": []any{map[string]any{"name": name}}}, func(*unstructured.Unstructured) bool { return true })
+	p.register(name)
+	p.extensions()
+	garden := p.proxy(p.gardens.Config(), p.gardenUser(), []string{"gardener.cloud:system:seeds", "system:authenticated"}, p.toGarden)
+	seed := p.proxy(p.seeds.Config(), seedUser, seedGroups, p.toSeed)
+	p.configure(garden, seed)
+	return p
+}
+
+func (p *program) gardenUser() string { return "gardener.cloud:system:seed:" + p.name }
+
+// build builds a program of this repository, and returns its path.
+func build(t *testing.T, source string) string {
+	t.Helper()
+	root, err := controlplane.RepositoryRoot()
+	kit.Must(t, err)
+	path := filepath.Join(t.TempDir(), filepath.Base(source))
+	output, err := exec.CommandContext(t.Context(), "go", "build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", path, source).CombinedOutput()
+	if err != nil {
+		t.Fatalf("build %s: %v\n%s", source, err, output)
+	}
+	return path
+}
+
+// configure writes the configuration file, with the example Seed. The networks of the test's cluster are not those of the example.
+func (p *program) configure(garden, seed string) {
+	p.Helper()
+	example := p.example(p.name)
+	networks := example.Spec.Networks
+	p.create(p.seed, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ShootInfoName},
+		Data:       map[string]string{"podNetwork": networks.Pods, "serviceNetwork": networks.Services, "nodeNetwork": ptr.Deref(networks.Nodes, "")},
+	})
+	health, metrics := kit.FreePort(p), kit.FreePort(p)
+	p.health = fmt.Sprintf("http://127.0.0.1:%d", health)
+	content, err := yaml.Marshal(map[string]any{
+		"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration",
+		"gardenClientConnection": map[string]any{"kubeconfig": garden}, "seedClientConnection": map[string]any{"kubeconfig": seed},
+		"leaderElection": map[string]any{"leaderElect": false}, // a killed leader keeps its lease for a while
+		"server": map[string]any{
+			"healthProbes": map[string]any{"bindAddress": "127.0.0.1", "port": health}, "metrics": map[string]any{"bindAddress": "127.0.0.1", "port": metrics},
+		},
+		"seedConfig": map[string]any{"metadata": map[string]any{"name": p.name, "labels": example.Labels}, "spec": example.Spec},
+	})
+	kit.Must(p, err)
+	p.config = filepath.Join(p.TempDir(), "gardenlet.yaml")
+	kit.Must(p, os.WriteFile(p.config, content, 0o600))
+}
+
+// proxy returns the path of a kubeconfig with which the process is a user.
+func (p *program) proxy(config *rest.Config, user string, groups []string, requests *kit.Requests) string {
+	p.Helper()
+	kubeconfig, disconnect := kit.Proxy(p, config, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+		request.Header.Set("Impersonate-User", user)
+		for _, group := range groups {
+			request.Header.Add("Impersonate-Group", group)
+		}
+		next = requests.Wrap(next)
+		if !isWrite(request.Method, request.URL.Path) {
+			return next.RoundTrip(request)
+		}
+		return p.write(next, request)
+	})
+	p.Cleanup(func() { p.stop(); disconnect() })
+	return kubeconfig
+}
+
+// isWrite reports whether a request stores something other than leases and Events.
+func isWrite(method, path string) bool {
+	return method != http.MethodGet && !strings.Contains(path, "/leases") && !strings.Contains(path, "/events") && !strings.HasSuffix(path, "/tokenreviews")
+}
+
+// write sends a write, and kills the process before or after that, if it is chosen. Another one is started at once.
+func (p *program) write(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := request.Context().Err(); err != nil {
+		return nil, err // of a process that was killed
+	}
+	p.writes++
+	if p.kill == nil {
+		return next.RoundTrip(request)
+	}
+	write := request.Method + " " + request.URL.Path
+	p.attempts[write]++
+	moment := p.kill(write, p.attempts[write])
+	if moment == never {
+		return next.RoundTrip(request)
+	}
+	if moment == after {
+		response, err := next.RoundTrip(request.WithContext(p.Context()))
+		if err != nil || response.StatusCode >= http.StatusMultipleChoices {
+			return response, err // nothing was written
+		}
+		_ = response.Body.Close()
+	}
+	p.kills++
+	p.killProcess()
+	// A gardenlet that starts without its Seed registers it again.
+	if err := p.garden.Get(p.Context(), client.ObjectKey{Name: p.name}, &corev1beta1.Seed{}); !apierrors.IsNotFound(err) || !p.deleted {
+		p.launch()
+	}
+	return nil, errors.New("the process was killed")
+}
+
+// start starts the process.
+func (p *program) start(kill func(write string, attempt int) moment) {
+	p.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kill, p.attempts, p.writes, p.kills, p.deleted = kill, map[string]int{}, 0, 0, false
+	p.launch()
+}
+
+// launch starts a process. The caller holds the lock.
+func (p *program) launch() {
+	log, err := os.OpenFile(filepath.Join(p.seeds.Dir(), "gardenlet.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		p.Error(err)
+		return
+	}
+	defer log.Close() //nolint:errcheck // the process has its own descriptor
+	p.process = exec.CommandContext(p.Context(), p.path, "--config", p.config)
+	p.process.Stdout, p.process.Stderr = log, log
+	if err := p.process.Start(); err != nil {
+		p.Error(err)
+		return
+	}
+	p.ended = make(chan struct{})
+	go func(process *exec.Cmd, ended chan struct{}) { _ = process.Wait(); close(ended) }(p.process, p.ended)
+}
+
+// killProcess kills the process with SIGKILL, and waits until it has ended. The caller holds the lock.
+func (p *program) killProcess() {
+	if p.process == nil {
+		return
+	}
+	_ = p.process.Process.Kill()
+	<-p.ended
+}
+
+// stop kills the process.
+func (p *program) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.killProcess()
+}
+
+// settled waits until the Seed is ready, and the present process has nothing left to write.
+func (p *program) settled() {
+	p.Helper()
+	kit.EventuallyTrue(p, "the Seed is registered", func() bool { return p.world.get(p.name) != nil })
+	p.eventually(p.name, corev1beta1.LastOperationStateSucceeded, "", corev1beta1.ConditionTrue)
+	same, last := 0, -1
+	kit.EventuallyWithin(p, 2*kit.Patience, "the gardenlet is ready and has nothing to write", func() string {
+		p.mu.Lock()
+		writes := p.writes
+		p.mu.Unlock()
+		same++
+		if writes != last || !p.ready() {
+			same, last = 0, writes
+		}
+		if same < 60 {
+			return fmt.Sprintf("%d writes", writes)
+		}
+		return ""
+	})
+	p.eventually(p.name, corev1beta1.LastOperationStateSucceeded, "", corev1beta1.ConditionTrue)
+}
+
+// ready reports whether the process is ready.
+func (p *program) ready() bool {
+	request, err := http.NewRequestWithContext(p.Context(), http.MethodGet, p.health+"/readyz", http.NoBody)
+	kit.Must(p, err)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	kit.Must(p, response.Body.Close())
+	return response.StatusCode == http.StatusOK
+}
+
+// end deletes the Seed, waits until it is gone, and stops the process.
+func (p *program) end(installation *corev1beta1.ControllerInstallation) {
+	p.Helper()
+	p.mu.Lock()
+	p.deleted = true
+	p.mu.Unlock()
+	p.deleteSeed(p.name)
+	kit.Must(p, p.garden.Delete(p.Context(), installation))
+	p.eventuallySeedGone(p.name)
+	p.stop()
+	var buckets corev1beta1.BackupBucketList
+	kit.Must(p, p.garden.List(p.Context(), &buckets))
+	for _, bucket := range buckets.Items {
+		if ptr.Deref(bucket.Spec.SeedName, "") == p.name {
+			p.Errorf("BackupBucket %s is left", bucket.Name)
+		}
+	}
+}
+
+// TestProgram leads the program through the life of a Seed: what it sends, when it comes up, at rest, when it is restarted, when a setting
+// changes and when the Seed is deleted, is what the rule of gardenlets allows.
+func TestProgram(t *testing.T) {
+	p := newProgram(t, "program")
+	kit.StartManager(t, p.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
+	objects := p.objects()
+	_, skip := audit.Requests(t, gardens.Options.ControlPlane.AuditLog, p.gardenUser(), 0)
+	installation := p.install(p.name)
+	began := time.Now()
+	p.start(nil)
+	kit.EventuallyTrue(t, "the Seed is registered", func() bool { return p.world.get(p.name) != nil })
+	p.eventually(p.name, corev1beta1.LastOperationStateSucceeded, "", corev1beta1.ConditionTrue)
+	took := time.Since(began).Round(100 * time.Millisecond)
+	p.settled()
+	t.Logf("came up within %s with %d requests to the seed, %d of them writes, and %d to the garden, %d of them writes", took,
+		len(p.toSeed.Single()), len(others(p.toSeed)), len(p.toGarden.Single()), len(others(p.toGarden)))
+	emitted := p.normalized()
+
+	p.forget()
+	p.rest()
+	for name, requests := range map[string]*kit.Requests{"garden": p.toGarden, "seed": p.toSeed} {
+		for _, request := range requests.Single() {
+			if !strings.Contains(request.Path, "/leases") && request.Path != "/healthz" {
+				t.Errorf("request to the %s at rest: %s", name, request)
+			}
+		}
+		t.Logf("%s at rest: %d requests in all, %d watches opened again, and no other ones than for leases and /healthz in %s",
+			name, len(requests.All()), len(requests.All())-len(requests.Single()), *restFor)
+	}
+
+	p.stop()
+	p.forget()
+	p.start(nil)
+	p.settled()
+	if sent := slices.Concat(others(p.toGarden), others(p.toSeed)); len(sent) > 0 {
+		t.Errorf("a restart wrote %v", sent)
+	}
+	seed := p.world.get(p.name)
+	kit.Change(t, p.garden, seed, func() { seed.Spec.Settings.ExcessCapacityReservation.Enabled = ptr.To(false) })
+	p.settled()
+	t.Logf("one setting changed: %v %v", others(p.toSeed), others(p.toGarden))
+
+	p.forget()
+	p.end(installation)
+	t.Logf("deleted with %d writes to the seed and %d to the garden", len(others(p.toSeed)), len(others(p.toGarden)))
+	p.same(objects)
+	p.allowed(skip)
+	p.killedLives(emitted, objects)
+}
+
+// rest waits until the gardenlet has renewed its lease in the garden three times, and for as long as the flag says.
+func (p *program) rest() {
+	p.Helper()
+	began := time.Now()
+	kit.EventuallyWithin(p, kit.Patience+*restFor, "the gardenlet rests", func() string {
+		renewed := 0
+		for _, request := range p.toGarden.Single() {
+			if request.Method == http.MethodPut && strings.Contains(request.Path, "/leases") {
+				renewed++
+			}
+		}
+		if rested := time.Since(began); renewed < 3 || rested < *restFor {
+			return fmt.Sprintf("the lease was renewed %d times in %s", renewed, rested)
+		}
+		return ""
+	})
+}
+
+func (p *program) forget() {
+	p.toGarden.Forget()
+	p.toSeed.Forget()
+}
+
+// others returns the writes of others than leases and Events.
+func others(requests *kit.Requests) []string {
+	return slices.DeleteFunc(writes(requests), func(sent string) bool {
+		method, path, _ := strings.Cut(sent, " ")
+		return !isWrite(method, path)
+	})
+}
+
+func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
+
+// allowed holds the audit logs of both clusters against the rule of gardenlets. See docs/gardenlet.md.
+func (p *program) allowed(skip int) {
+	p.Helper()
+	const ofManager = " (resource-manager)"
+	for _, test := range []struct {
+		file, user string
+		skip       int
+		allowed    []string
+	}{
+		{p.audit, seedUser, 0, []string{
+			"create secrets", "patch secrets", "update secrets", "delete secrets", "patch managedresources.resources.gardener.cloud",
+			"delete managedresources.resources.gardener.cloud", "create events.events.k8s.io", "patch events.events.k8s.io",
+			"delete clusterroles.rbac.authorization.k8s.io" + ofManager, "delete clusterrolebindings.rbac.authorization.k8s.io" + ofManager,
+			"delete mutatingwebhookconfigurations.admissionregistration.k8s.io" + ofManager,
+			"delete validatingwebhookconfigurations.admissionregistration.k8s.io" + ofManager, "delete serviceaccounts" + ofManager,
+			"delete services" + ofManager, "delete configmaps" + ofManager, "delete deployments.apps" + ofManager,
+			"delete poddisruptionbudgets.policy" + ofManager, "delete verticalpodautoscalers.autoscaling.k8s.io" + ofManager,
+		}},
+		{gardens.Options.ControlPlane.AuditLog, p.gardenUser(), skip, []string{
+			"create seeds.core.gardener.cloud", "patch seeds.core.gardener.cloud", "patch seeds/status.core.gardener.cloud",
+			"create backupbuckets.core.gardener.cloud", "patch backupbuckets.core.gardener.cloud", "patch backupbuckets/status.core.gardener.cloud",
+			"delete backupbuckets.core.gardener.cloud", "create secrets", "patch secrets", "delete secrets",
+			"create leases.coordination.k8s.io", "update leases.coordination.k8s.io", "create events.events.k8s.io", "patch events.events.k8s.io",
+		}},
+	} {
+		events, _ := audit.Requests(p, test.file, test.user, test.skip)
+		found := map[string]bool{}
+		for _, event := range events {
+			if !audit.IsWrite(event) {
+				continue
+			}
+			text := audit.Describe(event)
+			if event.ObjectRef != nil && strings.HasPrefix(event.ObjectRef.Name, "gardener-resource-manager") &&
+				event.ObjectRef.Resource != "managedresources" && event.ObjectRef.Resource != "secrets" {
+				text += ofManager
+			}
+			found[text] = true
+			if !slices.Contains(test.allowed, text) {
+				p.Errorf("%s: %s %s is not allowed by the rule", test.user, text, event.RequestURI)
+			}
+		}
+		p.Logf("writes of %s: %q", test.user, sorted(found))
+		refused := audit.Described(events, func(event auditv1.Event) bool { return audit.IsForbidden(event) })
+		if len(refused) > 0 {
+			p.Errorf("%s lacks rights: %q", test.user, refused)
+		}
+	}
+}
