@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -350,55 +348,4 @@ func others(requests *kit.Requests) []string {
 		method, path, _ := strings.Cut(sent, " ")
 		return !isWrite(method, path)
 	})
-}
-
-func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
-
-// allowed holds the audit logs of both clusters against the rule of gardenlets. See docs/gardenlet.md.
-func (p *program) allowed(skip int) {
-	p.Helper()
-	const ofManager = " (resource-manager)"
-	for _, test := range []struct {
-		file, user string
-		skip       int
-		allowed    []string
-	}{
-		{p.audit, seedUser, 0, []string{
-			"create secrets", "patch secrets", "update secrets", "delete secrets", "patch managedresources.resources.gardener.cloud",
-			"delete managedresources.resources.gardener.cloud", "create events.events.k8s.io", "patch events.events.k8s.io",
-			"delete clusterroles.rbac.authorization.k8s.io" + ofManager, "delete clusterrolebindings.rbac.authorization.k8s.io" + ofManager,
-			"delete mutatingwebhookconfigurations.admissionregistration.k8s.io" + ofManager,
-			"delete validatingwebhookconfigurations.admissionregistration.k8s.io" + ofManager, "delete serviceaccounts" + ofManager,
-			"delete services" + ofManager, "delete configmaps" + ofManager, "delete deployments.apps" + ofManager,
-			"delete poddisruptionbudgets.policy" + ofManager, "delete verticalpodautoscalers.autoscaling.k8s.io" + ofManager,
-		}},
-		{gardens.Options.ControlPlane.AuditLog, p.gardenUser(), skip, []string{
-			"create seeds.core.gardener.cloud", "patch seeds.core.gardener.cloud", "patch seeds/status.core.gardener.cloud",
-			"create backupbuckets.core.gardener.cloud", "patch backupbuckets.core.gardener.cloud", "patch backupbuckets/status.core.gardener.cloud",
-			"delete backupbuckets.core.gardener.cloud", "create secrets", "patch secrets", "delete secrets",
-			"create leases.coordination.k8s.io", "update leases.coordination.k8s.io", "create events.events.k8s.io", "patch events.events.k8s.io",
-		}},
-	} {
-		events, _ := audit.Requests(p, test.file, test.user, test.skip)
-		found := map[string]bool{}
-		for _, event := range events {
-			if !audit.IsWrite(event) {
-				continue
-			}
-			text := audit.Describe(event)
-			if event.ObjectRef != nil && strings.HasPrefix(event.ObjectRef.Name, "gardener-resource-manager") &&
-				event.ObjectRef.Resource != "managedresources" && event.ObjectRef.Resource != "secrets" {
-				text += ofManager
-			}
-			found[text] = true
-			if !slices.Contains(test.allowed, text) {
-				p.Errorf("%s: %s %s is not allowed by the rule", test.user, text, event.RequestURI)
-			}
-		}
-		p.Logf("writes of %s: %q", test.user, sorted(found))
-		refused := audit.Described(events, func(event auditv1.Event) bool { return audit.IsForbidden(event) })
-		if len(refused) > 0 {
-			p.Errorf("%s lacks rights: %q", test.user, refused)
-		}
-	}
 }
