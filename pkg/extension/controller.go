@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,8 +20,12 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
 
-// fieldManager owns what the controller writes into objects.
-const fieldManager = "gardener-extension"
+const (
+	// fieldManager owns what the controller writes into objects.
+	fieldManager = "gardener-extension"
+	// conflictRetry is when an object is read again that someone else has just changed.
+	conflictRetry = 100 * time.Millisecond
+)
 
 // controllerOf carries out the operations of objects of one kind and type.
 type controllerOf[T extensionsv1alpha1.Object] struct {
@@ -55,8 +60,15 @@ func (c *controllerOf[T]) Reconcile(ctx context.Context, request reconcile.Reque
 	}
 	quiet := unasked(object, c.options.IgnoreOperationAnnotation)
 	asked := operationOf(object)
+	if quiet && object.GetExtensionStatus().ObservedGeneration != object.GetGeneration() {
+		return reconcile.Result{}, nil // the specification has changed, and gardenlet has not asked for it yet
+	}
 	if !quiet {
-		if err := c.begin(ctx, object, operation); err != nil {
+		err := c.begin(ctx, object, operation)
+		if apierrors.IsConflict(err) {
+			return reconcile.Result{RequeueAfter: conflictRetry}, nil // the cache is behind
+		}
+		if err != nil {
 			return reconcile.Result{}, err
 		}
 	}

@@ -19,6 +19,7 @@ var RunBy = map[string]string{
 	"docs/ui.md":                  "TestCommandsOfPages",
 	"docs/token-invalidator.md":   "TestCommandsOfPages",
 	"docs/validating-webhooks.md": "TestTranscriptOfTheDocs",
+	"docs/writing-extensions.md":  "TestWritingExtensions",
 	"examples/webshop/README.md":  "TestWebshopPage",
 }
 
@@ -35,6 +36,7 @@ var exceptions = []exception{
 	{regexp.MustCompile(`^bin/resource-manager\b`), "runs until it is stopped; every test on a control plane starts it so"},
 	{regexp.MustCompile(`^bin/apiserver\b`), "runs until it is stopped; every test in test/apiserver starts it so"},
 	{regexp.MustCompile(`^kubectl create --raw \S+/adminkubeconfig\b`), "needs a Shoot with its certificate authority: TestKubeconfigs"},
+	{regexp.MustCompile(`^bin/greeting\b`), "runs until it is stopped; TestWritingExtensions starts it so"},
 	{regexp.MustCompile(`^bin/kubectl get pods\b`), "needs the landscape: test/landscape/e2e"},
 	{regexp.MustCompile(`^kubectl (-n \S+ )?(logs|port-forward)\b`), "needs a kubelet, which simulated nodes do not have"},
 	{regexp.MustCompile(`^kubectl mr ui\b`), "serves until it is stopped: test/ui"},

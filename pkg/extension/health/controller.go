@@ -106,7 +106,7 @@ func (c *controllerOf[T]) Reconcile(ctx context.Context, request reconcile.Reque
 	if err := c.client.Get(ctx, request.NamespacedName, object); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !extension.Responsible(object, c.options.Type, c.options.Classes) || goes(object) {
+	if !extension.Responsible(object, c.options.Type, c.options.Classes) || undecided(object) {
 		return reconcile.Result{}, nil
 	}
 	all, err := c.look(ctx, object)
@@ -138,10 +138,11 @@ func (c *controllerOf[T]) Reconcile(ctx context.Context, request reconcile.Reque
 	return again, nil
 }
 
-// goes reports whether the health of an object does not matter any more.
-func goes(object extensionsv1alpha1.Object) bool {
+// undecided reports whether the health of an object does not matter any more, or not yet: an operation is about to begin, whose controller
+// must not find that the object has changed meanwhile. Its next report brings the object back.
+func undecided(object extensionsv1alpha1.Object) bool {
 	last := object.GetExtensionStatus().LastOperation
-	return object.GetDeletionTimestamp() != nil || object.GetAnnotations()[constants.AnnotationGardenerOperation] == constants.OperationMigrate ||
+	return object.GetDeletionTimestamp() != nil || object.GetAnnotations()[constants.AnnotationGardenerOperation] != "" ||
 		last == nil || last.Type == corev1beta1.LastOperationTypeMigrate
 }
 
