@@ -1,0 +1,191 @@
+package installation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+const (
+	ready    = "Healthy=True ControllerHealthy, Installed=True InstallationSuccessful, Progressing=False ControllerRolledOut, Required=False NoExtensionObjects, Valid=True RegistrationValid"
+	required = "Healthy=True ControllerHealthy, Installed=True InstallationSuccessful, Progressing=False ControllerRolledOut, Required=True ExtensionObjectsExist, Valid=True RegistrationValid"
+	invalid  = "Healthy=True ControllerHealthy, Installed=True InstallationSuccessful, Progressing=False ControllerRolledOut, Required=False NoExtensionObjects, Valid=False ChartCannotBeRendered"
+)
+
+// TestExtension leads an extension from its registration to its end.
+func TestExtension(t *testing.T) {
+	w := newWorld(t)
+	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
+	seed := &corev1beta1.Seed{}
+	w.read(seed, "examples", "fleet", "core", "seed.yaml")
+	seed.Spec.Backup = nil
+	kit.Must(t, w.garden.Create(t.Context(), seed))
+	fromManager := w.controllerManager()
+	toGarden, toSeed, stop := w.gardenlet()
+
+	begun := time.Now()
+	deployment := w.register("provider", corev1beta1.ControllerDeploymentPolicyOnDemand, "DNSRecord/local", "ControlPlane/local", "Infrastructure/local", "Worker/local",
+		"Extension/networking-filter")
+	w.eventually("provider", ready)
+	t.Logf("registered and ready after %.1f s", time.Since(begun).Seconds())
+	w.hasAccess(w.installation("provider").Name)
+	w.isRequired()
+
+	quiet(t, toGarden, toSeed, fromManager)
+	t.Logf("gardenlet wrote %v to the seed and %v to the garden", writes(toSeed), writes(toGarden))
+	for _, requests := range []*kit.Requests{toGarden, toSeed, fromManager} {
+		requests.Forget()
+	}
+	quiet(t, toGarden, toSeed, fromManager)
+	if rest := slices.Concat(toGarden.All(), toSeed.All(), fromManager.All()); len(rest) > 0 {
+		t.Errorf("requests at rest: %v", rest)
+	}
+
+	stop()
+	toGarden, toSeed, _ = w.gardenlet()
+	kit.EventuallyTrue(t, "the extension is watched", func() bool {
+		return toSeed.Watched("/managedresources") && toGarden.Watched("/controllerinstallations")
+	})
+	quiet(t, toGarden, toSeed)
+	if sent := slices.Concat(writes(toGarden), writes(toSeed)); len(sent) > 0 {
+		t.Errorf("a restart wrote %v", sent)
+	}
+
+	w.isLeftAlone(deployment)
+	w.followsChart(deployment)
+	w.isRemoved()
+}
+
+// hasAccess: the workload has what the chart and gardenlet give it, and its token is valid in the garden.
+func (w *world) hasAccess(name string) {
+	w.Helper()
+	namespace := "extension-" + name
+	workload, secret := &appsv1.Deployment{}, &corev1.Secret{}
+	kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: "example"}, workload))
+	text, err := yaml.Marshal(workload.Spec.Template.Spec)
+	kit.Must(w, err)
+	for _, part := range []string{"name: SEED_NAME\n    value: " + seedName, "name: GARDEN\n    value: test-garden", "name: GARDEN_KUBECONFIG", "name: garden-access-extension"} {
+		if !strings.Contains(string(text), part) {
+			w.Errorf("the pods have no %q:\n%s", part, text)
+		}
+	}
+	kit.EventuallyTrue(w, "there is a token for the garden", func() bool {
+		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: "garden-access-extension"}, secret))
+		return len(secret.Data["token"]) > 0
+	})
+	config := rest.AnonymousClientConfig(w.gardens.Config())
+	config.BearerToken = string(secret.Data["token"])
+	kube, err := kubernetes.NewForConfig(config)
+	kit.Must(w, err)
+	review, err := kube.AuthenticationV1().SelfSubjectReviews().Create(w.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	kit.Must(w, err)
+	if want := "system:serviceaccount:seed-" + seedName + ":extension-" + name; review.Status.UserInfo.Username != want {
+		w.Errorf("with its token, the extension is %s in the garden, want %s", review.Status.UserInfo.Username, want)
+	}
+}
+
+// isRequired: while an extension object exists.
+func (w *world) isRequired() {
+	w.Helper()
+	infrastructure := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--web", Name: "web"}}
+	infrastructure.Spec.Type, infrastructure.Spec.Region = "local", "local"
+	infrastructure.Spec.SecretRef = corev1.SecretReference{Namespace: "shoot--dev--web", Name: "cloudprovider"}
+	kit.Must(w, w.seed.Create(w.Context(), infrastructure))
+	w.eventually("provider", required)
+	kit.Must(w, w.seed.Delete(w.Context(), infrastructure))
+	w.eventually("provider", ready)
+}
+
+// isLeftAlone: with a chart that cannot be rendered, what runs stays, and a condition says what is wrong.
+func (w *world) isLeftAlone(deployment *gardencorev1.ControllerDeployment) {
+	w.Helper()
+	mr := &resourcesv1alpha1.ManagedResource{}
+	key := client.ObjectKey{Namespace: "garden", Name: w.installation("provider").Name}
+	kit.Must(w, w.seed.Get(w.Context(), key, mr))
+	before := mr.ResourceVersion
+	for _, test := range []struct{ template, want string }{
+		{"a: {{ if }}", "example/templates/deployment.yaml:1"},
+		{"\na: {{ required \"region is required\" .Values.region }}", "example/templates/deployment.yaml:2"},
+		{"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations: {helm.sh/hook: post-install}", "helm.sh/hook: post-install"},
+	} {
+		kit.Change(w, w.garden, deployment, func() { deployment.Helm.RawChart = w.archive(map[string]string{"deployment.yaml": test.template}) })
+		kit.Eventually(w, "the condition names what is wrong", func() string {
+			found := w.installation("provider")
+			if text := message(found, corev1beta1.ControllerInstallationValid); conditions(found) != invalid || !strings.Contains(text, test.want) {
+				return conditions(found) + " " + text
+			}
+			return ""
+		})
+		w.Logf("Valid is False: %s", message(w.installation("provider"), corev1beta1.ControllerInstallationValid))
+	}
+	kit.Must(w, w.seed.Get(w.Context(), key, mr))
+	kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: "extension-" + key.Name, Name: "example"}, &appsv1.Deployment{}))
+	if mr.ResourceVersion != before {
+		w.Errorf("the ManagedResource was changed: %+v", mr)
+	}
+}
+
+// followsChart: a chart that is right again is installed.
+func (w *world) followsChart(deployment *gardencorev1.ControllerDeployment) {
+	w.Helper()
+	kit.Change(w, w.garden, deployment, func() {
+		deployment.Helm.RawChart = w.archive(map[string]string{"deployment.yaml": strings.ReplaceAll(chart, ".Values.replicas", "2")})
+	})
+	kit.EventuallyTrue(w, "the workload has two replicas", func() bool {
+		workload := &appsv1.Deployment{}
+		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: "extension-" + w.installation("provider").Name, Name: "example"}, workload))
+		return ptr.Deref(workload.Spec.Replicas, 0) == 2
+	})
+	w.eventually("provider", ready)
+}
+
+// isRemoved: an extension that is not needed any more goes, with all that it had.
+func (w *world) isRemoved() {
+	w.Helper()
+	w.register("agent", corev1beta1.ControllerDeploymentPolicyAlways)
+	w.eventually("agent", ready)
+	name := w.installation("agent").Name
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-" + seedName, Name: "extension-" + name}}
+	kit.EventuallyTrue(w, "the agent has a ServiceAccount", func() bool { return w.garden.Get(w.Context(), client.ObjectKeyFromObject(account), account) == nil })
+	registration := &corev1beta1.ControllerRegistration{}
+	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKey{Name: "agent"}, registration))
+	begun := time.Now()
+	kit.Change(w, w.garden, registration, func() { registration.Spec.Deployment.Policy = ptr.To(corev1beta1.ControllerDeploymentPolicyOnDemand) })
+	kit.Eventually(w, "the agent is gone", func() string {
+		return strings.TrimPrefix(conditions(w.installation("agent")), "there is no installation")
+	})
+	w.Logf("not needed any more, and gone after %.1f s", time.Since(begun).Seconds())
+	for in, object := range map[client.Client]client.Object{
+		w.garden: account, w.seed: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension-" + name}},
+	} {
+		if err := in.Get(w.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+			w.Errorf("%T %s: %v", object, object.GetName(), err)
+		}
+	}
+	var secrets corev1.SecretList
+	kit.Must(w, w.seed.List(w.Context(), &secrets, client.InNamespace("garden")))
+	for _, secret := range secrets.Items {
+		if strings.Contains(secret.Name, name) {
+			w.Errorf("Secret %s is left", secret.Name)
+		}
+	}
+	w.eventually("provider", ready)
+}
