@@ -32,6 +32,7 @@ func (g *gardenlet) addControllers(garden *gardenAccess) error {
 		g.addHeartbeat(garden),
 		g.addTokens(garden),
 		g.addSeedControllers(garden),
+		g.addExtensions(garden),
 		seed.AddToManager(g.manager, garden, seed.Options{
 			SeedName: g.seedName, Namespace: constants.GardenNamespace, Config: g.config, Identity: g.identity, Clock: g.clock, Version: version,
 			CertificateExpires: garden.renewer.Connection.Expires,

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/installation"
+	"github.com/trellis-k8s/trellis/pkg/target"
+)
+
+// addExtensions adds what installs extensions in the seed.
+func (g *gardenlet) addExtensions(garden *gardenAccess) error {
+	objects, err := target.NewObjects(g.seedConfig, g.manager.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	// Extensions run elsewhere: files of this process are of no use to them.
+	address := garden.renewer.Connection.Address()
+	if err := rest.LoadTLSFiles(address); err != nil {
+		return fmt.Errorf("read the CA of the garden for extensions: %w", err)
+	}
+	seed := installation.Seed{Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects}
+	return installation.AddToManager(g.manager, garden, seed, installation.Options{
+		SeedName: g.seedName, Namespace: constants.GardenNamespace, Version: version, FeatureGates: g.config.FeatureGates, Clock: g.clock,
+		Garden:          func() *rest.Config { return address },
+		ConcurrentSyncs: *g.config.Controllers.ControllerInstallation.ConcurrentSyncs,
+	})
+}
