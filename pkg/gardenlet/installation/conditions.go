@@ -113,11 +113,11 @@ func findingsOf(mr *resourcesv1alpha1.ManagedResource, why string) []finding {
 	} else {
 		found = append(found, finding{healthy, corev1beta1.ConditionFalse, reasonNotHealthy, checked.Message})
 	}
-	if rolling := conditionOf(mr, resourcesv1alpha1.ResourcesProgressing); rolling.Status == resourcesv1alpha1.ConditionFalse {
+	rolling := conditionOf(mr, resourcesv1alpha1.ResourcesProgressing)
+	if rolling.Status == resourcesv1alpha1.ConditionFalse {
 		return append(found, finding{progressing, corev1beta1.ConditionFalse, reasonRolledOut, "The extension is rolled out."})
-	} else {
-		return append(found, finding{progressing, corev1beta1.ConditionTrue, reasonNotRolledOut, rolling.Message})
 	}
+	return append(found, finding{progressing, corev1beta1.ConditionTrue, reasonNotRolledOut, rolling.Message})
 }
 
 // condition is one of a ManagedResource.

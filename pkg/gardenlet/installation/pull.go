@@ -137,7 +137,7 @@ func optionsFor(ctx context.Context, reference name.Reference, credentials, auth
 	if authority != nil {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(authority.Data[keyBundle]) {
-			return nil, nil, fmt.Errorf("Secret %s has no certificates in the key %s", authority.Name, keyBundle)
+			return nil, nil, fmt.Errorf("the Secret %s has no certificates in the key %s", authority.Name, keyBundle)
 		}
 		transport.TLSClientConfig.RootCAs = pool
 	}
@@ -167,5 +167,5 @@ func authenticatorOf(secret *corev1.Secret, registry string) (authn.Authenticato
 			return authn.FromConfig(auth), nil
 		}
 	}
-	return nil, fmt.Errorf("Secret %s has no credentials for the registry %s", secret.Name, registry)
+	return nil, fmt.Errorf("the Secret %s has no credentials for the registry %s", secret.Name, registry)
 }

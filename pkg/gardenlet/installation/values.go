@@ -167,7 +167,10 @@ func (in Inputs) known() (map[string]any, error) {
 		return nil, fmt.Errorf("encode the values for charts: %w", err)
 	}
 	var tree map[string]any
-	return tree, json.Unmarshal(text, &tree)
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return nil, fmt.Errorf("decode the values for charts: %w", err)
+	}
+	return tree, nil
 }
 
 // ownAnnotations leaves out operations, which come and go, and what kubectl writes.
