@@ -88,15 +88,10 @@ func (c *Cache) watch(ctx context.Context, name client.ObjectKey, object client.
 	if watch := c.watches[at]; watch != nil {
 		return watch, nil
 	}
-	selector := fields.OneTermEqualSelector("metadata.name", name.Name)
-	selected := cache.ByObject{Namespaces: map[string]cache.Config{name.Namespace: {FieldSelector: selector}}}
-	if name.Namespace == "" {
-		selected = cache.ByObject{Field: selector} // of a kind that is cluster-scoped
-	}
 	watch, err := cache.New(c.garden.GetConfig(), cache.Options{
 		HTTPClient: c.garden.GetHTTPClient(), Scheme: c.garden.GetScheme(), Mapper: c.garden.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{object: selected},
+		ByObject:         map[client.Object]cache.ByObject{object: only(name)},
 	})
 	if err != nil {
 		return nil, err
@@ -111,6 +106,15 @@ func (c *Cache) watch(ctx context.Context, name client.ObjectKey, object client.
 	go func() { _ = watch.Start(c.running) }() // its reflectors log what goes wrong
 	c.watches[at] = watch
 	return watch, nil
+}
+
+// only selects the object of a name, which has no namespace if its kind has none.
+func only(name client.ObjectKey) cache.ByObject {
+	selector := fields.OneTermEqualSelector("metadata.name", name.Name)
+	if name.Namespace == "" {
+		return cache.ByObject{Field: selector}
+	}
+	return cache.ByObject{Namespaces: map[string]cache.Config{name.Namespace: {FieldSelector: selector}}}
 }
 
 // handler calls the functions of OnChange.
