@@ -30,6 +30,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/shoot/care"
 )
 
 const (
@@ -71,7 +72,16 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 			return fmt.Errorf("add a cache of the control planes: %w", err)
 		}
 	}
-	return r.watch(mgr, garden)
+	if err := r.watch(mgr, garden); err != nil {
+		return err
+	}
+	options := care.Options{
+		SeedName: o.SeedName, FlowName: FlowName, PrefixSystem: prefixShoot, Required: required, Clock: o.Clock, Healthz: r.healthz,
+	}
+	if controllers := o.Config.Controllers; controllers != nil {
+		options.Config = controllers.ShootCare
+	}
+	return care.AddToManager(mgr, garden, of.emitted, of.indexed, options)
 }
 
 // caches are those of the seed cluster: of what the flow has emitted, of the Secrets that it keeps, and of the metadata of what it looks at. They

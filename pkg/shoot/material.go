@@ -107,10 +107,18 @@ func rotation(phase corev1beta1.CredentialsRotationPhase, initiated *metav1.Time
 func (in Inputs) secret(config string) string  { return in.Secrets[config].Current.Name }
 func (in Inputs) trusted(config string) string { return in.Secrets[config].Trusted() }
 
+// unknownNamespace says that the namespace of the control plane does not exist.
+func (in Inputs) unknownNamespace() string {
+	if in.NamespaceExists {
+		return ""
+	}
+	return "the namespace " + in.Namespace + " does not exist in the seed yet"
+}
+
 // unknownSecrets says which Secrets the components lack.
 func (in Inputs) unknownSecrets() string {
-	if !in.NamespaceExists {
-		return "the namespace " + in.Namespace + " does not exist in the seed yet"
+	if why := in.unknownNamespace(); why != "" {
+		return why
 	}
 	var missing []string
 	for _, config := range in.secretConfigs() {

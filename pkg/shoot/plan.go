@@ -38,6 +38,9 @@ const (
 	bundleIdentity    = prefixShoot + "cluster-identity"
 )
 
+// required are the bundles without which a control plane does not work.
+var required = []string{bundleService, bundleEtcdMain, bundleEtcdEvents, bundleServer, bundleManager, bundleControl}
+
 // part is a line of the table of contents.
 type part struct {
 	name    string
@@ -56,20 +59,17 @@ type part struct {
 // stop in the reverse order, and what only the shoot's own resource-manager could change stays as it is.
 func (in Inputs) contents() []part {
 	secrets, asleep := in.unknownSecrets(), in.hibernated()
-	namespace := on(resourcesv1alpha1.UntilApplied, in.key(bundleNamespace))
 	server := in.on(resourcesv1alpha1.UntilHealthy, bundleEtcdMain, bundleEtcdEvents)
 	serving := in.on(resourcesv1alpha1.UntilHealthy, bundleServer)
 	controlled := in.on(resourcesv1alpha1.UntilHealthy, bundleManager)
-	var stopped, last []resourcesv1alpha1.Dependency
+	var stopped []resourcesv1alpha1.Dependency
 	if asleep {
 		server, serving, controlled = in.on(resourcesv1alpha1.UntilRolledOut, bundleControl, bundleManager), nil, nil
-		last = in.on(resourcesv1alpha1.UntilRolledOut, bundleServer)
+		stopped = in.on(resourcesv1alpha1.UntilRolledOut, bundleServer)
 	}
-	stopped = slices.Concat(namespace, last)
 	applied := in.on(resourcesv1alpha1.UntilApplied, bundleManager)
-	return []part{
-		{name: bundleNamespace, objects: in.namespace, unknown: in.unknownCloudProfile()},
-		{name: bundleService, objects: in.service, needs: namespace},
+	parts := []part{
+		{name: bundleService, objects: in.service},
 
 		{name: bundleEtcdMain, objects: in.etcd(etcd.RoleMain), unknown: secrets, needs: stopped, adjust: isEtcd},
 		{name: bundleEtcdEvents, objects: in.etcd(etcd.RoleEvents), unknown: secrets, needs: stopped, adjust: isEtcd},
@@ -77,9 +77,9 @@ func (in Inputs) contents() []part {
 		{name: bundleServer, objects: in.apiServer, unknown: join(secrets, in.unknownGiven()), needs: append(server, in.on(resourcesv1alpha1.UntilApplied, bundleService)...), adjust: isServer},
 		{name: bundleScaling, objects: in.scaling, removed: asleep, needs: in.on(resourcesv1alpha1.UntilApplied, bundleServer)},
 
-		{name: bundleManager, objects: in.resourceManager, unknown: join(secrets, in.unknownToken(bundleManager, resourcemanager.Account)), needs: append(serving, namespace...)},
-		{name: bundleAccess, objects: in.access, needs: namespace},
-		{name: bundleControl, objects: in.controllerManager, unknown: join(secrets, in.unknownToken(bundleControl, kubecontrollermanager.Name)), needs: append(controlled, namespace...)},
+		{name: bundleManager, objects: in.resourceManager, unknown: join(secrets, in.unknownToken(bundleManager, resourcemanager.Account)), needs: serving},
+		{name: bundleAccess, objects: in.access},
+		{name: bundleControl, objects: in.controllerManager, unknown: join(secrets, in.unknownToken(bundleControl, kubecontrollermanager.Name)), needs: controlled},
 
 		{name: bundleRights, objects: in.managerRights, absent: asleep, needs: applied, adjust: keepObjects},
 		{name: bundleNamespaces, objects: in.namespaces, absent: asleep, needs: applied, adjust: keepObjects},
@@ -88,6 +88,17 @@ func (in Inputs) contents() []part {
 		{name: bundleSystem, objects: in.system, absent: asleep, needs: applied},
 		{name: bundleIdentity, objects: in.identity, absent: asleep, unknown: in.unknownIdentity(), needs: applied},
 	}
+	// Nothing can be in a namespace that does not exist. That is no dependency of ManagedResources: the shoot's resource-manager sees those of its own
+	// namespace only.
+	var inside []flow.Key
+	for i := range parts {
+		inside = append(inside, in.key(parts[i].name))
+		if parts[i].unknown == "" {
+			parts[i].unknown = in.unknownNamespace()
+		}
+	}
+	namespace := part{name: bundleNamespace, objects: in.namespace, unknown: in.unknownCloudProfile(), adjust: func(bundle *flow.Bundle) { bundle.DeleteAfter = inside }}
+	return append([]part{namespace}, parts...)
 }
 
 // Plan is the flow of a Shoot: a function of its inputs, and of nothing else.

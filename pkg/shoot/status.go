@@ -95,7 +95,7 @@ func explain(report *flow.Report, before corev1beta1.LastOperation, result flow.
 	}
 	var waits []string
 	for _, wait := range result.Plan.Waits {
-		if wait.Name != waitOrder {
+		if wait.Name != waitOrder && !slices.Contains(waits, wait.Reason) {
 			waits = append(waits, wait.Reason)
 		}
 	}

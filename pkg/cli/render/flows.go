@@ -5,9 +5,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/etcd"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/seed"
+	"github.com/trellis-k8s/trellis/pkg/shoot"
 )
 
 // flows are all that can be rendered. A new flow is added here.
 func flows() []flow.Renderer {
-	return []flow.Renderer{sites.Renderer(), seed.Renderer(), etcd.Renderer()}
+	return []flow.Renderer{sites.Renderer(), seed.Renderer(), shoot.Renderer(), etcd.Renderer()}
 }

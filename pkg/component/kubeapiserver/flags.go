@@ -19,9 +19,10 @@ import (
 // audience is accepted in all tokens of ServiceAccounts, beside those that the Shoot names.
 const audience = "gardener"
 
-// withoutWorkers are the APIs that a cluster without nodes does not have unless the Shoot asks for them (Gardener).
+// withoutWorkers are the APIs that a cluster without nodes does not have unless the Shoot asks for them (Gardener, which leaves autoscaling/v2 out, too:
+// the resource-manager of this project watches its HorizontalPodAutoscalers).
 var withoutWorkers = []string{
-	"apps/v1", "autoscaling/v2", "batch/v1", "policy/v1/poddisruptionbudgets", "storage.k8s.io/v1/csidrivers", "storage.k8s.io/v1/csinodes",
+	"apps/v1", "batch/v1", "policy/v1/poddisruptionbudgets", "storage.k8s.io/v1/csidrivers", "storage.k8s.io/v1/csinodes",
 }
 
 // RuntimeConfig returns the APIs that are switched on or off.
@@ -58,12 +59,13 @@ func access(values Values) []string {
 	return all
 }
 
+// admissionFlags have the plugins of the Shoot run beside those that run by default. NodeRestriction does not: it restricts kubelets, of which there are
+// none, and it waits for CSIDrivers, which the API server does not have then: it would never become ready.
 func admissionFlags(config corev1beta1.KubeAPIServerConfig) []string {
-	enabled, disabled := []string{"NodeRestriction"}, []string{}
+	enabled, disabled := []string{}, []string{}
 	for _, plugin := range config.AdmissionPlugins {
 		if ptr.Deref(plugin.Disabled, false) {
 			disabled = append(disabled, plugin.Name)
-			enabled = slices.DeleteFunc(enabled, func(name string) bool { return name == plugin.Name })
 			continue
 		}
 		enabled = append(enabled, plugin.Name)

@@ -74,7 +74,8 @@ var selector = parts.ControlPlane("controller-manager")
 
 // needNodes are the controllers that do nothing without nodes.
 var needNodes = []string{
-	"device-taint-eviction-controller", "endpoints-controller", "ephemeral-volume-controller", "node-ipam-controller", "node-lifecycle-controller",
+	"device-taint-eviction-controller", "endpoints-controller", "ephemeral-volume-controller", "horizontal-pod-autoscaler-controller",
+	"node-ipam-controller", "node-lifecycle-controller",
 	"persistentvolume-attach-detach-controller", "persistentvolume-binder-controller", "persistentvolume-expander-controller",
 	"persistentvolume-protection-controller", "ttl-controller",
 }
@@ -82,7 +83,6 @@ var needNodes = []string{
 // ofAPI are the controllers of APIs that can be switched off.
 var ofAPI = map[string][]string{
 	"apps/v1":                        {"daemonset-controller", "deployment-controller", "replicaset-controller", "statefulset-controller"},
-	"autoscaling/v2":                 {"horizontal-pod-autoscaler-controller"},
 	"batch/v1":                       {"cronjob-controller", "job-controller", "ttl-after-finished-controller"},
 	"policy/v1/poddisruptionbudgets": {"disruption-controller"},
 }

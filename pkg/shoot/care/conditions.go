@@ -1,0 +1,262 @@
+// Package care keeps the conditions of Shoots: whether the API server answers, and how the components of the control plane and of the cluster are.
+// The latter are computed from the conditions of ManagedResources, which are watched. Only API servers are asked, each at its period.
+package care
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// Reasons of conditions (Gardener).
+const (
+	reasonHealthz         = "HealthzRequestSucceeded"
+	reasonHealthzFailed   = "HealthzRequestFailed"
+	reasonServerDown      = "APIServerDown"
+	reasonControlPlane    = "ControlPlaneRunning"
+	reasonSystem          = "SystemComponentsRunning"
+	reasonMissing         = "DeploymentMissing"
+	reasonNotChecked      = "ConditionNotChecked"
+	messageHibernated     = "Shoot cluster has been hibernated."
+	messageNotReconciled  = "the components have not been deployed yet"
+	maxNamed, maxTextEach = 10, 300
+)
+
+// Observation is what the conditions of a Shoot are computed from.
+type Observation struct {
+	Shoot *corev1beta1.Shoot
+	// Hibernated is set if the Shoot hibernates or is to.
+	Hibernated bool
+	// ControlPlane and System are the ManagedResources of the control plane and of the cluster's own components.
+	ControlPlane, System []resourcesv1alpha1.ManagedResource
+	// Required are the names of those that a control plane has to have.
+	Required []string
+	// Asked is set if the API server was asked for its health, with the error, which is nil if it answered well.
+	Asked bool
+	Error error
+	// Thresholds are how long a failed check shows as Progressing, by type.
+	Thresholds map[corev1beta1.ConditionType]time.Duration
+	Now        time.Time
+}
+
+// sorted gives the components an order, so that the same ones give the same texts.
+func (o Observation) sorted() Observation {
+	for _, list := range [][]resourcesv1alpha1.ManagedResource{o.ControlPlane, o.System} {
+		slices.SortFunc(list, func(a, b resourcesv1alpha1.ManagedResource) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return o
+}
+
+// Conditions returns all conditions, and when they change without an event; zero for never.
+func (o Observation) Conditions() ([]corev1beta1.Condition, time.Time) {
+	conditions := slices.Clone(o.Shoot.Status.Conditions)
+	var next time.Time
+	for _, each := range []struct {
+		kind    corev1beta1.ConditionType
+		verdict func() (verdict, bool)
+	}{
+		{corev1beta1.ShootAPIServerAvailable, o.server},
+		{corev1beta1.ShootControlPlaneHealthy, o.controlPlane},
+		{corev1beta1.ShootSystemComponentsHealthy, o.system},
+	} {
+		found, known := each.verdict()
+		if o.Hibernated {
+			found, known = verdict{status: corev1beta1.ConditionTrue, reason: reasonNotChecked, message: messageHibernated}, true
+		}
+		if !known {
+			continue
+		}
+		condition, until := o.condition(each.kind, found)
+		conditions = set(conditions, condition)
+		if !until.IsZero() && (next.IsZero() || until.Before(next)) {
+			next = until
+		}
+	}
+	return conditions, next
+}
+
+// verdict is what a check found.
+type verdict struct {
+	status          corev1beta1.ConditionStatus
+	reason, message string
+	codes           []corev1beta1.ErrorCode
+}
+
+// server says whether the API server answers. It is not known before it was asked.
+func (o Observation) server() (verdict, bool) {
+	switch {
+	case !o.Asked:
+		return verdict{status: corev1beta1.ConditionFalse, reason: reasonServerDown, message: "the API server is not expected to answer yet"}, o.Shoot.Status.LastOperation != nil
+	case o.Error != nil:
+		return verdict{status: corev1beta1.ConditionFalse, reason: reasonHealthzFailed, message: "the API server does not answer well to /healthz: " + limited(o.Error.Error())}, true
+	}
+	return verdict{status: corev1beta1.ConditionTrue, reason: reasonHealthz, message: "API server /healthz endpoint responded with success status code."}, true
+}
+
+func (o Observation) controlPlane() (verdict, bool) {
+	var missing []string
+	for _, name := range o.Required {
+		if !slices.ContainsFunc(o.ControlPlane, func(mr resourcesv1alpha1.ManagedResource) bool { return mr.Name == name }) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return verdict{status: corev1beta1.ConditionFalse, reason: reasonMissing, message: "missing components: " + strings.Join(missing, ", ")}, true
+	}
+	return all(o.ControlPlane, reasonControlPlane, "All control plane components are healthy."), true
+}
+
+func (o Observation) system() (verdict, bool) {
+	if len(o.System) == 0 {
+		return verdict{status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionInitialized, message: messageNotReconciled}, true
+	}
+	return all(o.System, reasonSystem, "All system components are healthy."), true
+}
+
+// all says whether all ManagedResources are applied, healthy and rolled out.
+func all(components []resourcesv1alpha1.ManagedResource, reason, message string) verdict {
+	var failed []verdict
+	for i := range components {
+		if found := check(&components[i]); found != nil {
+			failed = append(failed, *found)
+		}
+	}
+	if len(failed) == 0 {
+		return verdict{status: corev1beta1.ConditionTrue, reason: reason, message: message}
+	}
+	result := verdict{status: corev1beta1.ConditionFalse, reason: failed[0].reason}
+	var texts []string
+	for _, each := range failed[:min(len(failed), maxNamed)] {
+		texts = append(texts, limited(each.message))
+	}
+	for _, each := range failed {
+		result.codes = append(result.codes, each.codes...)
+	}
+	if more := len(failed) - maxNamed; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	slices.Sort(result.codes)
+	result.message, result.codes = strings.Join(texts, "; "), slices.Compact(result.codes)
+	return result
+}
+
+// check returns why a ManagedResource is not applied, healthy and rolled out; nil if it is.
+func check(mr *resourcesv1alpha1.ManagedResource) *verdict {
+	name := fmt.Sprintf("ManagedResource %s/%s", mr.Namespace, mr.Name)
+	if mr.Status.ObservedGeneration != mr.Generation {
+		return &verdict{reason: corev1beta1.ReasonOutdatedStatus, message: fmt.Sprintf("%s: generation %d has not been observed", name, mr.Generation)}
+	}
+	for _, wanted := range []struct {
+		kind   resourcesv1alpha1.ConditionType
+		status resourcesv1alpha1.ConditionStatus
+	}{
+		{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue},
+		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue},
+		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse},
+	} {
+		at := slices.IndexFunc(mr.Status.Conditions, func(condition resourcesv1alpha1.Condition) bool { return condition.Type == wanted.kind })
+		if at < 0 {
+			return &verdict{reason: corev1beta1.ReasonMissingManagedResourceCondition, message: fmt.Sprintf("%s has no condition %s", name, wanted.kind)}
+		}
+		condition := mr.Status.Conditions[at]
+		if condition.Status == wanted.status {
+			continue
+		}
+		found := &verdict{reason: condition.Reason, message: fmt.Sprintf("%s: %s", name, condition.Message)}
+		for _, code := range condition.Codes {
+			found.codes = append(found.codes, corev1beta1.ErrorCode(code))
+		}
+		return found
+	}
+	return nil
+}
+
+// condition returns a condition with its times, and when it changes without an event. A failure shows as Progressing for its threshold, and as long as
+// the Shoot is created or deleted, or an operation is under way without errors.
+func (o Observation) condition(kind corev1beta1.ConditionType, found verdict) (corev1beta1.Condition, time.Time) {
+	before := find(o.Shoot.Status.Conditions, kind)
+	status, next := found.status, time.Time{}
+	if status == corev1beta1.ConditionFalse {
+		status, next = o.failing(before, kind, found.reason)
+	}
+	if status == corev1beta1.ConditionFalse && o.pardoned() {
+		status = corev1beta1.ConditionProgressing
+	}
+	now := metav1.NewTime(o.Now)
+	condition := corev1beta1.Condition{Type: kind, Status: status, Reason: found.reason, Message: found.message, Codes: found.codes, LastTransitionTime: now, LastUpdateTime: now}
+	if before != nil && before.Status == status {
+		condition.LastTransitionTime = before.LastTransitionTime
+		if before.Reason == condition.Reason && before.Message == condition.Message && slices.Equal(before.Codes, condition.Codes) {
+			condition.LastUpdateTime = before.LastUpdateTime
+		}
+	}
+	return condition, next
+}
+
+// failing returns Progressing while a failure is younger than the threshold, and when that ends.
+func (o Observation) failing(before *corev1beta1.Condition, kind corev1beta1.ConditionType, reason string) (corev1beta1.ConditionStatus, time.Time) {
+	threshold := o.Thresholds[kind]
+	if threshold <= 0 || before == nil {
+		return corev1beta1.ConditionFalse, time.Time{}
+	}
+	var until time.Time
+	if last := o.Shoot.Status.LastOperation; last != nil && last.State == corev1beta1.LastOperationStateSucceeded {
+		until = last.LastUpdateTime.Add(threshold)
+	}
+	switch {
+	case before.Status == corev1beta1.ConditionTrue, before.Status == corev1beta1.ConditionFalse && before.Reason != reason:
+		until = o.Now.Add(threshold)
+	case before.Status == corev1beta1.ConditionProgressing:
+		if since := before.LastTransitionTime.Add(threshold); since.After(until) {
+			until = since
+		}
+	}
+	if o.Now.Before(until) {
+		return corev1beta1.ConditionProgressing, until
+	}
+	return corev1beta1.ConditionFalse, time.Time{}
+}
+
+// pardoned reports whether failures are expected.
+func (o Observation) pardoned() bool {
+	last := ptr.Deref(o.Shoot.Status.LastOperation, corev1beta1.LastOperation{})
+	switch {
+	case last.Type == "":
+		return true
+	case last.Type == corev1beta1.LastOperationTypeCreate, last.Type == corev1beta1.LastOperationTypeDelete:
+		return last.State != corev1beta1.LastOperationStateSucceeded
+	}
+	return last.State == corev1beta1.LastOperationStateProcessing && len(o.Shoot.Status.LastErrors) == 0
+}
+
+func limited(text string) string {
+	if len(text) > maxTextEach {
+		return strings.ToValidUTF8(text[:maxTextEach], "") + "…"
+	}
+	return text
+}
+
+func find(conditions []corev1beta1.Condition, kind corev1beta1.ConditionType) *corev1beta1.Condition {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// set puts a condition in its place in a list.
+func set(conditions []corev1beta1.Condition, condition corev1beta1.Condition) []corev1beta1.Condition {
+	if existing := find(conditions, condition.Type); existing != nil {
+		*existing = condition
+		return conditions
+	}
+	return append(conditions, condition)
+}

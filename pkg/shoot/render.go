@@ -1,0 +1,153 @@
+package shoot
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// What stands for what only a cluster knows, where a Shoot is rendered from files.
+const (
+	renderedToken = "token-of-the-health-check"                    //nolint:gosec // not a credential
+	renderedKey   = "bm90IGEga2V5LCBidXQgYXMgbG9uZyBhcyBvbmUgaXM=" //nolint:gosec // says of itself what it is not
+)
+
+// Renderer renders Shoots from files, for `kubectl mr render`.
+func Renderer() flow.Renderer {
+	all := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, extensionsv1alpha1.AddToScheme} {
+		if err := add(all); err != nil {
+			panic(err) // the types of this program contradict each other
+		}
+	}
+	kind := corev1beta1.SchemeGroupVersion.WithKind("Shoot")
+	return flow.Renderer{
+		Flow: FlowName, Declares: "Shoots", Plan: renderedPlan, Scheme: all,
+		IsDeclaration: func(u *unstructured.Unstructured) bool { return u.GroupVersionKind() == kind },
+	}
+}
+
+// renderedPlan returns the plan for a Shoot in a file, with its defaults. What the flow observes is taken from the files: the Seed, the CloudProfile, the
+// Project, and the ConfigMaps and Secrets that the Shoot names. Secrets with certificates and keys have the names of their configs.
+func renderedPlan(given flow.RenderInputs) (flow.Owner, flow.Plan, error) {
+	in, err := renderedInputs(given)
+	if err != nil {
+		return flow.Owner{}, flow.Plan{}, err
+	}
+	plan, err := Plan(in)
+	return in.Owner, plan, err
+}
+
+func renderedInputs(given flow.RenderInputs) (Inputs, error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(given.Declaration.Object, shoot); err != nil {
+		return Inputs{}, fmt.Errorf("read the Shoot: %w", err)
+	}
+	corev1beta1.SetDefaultsShootSpec(&shoot.Spec, shoot.Namespace, shoot.Name)
+	config := &gardenletv1alpha1.GardenletConfiguration{}
+	gardenletv1alpha1.SetDefaults(config)
+	vector, err := images.FromEnvironment()
+	if err != nil {
+		return Inputs{}, err
+	}
+	in := Inputs{
+		Owner:           flow.Owner{Flow: FlowName, UID: shoot.UID, Namespace: shoot.Namespace, Name: shoot.Name},
+		GardenNamespace: constants.GardenNamespace, Shoot: shoot, Config: config, Version: given.Version, Images: vector, NamespaceExists: true,
+		Project: projectOf(shoot.Namespace), Seed: &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: ptr.Deref(shoot.Spec.SeedName, "")}},
+		CloudProfile: &corev1beta1.CloudProfile{}, Given: map[string]Given{}, Emitted: given.Emitted, Now: given.Now, Tokens: map[string]time.Time{
+			accessSecret(resourcemanager.Account): given.Now, accessSecret(kubecontrollermanager.Name): given.Now,
+		},
+	}
+	if profile := shoot.Spec.CloudProfile; profile != nil {
+		in.CloudProfile.Name = profile.Name
+	}
+	for _, other := range given.Others {
+		if err := in.take(other); err != nil {
+			return Inputs{}, fmt.Errorf("read %s %s: %w", other.GetKind(), other.GetName(), err)
+		}
+	}
+	in.Namespace = TechnicalID(shoot, in.Project)
+	in.ClusterIdentity = cmp.Or(ptr.Deref(shoot.Status.ClusterIdentity, ""), in.Namespace)
+	in.Secrets = in.renderedSecrets()
+	return in, nil
+}
+
+// projectOf returns the name of the Project that a namespace usually belongs to.
+func projectOf(namespace string) string {
+	if namespace == constants.GardenNamespace {
+		return namespace
+	}
+	return namespace[min(len(namespace), len(constants.PrefixProjectNamespace)):]
+}
+
+// take takes what the flow observes from an object in a file.
+func (in *Inputs) take(other *unstructured.Unstructured) error {
+	read := func(into any) error { return runtime.DefaultUnstructuredConverter.FromUnstructured(other.Object, into) }
+	switch other.GroupVersionKind().GroupKind() {
+	case corev1beta1.Kind("Seed"):
+		return read(in.Seed)
+	case corev1beta1.Kind("CloudProfile"):
+		return read(in.CloudProfile)
+	case corev1beta1.Kind("Project"):
+		project := &corev1beta1.Project{}
+		err := read(project)
+		if ptr.Deref(project.Spec.Namespace, "") == in.Shoot.Namespace {
+			in.Project = project.Name
+		}
+		return err
+	case corev1.SchemeGroupVersion.WithKind("ConfigMap").GroupKind(), corev1.SchemeGroupVersion.WithKind("Secret").GroupKind():
+		if other.GetNamespace() != in.Shoot.Namespace {
+			return nil
+		}
+		given := Given{ConfigMap: &corev1.ConfigMap{}}
+		into := any(given.ConfigMap)
+		if other.GetKind() == "Secret" {
+			given = Given{Secret: &corev1.Secret{}}
+			into = given.Secret
+		}
+		in.Given[other.GetKind()+"/"+other.GetName()] = given
+		return read(into)
+	}
+	return nil
+}
+
+// renderedSecrets names Secrets after their configs. What manifests have of their content is replaced by a text that says so.
+func (in Inputs) renderedSecrets() map[string]secrets.Item {
+	items := map[string]secrets.Item{}
+	for _, config := range in.secretConfigs() {
+		secret := secrets.Secret{Name: config.Name}
+		switch config.Kind {
+		case secrets.KindEncryptionKey:
+			secret.Data = secrets.Material{
+				secrets.KeyEncryptionName: []byte("key"), secrets.KeyEncryptionSecret: []byte(renderedKey), secrets.KeyEncryptionEncoding: []byte("base64"),
+				secrets.KeyEncryptionProvider: []byte(in.encryptionProvider()),
+			}
+		case secrets.KindStaticToken:
+			secret.Data = secrets.Material{secrets.KeyStaticTokens: []byte(renderedToken + "," + kubeapiserver.HealthCheckUser + "," + kubeapiserver.HealthCheckUser + "\n")}
+		}
+		item := secrets.Item{Config: config, Current: secret, Active: secret}
+		if config.Kind == secrets.KindCA || config.Kind == secrets.KindRSAKey {
+			item.Bundle = &secrets.Secret{Name: config.Name + "-bundle"}
+		}
+		items[config.Name] = item
+	}
+	return items
+}
