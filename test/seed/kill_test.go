@@ -89,7 +89,7 @@ var hash = regexp.MustCompile(`(-[0-9a-f]{5,8})+$`)
 func (p *program) normalized() map[string]int {
 	p.Helper()
 	counts := map[string]int{}
-	seed, garbage := p.world.get(p.name), p.garbage()
+	seed, garbage := p.get(p.name), p.garbage()
 	for name := range p.objects() {
 		if garbage[name] {
 			continue

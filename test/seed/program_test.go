@@ -189,7 +189,7 @@ func (p *program) launch() {
 		p.Error(err)
 		return
 	}
-	defer log.Close() //nolint:errcheck // the process has its own descriptor
+	defer log.Close()
 	p.process = exec.CommandContext(p.Context(), p.path, "--config", p.config)
 	p.process.Stdout, p.process.Stderr = log, log
 	if err := p.process.Start(); err != nil {
@@ -219,7 +219,7 @@ func (p *program) stop() {
 // settled waits until the Seed is ready, and the present process has nothing left to write.
 func (p *program) settled() {
 	p.Helper()
-	kit.EventuallyTrue(p, "the Seed is registered", func() bool { return p.world.get(p.name) != nil })
+	kit.EventuallyTrue(p, "the Seed is registered", func() bool { return p.get(p.name) != nil })
 	p.eventually(p.name, corev1beta1.LastOperationStateSucceeded, "", corev1beta1.ConditionTrue)
 	same, last := 0, -1
 	kit.EventuallyWithin(p, 2*kit.Patience, "the gardenlet is ready and has nothing to write", func() string {
@@ -279,7 +279,7 @@ func TestProgram(t *testing.T) {
 	installation := p.install(p.name)
 	began := time.Now()
 	p.start(nil)
-	kit.EventuallyTrue(t, "the Seed is registered", func() bool { return p.world.get(p.name) != nil })
+	kit.EventuallyTrue(t, "the Seed is registered", func() bool { return p.get(p.name) != nil })
 	p.eventually(p.name, corev1beta1.LastOperationStateSucceeded, "", corev1beta1.ConditionTrue)
 	took := time.Since(began).Round(100 * time.Millisecond)
 	p.settled()
@@ -306,7 +306,7 @@ func TestProgram(t *testing.T) {
 	if sent := slices.Concat(others(p.toGarden), others(p.toSeed)); len(sent) > 0 {
 		t.Errorf("a restart wrote %v", sent)
 	}
-	seed := p.world.get(p.name)
+	seed := p.get(p.name)
 	kit.Change(t, p.garden, seed, func() { seed.Spec.Settings.ExcessCapacityReservation.Enabled = ptr.To(false) })
 	p.settled()
 	t.Logf("one setting changed: %v %v", others(p.toSeed), others(p.toGarden))

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/trellis-k8s/trellis/test/kit/audit"
 )
@@ -54,7 +53,7 @@ func (p *program) allowed(skip int) {
 			}
 		}
 		p.Logf("writes of %s: %q", test.user, sorted(found))
-		refused := audit.Described(events, func(event auditv1.Event) bool { return audit.IsForbidden(event) })
+		refused := audit.Described(events, audit.IsForbidden)
 		if len(refused) > 0 {
 			p.Errorf("%s lacks rights: %q", test.user, refused)
 		}

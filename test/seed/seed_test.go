@@ -77,7 +77,7 @@ func (w *world) deletion(name string, installation *corev1beta1.ControllerInstal
 	bucket.Spec.Provider, bucket.Spec.SeedName = corev1beta1.BackupBucketProvider{Type: "local", Region: "local"}, ptr.To(name)
 	bucket.Spec.CredentialsRef = w.get(name).Spec.DNS.Provider.CredentialsRef
 	kit.Must(w, w.garden.Create(w.Context(), bucket))
-	seed := w.deleteSeed(name)
+	w.deleteSeed(name)
 	w.eventually(name, corev1beta1.LastOperationStateError, "BackupBucket other", "")
 	var list resourcesv1alpha1.ManagedResourceList
 	kit.Must(w, w.seed.List(w.Context(), &list))
@@ -88,22 +88,19 @@ func (w *world) deletion(name string, installation *corev1beta1.ControllerInstal
 	}
 
 	kit.Must(w, w.garden.Delete(w.Context(), bucket))
-	seed = w.get(name)
-	kit.Change(w, w.garden, seed, func() { seed.Annotations["example.org/look"] = "again" })
 	w.eventuallyWaits(name, "ControllerInstallation "+installation.Name)
 	kit.Must(w, w.garden.Delete(w.Context(), installation))
 	w.eventuallySeedGone(name)
 }
 
 // deleteSeed has the Seed deleted.
-func (w *world) deleteSeed(name string) *corev1beta1.Seed {
+func (w *world) deleteSeed(name string) {
 	w.Helper()
 	seed := w.get(name)
 	kit.Change(w, w.garden, seed, func() {
 		metav1.SetMetaDataAnnotation(&seed.ObjectMeta, constants.AnnotationConfirmationDeletion, "true")
 	})
 	kit.Must(w, w.garden.Delete(w.Context(), seed))
-	return seed
 }
 
 func (w *world) eventuallySeedGone(name string) {

@@ -130,7 +130,7 @@ func TestPlan(t *testing.T) {
 // TestRestoreWithState: the object is created with the saved state and waits; when that is applied, the restoration is asked for, and stays so
 // while the memory of what was asked is older than what is observed.
 func TestRestoreWithState(t *testing.T) {
-	bundle := func(key flow.Key, object *extensionsv1alpha1.BackupEntry, operation string, asked backup.Asked) flow.Bundle {
+	bundle := func(key flow.Key, object *extensionsv1alpha1.BackupEntry, operation string, _ backup.Asked) flow.Bundle {
 		return flow.Bundle{Key: key, Objects: []client.Object{object}, Choices: map[string]string{"operation": operation}}
 	}
 	in := given(annotated(constants.AnnotationGardenerOperation, constants.OperationRestore))

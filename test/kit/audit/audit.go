@@ -20,7 +20,7 @@ func Requests(tb testing.TB, file, user string, skip int) (found []auditv1.Event
 	tb.Helper()
 	log, err := os.Open(file)
 	kit.Must(tb, err)
-	defer log.Close()
+	defer log.Close() //nolint:errcheck // it was read
 	scanner := bufio.NewScanner(log)
 	scanner.Buffer(nil, 1<<20)
 	for scanner.Scan() {
