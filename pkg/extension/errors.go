@@ -50,7 +50,7 @@ func addedCodes(err error) []corev1beta1.ErrorCode {
 	if coded, is := err.(*codedError); is { //nolint:errorlint // each error of the tree is looked at
 		codes = append(codes, coded.codes...)
 	}
-	if joined, is := err.(interface{ Unwrap() []error }); is { //nolint:errorlint // each error of the tree is looked at
+	if joined, is := err.(interface{ Unwrap() []error }); is {
 		for _, one := range joined.Unwrap() {
 			codes = append(codes, addedCodes(one)...)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -184,7 +185,7 @@ func (w *world) restOfBundles(mgr manager.Manager, requests *kit.Requests, netwo
 	kit.EventuallyTrue(w, "the caches are filled", func() bool { return mgr.GetCache().WaitForCacheSync(w.Context()) })
 	w.quiet(requests)
 	for _, request := range requests.Single() {
-		if request.Method != "GET" {
+		if request.Method != http.MethodGet {
 			w.Errorf("after a restart: %s", request)
 		}
 	}

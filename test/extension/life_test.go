@@ -2,6 +2,7 @@ package extension
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -106,7 +107,7 @@ func TestLife(t *testing.T) {
 	kit.EventuallyTrue(t, "the caches are filled", func() bool { return mgr.GetCache().WaitForCacheSync(t.Context()) })
 	w.quiet(requests)
 	for _, request := range requests.Single() {
-		if request.Method != "GET" {
+		if request.Method != http.MethodGet {
 			t.Errorf("after a restart: %s", request)
 		}
 	}

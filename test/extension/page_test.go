@@ -133,7 +133,7 @@ func (w *world) startGreeting() {
 		w.Fatalf("the page starts the extension by %q", commands)
 	}
 	arguments := strings.Fields(commands[0])
-	command := exec.CommandContext(w.Context(), filepath.Join(w.root, arguments[0]), arguments[1:]...) //nolint:gosec // of the page
+	command := exec.CommandContext(w.Context(), filepath.Join(w.root, arguments[0]), arguments[1:]...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+w.rightsOfTheChart())
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
@@ -158,7 +158,7 @@ func (w *world) rightsOfTheChart() string {
 	kit.Must(w, err)
 	rendered := strings.NewReplacer(`"extensions.gardener.cloud:{{ .Chart.Name }}"`, "extensions.gardener.cloud:extension-greeting",
 		"{{ .Chart.Name }}", "extension-greeting", "{{ .Release.Name }}", "extension-greeting", "{{ .Release.Namespace }}", "extension-greeting").Replace(string(text))
-	apply := exec.CommandContext(w.Context(), filepath.Join(w.root, "bin", "kubectl"), "apply", "-f", "-") //nolint:gosec // of this repository
+	apply := exec.CommandContext(w.Context(), filepath.Join(w.root, "bin", "kubectl"), "apply", "-f", "-")
 	admin := filepath.Join(w.TempDir(), "admin")
 	kit.Must(w, os.WriteFile(admin, w.cp.Kubeconfig(), 0o600))
 	apply.Env, apply.Stdin = append(os.Environ(), "KUBECONFIG="+admin), strings.NewReader(rendered)

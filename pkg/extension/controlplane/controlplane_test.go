@@ -109,15 +109,16 @@ func named(name string) map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": name}}
 }
 
+func exposedAPIServer() map[string]any {
+	return map[string]any{"metadata": map[string]any{"name": "kube-apiserver", "labels": map[string]any{labelExposure: exposedByGardener}}}
+}
+
 // TestDispatch: each object of the contract leads to its method, others to none.
 func TestDispatch(t *testing.T) {
 	deployment, set := appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 	service, etcd := corev1.SchemeGroupVersion.WithKind("Service"), druidv1alpha1.SchemeGroupVersion.WithKind("Etcd")
 	vpa := schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}
-	exposed := named("kube-apiserver")
-	exposed["metadata"].(map[string]any)["labels"] = map[string]any{labelExposure: exposedByGardener}
-	goes := named("kube-scheduler")
-	goes["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+	exposed, goes := exposedAPIServer(), map[string]any{"metadata": map[string]any{"name": "kube-scheduler", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
 	for name, test := range map[string]struct {
 		kind   schema.GroupVersionKind
 		object map[string]any
@@ -152,8 +153,7 @@ func TestRefusals(t *testing.T) {
 	if response.Allowed || !strings.Contains(response.Result.Message, "no sidecar for this version") || !strings.Contains(response.Result.Message, "Deployment shoot--dev--blue/machine-controller-manager") {
 		t.Errorf("%+v", response)
 	}
-	exposed := named("kube-apiserver")
-	exposed["metadata"].(map[string]any)["labels"] = map[string]any{labelExposure: exposedByGardener}
+	exposed := exposedAPIServer()
 	exposed["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "kube-apiserver", "command": []any{"kube-apiserver"}}}}}}
 	if response := handle(t, recorder{calls: &calls}, deployment, exposed, false); response.Allowed || !strings.Contains(response.Result.Message, "--advertise-address=1.2.3.4") {
 		t.Errorf("%+v", response)

@@ -101,7 +101,7 @@ func (h *heart) beat(ctx context.Context) error {
 		create = apierrors.IsNotFound(err)
 	}
 	lease.Spec.HolderIdentity = ptr.To(h.Name)
-	lease.Spec.LeaseDurationSeconds = ptr.To(int32(h.Period / time.Second))
+	lease.Spec.LeaseDurationSeconds = ptr.To(int32(h.Period / time.Second)) //nolint:gosec // a period of seconds or minutes
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(h.Clock.Now()))
 	write := func() error { return h.client.Update(ctx, lease) }
 	if create {

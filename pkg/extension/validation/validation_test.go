@@ -42,6 +42,19 @@ func (c *config) DeepCopyObject() runtime.Object   { copied := *c; return &copie
 func (c *configV1) DeepCopyObject() runtime.Object { copied := *c; return &copied }
 func (c *configV2) DeepCopyObject() runtime.Object { copied := *c; return &copied }
 
+// toInternal returns a conversion to the internal type.
+func toInternal[T any](zone func(T) string) conversion.ConversionFunc {
+	return func(a, b any, _ conversion.Scope) error {
+		from, is := a.(T)
+		to, known := b.(*config)
+		if !is || !known {
+			return errors.New("unexpected types")
+		}
+		to.Zone = zone(from)
+		return nil
+	}
+}
+
 const group = "cloud.example.org"
 
 func newDecoder(t *testing.T) *Decoder {
@@ -52,8 +65,8 @@ func newDecoder(t *testing.T) *Decoder {
 	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Config"}, &configV1{})
 	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: group, Version: "v2", Kind: "Config"}, &configV2{})
 	err := errors.Join(
-		scheme.AddConversionFunc((*configV1)(nil), (*config)(nil), func(a, b any, _ conversion.Scope) error { b.(*config).Zone = a.(*configV1).Zone; return nil }),
-		scheme.AddConversionFunc((*configV2)(nil), (*config)(nil), func(a, b any, _ conversion.Scope) error { b.(*config).Zone = a.(*configV2).Location; return nil }),
+		scheme.AddConversionFunc((*configV1)(nil), (*config)(nil), toInternal(func(from *configV1) string { return from.Zone })),
+		scheme.AddConversionFunc((*configV2)(nil), (*config)(nil), toInternal(func(from *configV2) string { return from.Location })),
 	)
 	if err != nil {
 		t.Fatal(err)
