@@ -214,6 +214,7 @@ func TestControlPlaneWebhook(t *testing.T) {
 		t.Errorf("the annotations of the Service are %v", service.Annotations)
 	}
 	w.nodes(shoot)
+	w.repaired()
 
 	stop()
 	w.deploy(shoot, "v2")
@@ -235,6 +236,26 @@ func TestControlPlaneWebhook(t *testing.T) {
 		t.Errorf("the Deployments have %v", images)
 	}
 	stop()
+}
+
+// repaired deletes the configuration by hand, without which the webhooks would fail open.
+func (w *world) repaired() {
+	w.Helper()
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	kit.Must(w, w.client.Get(w.Context(), client.ObjectKey{Name: configurationName}, configuration))
+	before := configuration.UID
+	if len(configuration.OwnerReferences) != 1 || configuration.OwnerReferences[0].Name != extensionNamespace {
+		w.Errorf("the owners of the configuration are %+v", configuration.OwnerReferences)
+	}
+	kit.Must(w, w.client.Delete(w.Context(), configuration))
+	kit.Eventually(w, "the configuration is written again, with the authority", func() string {
+		again := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		err := w.client.Get(w.Context(), client.ObjectKey{Name: configurationName}, again)
+		if err != nil || again.UID == before || len(again.Webhooks) != 2 || len(again.Webhooks[0].ClientConfig.CABundle) == 0 {
+			return fmt.Sprintf("%v, %+v", err, again.Webhooks)
+		}
+		return ""
+	})
 }
 
 // nodes checks what becomes of the configuration of nodes.

@@ -74,7 +74,8 @@ func (a *Actuator[T]) remove(ctx context.Context, object T, prepare func(context
 	if err != nil {
 		return extension.Result{}, err
 	}
-	for key, mr := range live.ManagedResources {
+	for _, key := range slices.SortedFunc(maps.Keys(live.ManagedResources), flow.Key.Compare) {
+		mr := live.ManagedResources[key]
 		plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key})
 		if prepare != nil && isOfShoot(mr) {
 			if err := prepare(ctx, mr); err != nil {
