@@ -71,6 +71,7 @@ func TestExtension(t *testing.T) {
 
 	w.isLeftAlone(deployment)
 	w.followsChart(deployment)
+	w.pullsChart(deployment)
 	w.isRemoved()
 }
 
@@ -153,6 +154,31 @@ func (w *world) followsChart(deployment *gardencorev1.ControllerDeployment) {
 		workload := &appsv1.Deployment{}
 		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: "extension-" + w.installation("provider").Name, Name: "example"}, workload))
 		return ptr.Deref(workload.Spec.Replicas, 0) == 2
+	})
+	w.eventually("provider", ready)
+}
+
+// pullsChart: from a registry that asks for a password.
+func (w *world) pullsChart(deployment *gardencorev1.ControllerDeployment) {
+	w.Helper()
+	registry := w.newRegistry(w.archive(map[string]string{"deployment.yaml": strings.ReplaceAll(chart, ".Values.replicas", "3")}))
+	kit.Change(w, w.garden, deployment, func() {
+		deployment.Helm.RawChart = nil
+		deployment.Helm.OCIRepository = &gardencorev1.OCIRepository{
+			Ref: &registry, PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}, CABundleSecretRef: &corev1.LocalObjectReference{Name: "authority"},
+		}
+	})
+	w.eventually("provider", strings.Replace(invalid, "ChartCannotBeRendered", "OCIChartCannotBePulled", 1))
+	pull := &corev1.Secret{}
+	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKey{Namespace: "garden", Name: "pull"}, pull))
+	if text := message(w.installation("provider"), corev1beta1.ControllerInstallationValid); !strings.Contains(text, "garden/pull") || !strings.Contains(text, "has no label") {
+		w.Errorf("Valid is False: %s", text)
+	}
+	kit.Change(w, w.garden, pull, func() { pull.Labels = map[string]string{"gardener.cloud/role": "helm-pull-secret"} })
+	kit.EventuallyTrue(w, "the workload has three replicas", func() bool {
+		workload := &appsv1.Deployment{}
+		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: "extension-" + w.installation("provider").Name, Name: "example"}, workload))
+		return ptr.Deref(workload.Spec.Replicas, 0) == 3
 	})
 	w.eventually("provider", ready)
 }
