@@ -9,9 +9,16 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	corevalidation "github.com/trellis-k8s/trellis/pkg/apis/core/validation"
+	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	etcdconfig "github.com/trellis-k8s/trellis/pkg/etcd/config"
 )
 
@@ -54,6 +61,8 @@ func TestYAMLOfTheDocs(t *testing.T) {
 				case strings.Contains(object.GetAPIVersion(), ".config.k8s.io/"): // a file of an API server
 				case object.GetKind() == "EtcdOperatorConfiguration":
 					loadOperator(t, page, match[1])
+				case object.GroupVersionKind().Group == corev1beta1.GroupName:
+					checkOfGarden(t, page, object)
 				default:
 					objects = append(objects, namespaced(object)...)
 				}
@@ -79,6 +88,35 @@ func namespaced(object *unstructured.Unstructured) []*unstructured.Unstructured 
 	namespace.SetKind("Namespace")
 	namespace.SetName(object.GetNamespace())
 	return []*unstructured.Unstructured{namespace, object}
+}
+
+// checkOfGarden checks an object that the garden's API server serves: each field is one of its kind, and it is valid.
+func checkOfGarden(t *testing.T, page string, object *unstructured.Unstructured) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := served.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	text, err := object.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, _, err := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer().Decode(text, nil, nil)
+	if err != nil {
+		t.Errorf("%s: %s %s: %v", page, object.GetKind(), object.GetName(), err)
+		return
+	}
+	scheme.Default(decoded)
+	var problems field.ErrorList
+	switch decoded := decoded.(type) {
+	case *gardencorev1.ControllerDeployment:
+		problems = corevalidation.ValidateControllerDeployment(decoded)
+	case *corev1beta1.ControllerRegistration:
+		problems = corevalidation.ValidateControllerRegistration(decoded)
+	}
+	if err := problems.ToAggregate(); err != nil {
+		t.Errorf("%s: %s %s: %v", page, object.GetKind(), object.GetName(), err)
+	}
 }
 
 // loadOperator reads the settings of the operator of etcd as it does.
