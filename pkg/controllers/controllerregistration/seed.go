@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +22,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/installation"
 )
 
-const fieldManager = "controller-manager"
+const (
+	fieldManager = "controller-manager"
+	// retryAfter is when a decision is made again that was made on what had changed meanwhile.
+	retryAfter = time.Second
+)
 
 // Reasons of Events.
 //
@@ -59,8 +64,12 @@ func (r *seedReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 	}
 	decision := installation.Decide(in)
 	r.report(ctx, seed, decision.Problems)
-	if err := r.carryOut(ctx, in, decision); err != nil {
+	again, err := r.carryOut(ctx, in, decision)
+	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if again {
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
 	}
 	if seed.DeletionTimestamp == nil || len(in.Installations) > 0 {
 		return reconcile.Result{}, nil
@@ -152,9 +161,8 @@ func pointers[T any](items []T) []*T {
 	return all
 }
 
-// carryOut takes the steps of a decision. What another client has changed meanwhile is left as it is: the watch shows the change, and the
-// decision is made again.
-func (r *seedReconciler) carryOut(ctx context.Context, in installation.Inputs, decision installation.Decision) error {
+// carryOut takes the steps of a decision. What another client has changed meanwhile is left as it is, and the decision has to be made again.
+func (r *seedReconciler) carryOut(ctx context.Context, in installation.Inputs, decision installation.Decision) (again bool, err error) {
 	seen := map[string]*corev1beta1.ControllerInstallation{}
 	for _, installation := range in.Installations {
 		seen[installation.Name] = installation
@@ -162,13 +170,16 @@ func (r *seedReconciler) carryOut(ctx context.Context, in installation.Inputs, d
 	var errs []error
 	for _, step := range decision.Steps {
 		name := step.Installation.Name
-		if err := r.take(ctx, step, seen[name]); err != nil && !apierrors.IsConflict(err) {
+		switch err := r.take(ctx, step, seen[name]); {
+		case apierrors.IsConflict(err):
+			again = true
+		case err != nil:
 			errs = append(errs, fmt.Errorf("%s ControllerInstallation %s: %w", strings.ToLower(string(step.Action)), name, err))
-			continue
+		default:
+			log.FromContext(ctx).Info("Changed an installation", "action", step.Action, "installation", name, "reason", step.Reason)
 		}
-		log.FromContext(ctx).Info("Changed an installation", "action", step.Action, "installation", name, "reason", step.Reason)
 	}
-	return errors.Join(errs...)
+	return again, errors.Join(errs...)
 }
 
 func (r *seedReconciler) take(ctx context.Context, step installation.Step, before *corev1beta1.ControllerInstallation) error {
