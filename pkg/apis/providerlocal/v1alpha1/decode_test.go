@@ -11,14 +11,14 @@ const head = "apiVersion: local.provider.extensions.gardener.cloud/v1alpha1\nkin
 
 func TestDecode(t *testing.T) {
 	for text, want := range map[string]string{
-		head + "networks: {nodes: 10.0.0.0/16}\n":                                 "",
-		head + "networks: {node: 10.0.0.0/16}\n":                                  `unknown field "networks.node"`,
-		head + "networks: {nodes: 10.0.0.0/16}\nnetworks: {}\n":                   "already set",
-		head + "networks: []\n":                                                   "cannot unmarshal",
-		strings.Replace(head, "Infrastructure", "Other", 1):                       `no kind "OtherConfig"`,
-		strings.Replace(head, "Infrastructure", "Network", 1):                     "it is of the kind NetworkConfig",
-		strings.Replace(head, "local.provider", "other.provider", 1):              "no kind",
-		"networks: {}\n":                                                          "'Kind' is missing",
+		head + "networks: {nodes: 10.0.0.0/16}\n":                    "",
+		head + "networks: {node: 10.0.0.0/16}\n":                     `unknown field "networks.node"`,
+		head + "networks: {nodes: 10.0.0.0/16}\nnetworks: {}\n":      "already set",
+		head + "networks: []\n":                                      "cannot unmarshal",
+		strings.Replace(head, "Infrastructure", "Other", 1):          `no kind "OtherConfig"`,
+		strings.Replace(head, "Infrastructure", "Network", 1):        "it is of the kind NetworkConfig",
+		strings.Replace(head, "local.provider", "other.provider", 1): "no kind",
+		"networks: {}\n": "'Kind' is missing",
 		head + "networks: {nodes: '" + strings.Repeat("1", maxConfigBytes) + "'}\n": "at most 262144",
 	} {
 		config, err := Decode[InfrastructureConfig](&runtime.RawExtension{Raw: []byte(text)})
