@@ -149,6 +149,7 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	}
 	if now := shoot.Status.LastOperation; now.State == corev1beta1.LastOperationStateSucceeded && before.State != now.State {
 		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventReconciled, actionReconcile, "%s", now.Description)
+		later = time.Millisecond // the Cluster gets what the status has from then on
 	}
 	if err := r.ensureToken(ctx, in, result); err != nil {
 		return reconcile.Result{}, err

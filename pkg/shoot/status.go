@@ -66,7 +66,7 @@ func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.ShootS
 		Name: nameOf(kind), Type: kind, Before: flow.Report{LastOperation: before, LastErrors: status.LastErrors}, RetryUntil: r.retryUntil(status),
 	}
 	report := flow.Progress(operation, in.Owner, result, in.Now)
-	if before.State == corev1beta1.LastOperationStateSucceeded && len(report.LastErrors) == 0 {
+	if before.State == corev1beta1.LastOperationStateSucceeded && (len(report.LastErrors) == 0 || settled(result)) {
 		return status, 0 // how its components are from then on is reported by conditions
 	}
 	if kind == corev1beta1.LastOperationTypeDelete && report.LastOperation.State == corev1beta1.LastOperationStateSucceeded {
@@ -86,6 +86,11 @@ func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.ShootS
 		status.RetryCycleStartTime = nil
 	}
 	return status, 0
+}
+
+// settled reports whether an emission had nothing to do.
+func settled(result flow.Result) bool {
+	return len(result.Steps) == 0 && len(result.Problems) == 0 && len(result.Pending) == 0 && len(result.Plan.Waits) == 0
 }
 
 // explain adds what is waited for to the description of an operation that is under way.
@@ -124,7 +129,7 @@ func (r *reconciler) retryUntil(status corev1beta1.ShootStatus) time.Time {
 // does not name any more stay in it: until all of their objects have been rewritten, they must be readable.
 func (in Inputs) credentials() *corev1beta1.ShootCredentials {
 	credentials := ptr.Deref(in.Shoot.Status.Credentials.DeepCopy(), corev1beta1.ShootCredentials{})
-	resources := slices.Concat(in.encryptedResources(), in.decryptedResources())
+	resources := slices.Concat(in.encryptedResources()[1:], in.decryptedResources()) // Secrets always are, which the status does not say
 	slices.Sort(resources)
 	provider := in.Secrets[constants.SecretNameETCDEncryptionKey].Active.Data[secrets.KeyEncryptionProvider]
 	credentials.EncryptionAtRest = &corev1beta1.EncryptionAtRest{

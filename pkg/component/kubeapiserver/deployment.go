@@ -67,9 +67,6 @@ func deployment(values Values, files configured) (*appsv1.Deployment, error) {
 	}
 	deployment.Spec.MinReadySeconds = readySeconds
 	deployment.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](30)
-	if values.Replicas > 0 {
-		deployment.Annotations[resourcesv1alpha1.AnnotationPreserveReplicas] = "true" // the autoscaler changes them
-	}
 	return deployment, nil
 }
 

@@ -1,0 +1,373 @@
+// Package shoot tries the flow of Shoots with a garden and a seed cluster, both with real API servers. Pods of the seed are simulated; beside them, the
+// programs of the control plane run as processes, with the arguments, files and credentials that their Pods would have.
+package shoot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/yaml"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/served"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	shootflow "github.com/trellis-k8s/trellis/pkg/shoot"
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/garden"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+var gardens garden.Shared
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	os.Exit(gardens.Run(m))
+}
+
+const (
+	namespace = "garden-dev"
+	seedName  = "local"
+	shootName = "one"
+	technical = "shoot--dev--one"
+	version   = "1.37.1"
+)
+
+// identity is that of gardenlet.
+var identity = corev1beta1.Gardener{ID: "gardenlet-0", Name: "gardenlet", Version: "v1"}
+
+// world is a garden with a Seed that is ready, and its cluster.
+type world struct {
+	*testing.T
+	scheme       *runtime.Scheme
+	garden, seed client.Client
+	gardens      *garden.Garden
+	seeds        *controlplane.ControlPlane
+	// port is that of the shoot's API server.
+	port int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, gardens: gardens.Get(t), scheme: runtime.NewScheme(), port: kit.FreePort(t)}
+	var err error
+	w.seeds, err = controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, w.seeds.Stop()) })
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, served.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
+	} {
+		kit.Must(t, add(w.scheme))
+	}
+	w.garden, err = client.New(w.gardens.Config(), client.Options{Scheme: w.scheme})
+	kit.Must(t, err)
+	w.seed, err = client.New(w.seeds.Config(), client.Options{Scheme: w.scheme})
+	kit.Must(t, err)
+	root, err := controlplane.RepositoryRoot()
+	kit.Must(t, err)
+	var paths []string
+	for _, directory := range []string{"", "extensions", "druid", "autoscaling"} {
+		paths = append(paths, filepath.Join(root, "config", "crd", directory))
+	}
+	_, err = envtest.InstallCRDs(w.seeds.Config(), envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: kit.Patience})
+	kit.Must(t, err)
+	w.prepareSeed()
+	w.prepareGarden()
+	return w
+}
+
+// prepareSeed brings what the flow of the Seed would.
+func (w *world) prepareSeed() {
+	w.Helper()
+	w.create(w.seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})
+	for i, name := range []string{constants.PriorityClassSystem300, constants.PriorityClassSystem400, constants.PriorityClassSystem500} {
+		w.create(w.seed, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: int32(i) + 1})
+	}
+	var list strings.Builder
+	list.WriteString("images:\n")
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "resource-manager"} {
+		fmt.Fprintf(&list, "- {name: %s, repository: registry.example.org/%s, tag: v1}\n", name, name)
+	}
+	file := filepath.Join(w.TempDir(), "images.yaml")
+	kit.Must(w, os.WriteFile(file, []byte(list.String()), 0o600))
+	w.Setenv("IMAGEVECTOR_OVERWRITE", file)
+}
+
+// prepareGarden declares what a Shoot refers to, and reports the Seed as ready.
+func (w *world) prepareGarden() {
+	w.Helper()
+	w.create(w.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{constants.LabelProjectName: "dev", constants.LabelGardenRole: constants.RoleProject}}})
+	project, profile, seed := &corev1beta1.Project{}, &corev1beta1.CloudProfile{}, &corev1beta1.Seed{}
+	w.example("project", project)
+	w.example("cloudprofile", profile)
+	w.example("seed", seed)
+	profile.Spec.Kubernetes.Versions = []corev1beta1.ExpirableVersion{{Version: version}}
+	seed.Spec.Backup, seed.Spec.Taints, seed.Spec.Extensions, seed.Spec.Resources, seed.Spec.AccessRestrictions = nil, nil, nil, nil, nil
+	for _, object := range []client.Object{project, profile, seed} {
+		w.create(w.garden, object)
+	}
+	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKeyFromObject(seed), seed))
+	seed.Status.ObservedGeneration, seed.Status.Gardener = seed.Generation, identity.DeepCopy()
+	seed.Status.KubernetesVersion, seed.Status.ClusterIdentity = ptr.To("v"+version), ptr.To("seed-1")
+	for _, kind := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy} {
+		seed.Status.Conditions = append(seed.Status.Conditions, corev1beta1.Condition{
+			Type: kind, Status: corev1beta1.ConditionTrue, LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(), Reason: "Test", Message: "ready",
+		})
+	}
+	kit.Must(w, w.garden.Status().Update(w.Context(), seed))
+}
+
+// example reads an object of the examples.
+func (w *world) example(name string, into client.Object) {
+	w.Helper()
+	root, err := controlplane.RepositoryRoot()
+	kit.Must(w, err)
+	text, err := os.ReadFile(filepath.Join(root, "examples", "fleet", "core", name+".yaml"))
+	kit.Must(w, err)
+	first, _, _ := strings.Cut(string(text), "\n---\n")
+	kit.Must(w, yaml.UnmarshalStrict([]byte(first), into))
+}
+
+func (w *world) create(c client.Client, object client.Object) {
+	w.Helper()
+	if err := c.Create(w.Context(), object); !apierrors.IsAlreadyExists(err) {
+		kit.Must(w, err)
+	}
+}
+
+// gardenlet runs the controller of Shoots, until the returned function is called. It returns the requests to the garden and the seed.
+func (w *world) gardenlet() (toGarden, toSeed *kit.Requests, stop func()) {
+	w.Helper()
+	toGarden, toSeed = &kit.Requests{}, &kit.Requests{}
+	config, gardenConfig := w.seeds.Config(), w.gardens.Config()
+	config.Wrap(toSeed.Wrap)
+	gardenConfig.Wrap(toGarden.Wrap)
+	gardenConfig.QPS, config.QPS = -1, -1
+	options := kit.ManagerOptions(w.scheme)
+	options.Cache.NewInformer = rewatch.NewInformer
+	mgr, err := manager.New(config, options)
+	kit.Must(w, err)
+	garden, err := cluster.New(gardenConfig, func(o *cluster.Options) {
+		o.Scheme, o.Cache.NewInformer = w.scheme, rewatch.NewInformer
+		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.ConfigMap{}, &corev1beta1.InternalSecret{}}}
+	})
+	kit.Must(w, err)
+	kit.Must(w, mgr.Add(garden))
+	configuration := &gardenletv1alpha1.GardenletConfiguration{}
+	gardenletv1alpha1.SetDefaults(configuration)
+	kit.Must(w, shootflow.AddToManager(mgr, garden, shootflow.Options{
+		SeedName: seedName, Namespace: constants.GardenNamespace, Config: configuration, Clock: clock.RealClock{}, Version: "v1", Identity: &identity,
+		Address: func(string) string { return w.address() },
+	}))
+	return toGarden, toSeed, kit.Run(w, mgr)
+}
+
+func (w *world) address() string { return fmt.Sprintf("https://127.0.0.1:%d", w.port) }
+
+// etcdOperator does what the operator of etcd would, until the test ends: it carries out each change at once.
+func (w *world) etcdOperator() {
+	w.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	w.Cleanup(func() { cancel(); <-ended })
+	go func() {
+		defer close(ended)
+		kit.EventuallyWithin(quietly{w.T, ctx}, kit.Patience*100, "the test ends", func() string {
+			if ctx.Err() != nil {
+				return ""
+			}
+			list := &unstructured.UnstructuredList{}
+			list.SetAPIVersion("druid.gardener.cloud/v1alpha1")
+			list.SetKind("EtcdList")
+			if err := w.seed.List(ctx, list); err != nil {
+				return "not listed"
+			}
+			for i := range list.Items {
+				w.answer(ctx, &list.Items[i])
+			}
+			return "not yet"
+		})
+	}()
+}
+
+// quietly is a test whose failures do not count.
+type quietly struct {
+	testing.TB
+	ctx context.Context
+}
+
+func (quietly) Fatalf(string, ...any)      {}
+func (quietly) Errorf(string, ...any)      {}
+func (q quietly) Context() context.Context { return q.ctx }
+
+// answer carries out the spec of an Etcd. What fails is tried again.
+func (w *world) answer(ctx context.Context, etcd *unstructured.Unstructured) {
+	annotations := etcd.GetAnnotations()
+	if annotations[constants.AnnotationGardenerOperation] != "" {
+		delete(annotations, constants.AnnotationGardenerOperation)
+		etcd.SetAnnotations(annotations)
+		if err := w.seed.Update(ctx, etcd); err != nil {
+			return
+		}
+	}
+	if observed, _, _ := unstructured.NestedInt64(etcd.Object, "status", "observedGeneration"); observed == etcd.GetGeneration() {
+		return
+	}
+	condition := func(kind, status string) map[string]any {
+		at := metav1.Now().UTC().Format("2006-01-02T15:04:05Z")
+		return map[string]any{"type": kind, "status": status, "reason": "Test", "message": "done", "lastTransitionTime": at, "lastUpdateTime": at}
+	}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{
+		"observedGeneration": etcd.GetGeneration(), "conditions": []any{condition("Ready", "True"), condition("AllMembersUpdated", "True")},
+	}})
+	if err == nil {
+		_ = w.seed.Status().Patch(ctx, etcd, client.RawPatch(types.MergePatchType, patch))
+	}
+}
+
+// get returns the Shoot; nil if it does not exist.
+func (w *world) get() *corev1beta1.Shoot {
+	w.Helper()
+	shoot := &corev1beta1.Shoot{}
+	err := w.garden.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: shootName}, shoot)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	kit.Must(w, err)
+	return shoot
+}
+
+// eventually waits until the last operation of the Shoot's present generation has a type, a state and a text.
+func (w *world) eventually(kind corev1beta1.LastOperationType, state corev1beta1.LastOperationState, text string) *corev1beta1.Shoot {
+	w.Helper()
+	var shoot *corev1beta1.Shoot
+	kit.EventuallyWithin(w, 6*kit.Patience, fmt.Sprintf("the Shoot reports %s %s %q", kind, state, text), func() string {
+		shoot = w.get()
+		last := shoot.Status.LastOperation
+		if last == nil || last.Type != kind || last.State != state || !strings.Contains(last.Description, text) || shoot.Status.ObservedGeneration != shoot.Generation {
+			return fmt.Sprintf("last operation %+v\n%s", last, w.bundles())
+		}
+		return ""
+	})
+	return shoot
+}
+
+// bundles describes the ManagedResources for an error.
+func (w *world) bundles() string {
+	var list resourcesv1alpha1.ManagedResourceList
+	if err := w.seed.List(w.Context(), &list); err != nil {
+		return err.Error()
+	}
+	var text strings.Builder
+	for _, mr := range list.Items {
+		fmt.Fprintf(&text, "%s/%s deleting %t", mr.Namespace, mr.Name, mr.DeletionTimestamp != nil)
+		for _, condition := range mr.Status.Conditions {
+			fmt.Fprintf(&text, " %s=%s (%s: %.250s)", condition.Type, condition.Status, condition.Reason, condition.Message)
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
+}
+
+// writes returns the requests that change something.
+func writes(requests *kit.Requests) []string {
+	var sent []string
+	for _, request := range requests.Single() {
+		if request.Method != http.MethodGet {
+			sent = append(sent, request.String())
+		}
+	}
+	return sent
+}
+
+// quiet waits until nothing was sent for a while.
+func quiet(t *testing.T, all ...*kit.Requests) {
+	t.Helper()
+	same, before := 0, -1
+	kit.EventuallyTrue(t, "gardenlet is at rest", func() bool {
+		count := 0
+		for _, requests := range all {
+			count += len(requests.Single())
+		}
+		if count != before {
+			same, before = 0, count
+		}
+		same++
+		return same > 40
+	})
+}
+
+// left lists the ManagedResources, namespaces and Clusters of the Shoot in the seed, and the Secrets with manifests.
+func (w *world) left() []string {
+	w.Helper()
+	var names []string
+	var mrs resourcesv1alpha1.ManagedResourceList
+	var clusters extensionsv1alpha1.ClusterList
+	var namespaces corev1.NamespaceList
+	var secrets corev1.SecretList
+	kit.Must(w, w.seed.List(w.Context(), &mrs))
+	kit.Must(w, w.seed.List(w.Context(), &clusters))
+	kit.Must(w, w.seed.List(w.Context(), &namespaces))
+	kit.Must(w, w.seed.List(w.Context(), &secrets, client.InNamespace(constants.GardenNamespace)))
+	for _, mr := range mrs.Items {
+		names = append(names, "ManagedResource "+mr.Name)
+	}
+	for _, cluster := range clusters.Items {
+		names = append(names, "Cluster "+cluster.Name)
+	}
+	for _, each := range namespaces.Items {
+		if strings.HasPrefix(each.Name, constants.PrefixTechnicalID) {
+			names = append(names, "Namespace "+each.Name)
+		}
+	}
+	for _, secret := range secrets.Items {
+		names = append(names, "Secret "+secret.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// awaitReplicas waits until a Deployment has that many replicas, and its Pods are gone if these are none.
+func (w *world) awaitReplicas(name string, replicas int32) {
+	w.Helper()
+	kit.EventuallyWithin(w, 4*kit.Patience, fmt.Sprintf("Deployment %s has %d replicas", name, replicas), func() string {
+		deployment := &appsv1.Deployment{}
+		if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, deployment); err != nil {
+			return err.Error()
+		}
+		if *deployment.Spec.Replicas != replicas || deployment.Status.Replicas != replicas {
+			return fmt.Sprintf("%d wanted, %d present\n%s", *deployment.Spec.Replicas, deployment.Status.Replicas, w.bundles())
+		}
+		return ""
+	})
+}

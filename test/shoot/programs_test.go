@@ -1,0 +1,196 @@
+package shoot
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apiserver/kubeconfig"
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// pod is what a Deployment's Pods would have: arguments, and files, with the paths of this machine.
+type pod struct {
+	args  []string
+	paths *strings.Replacer
+}
+
+// pod waits for a Deployment of the control plane that is to run, and for all that its Pods mount.
+func (w *world) pod(name string) pod {
+	w.Helper()
+	deployment := &appsv1.Deployment{}
+	kit.EventuallyWithin(w, 4*kit.Patience, "Deployment "+name+" is to run", func() string {
+		if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, deployment); err != nil {
+			return err.Error() + "\n" + w.bundles()
+		}
+		if *deployment.Spec.Replicas == 0 {
+			return "it has 0 replicas"
+		}
+		return ""
+	})
+	template := deployment.Spec.Template.Spec
+	directory := w.TempDir()
+	replaced := []string{"https://kube-apiserver\n", w.address() + "\n"}
+	mounts := slices.Clone(template.Containers[0].VolumeMounts)
+	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return -cmp.Compare(len(a.MountPath), len(b.MountPath)) })
+	for _, mount := range mounts {
+		replaced = append(replaced, mount.MountPath+"/", filepath.Join(directory, mount.Name)+"/")
+	}
+	p := pod{paths: strings.NewReplacer(replaced...)}
+	for _, argument := range template.Containers[0].Args {
+		p.args = append(p.args, p.paths.Replace(argument))
+	}
+	for _, volume := range template.Volumes {
+		kit.Must(w, os.MkdirAll(filepath.Join(directory, volume.Name), 0o700))
+		for file, content := range w.files(volume) {
+			kit.Must(w, os.WriteFile(filepath.Join(directory, volume.Name, file), []byte(p.paths.Replace(string(content))), 0o600))
+		}
+	}
+	return p
+}
+
+// files waits for what a volume has.
+func (w *world) files(volume corev1.Volume) map[string][]byte {
+	w.Helper()
+	files := map[string][]byte{}
+	switch {
+	case volume.Secret != nil:
+		return w.secret(volume.Secret.SecretName, "").Data
+	case volume.ConfigMap != nil:
+		configMap := &corev1.ConfigMap{}
+		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: volume.ConfigMap.Name}, configMap))
+		for file, content := range configMap.Data {
+			files[file] = []byte(content)
+		}
+	case volume.Projected != nil:
+		for _, source := range volume.Projected.Sources {
+			for _, item := range source.Secret.Items {
+				files[item.Path] = w.secret(source.Secret.Name, item.Key).Data[item.Key]
+			}
+		}
+	}
+	return files
+}
+
+// secret waits for a Secret of the control plane that has a key.
+func (w *world) secret(name, key string) *corev1.Secret {
+	w.Helper()
+	secret := &corev1.Secret{}
+	kit.EventuallyWithin(w, 4*kit.Patience, "Secret "+name+" has the key "+key, func() string {
+		if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, secret); err != nil {
+			return err.Error()
+		}
+		if key != "" && len(secret.Data[key]) == 0 {
+			return "not yet"
+		}
+		return ""
+	})
+	return secret
+}
+
+// with returns arguments in which flags have other values, and those with an empty one are left out.
+func with(args []string, values map[string]string) []string {
+	result := slices.DeleteFunc(slices.Clone(args), func(argument string) bool {
+		flag, _, _ := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
+		_, replaced := values[flag]
+		return replaced
+	})
+	for flag, value := range values {
+		if value != "" {
+			result = append(result, "--"+flag+"="+value)
+		}
+	}
+	return result
+}
+
+// startServer runs the shoot's API server. All flags but those of its address and of etcd are those of the Deployment.
+func (w *world) startServer() *controlplane.Process {
+	w.Helper()
+	args := with(w.pod("kube-apiserver").args, map[string]string{
+		"secure-port": strconv.Itoa(w.port), "bind-address": "127.0.0.1", "advertise-address": "192.0.2.1", "endpoint-reconciler-type": "none",
+		"etcd-servers": w.seeds.EtcdURL().String(), "etcd-prefix": "/shoot", "etcd-servers-overrides": "", "etcd-cafile": "", "etcd-certfile": "", "etcd-keyfile": "",
+	})
+	process := w.start("kube-apiserver", args)
+	// The probe of its Pods asks so.
+	list := &corev1.SecretList{}
+	kit.Must(w, w.seed.List(w.Context(), list, client.InNamespace(technical), client.MatchingLabels{"name": "kube-apiserver-static-token"}))
+	token, _, _ := strings.Cut(string(list.Items[0].Data["static_tokens.csv"]), ",")
+	config := &rest.Config{Host: w.address(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	probe, err := discovery.NewDiscoveryClientForConfig(config)
+	kit.Must(w, err)
+	kit.EventuallyWithin(w, 6*kit.Patience, "the shoot's API server is ready", func() string {
+		if err := process.Err(); err != nil {
+			w.Fatal(err)
+		}
+		answer, err := probe.RESTClient().Get().AbsPath("/readyz").Param("verbose", "").Do(w.Context()).Raw()
+		return kit.TextOf(err) + map[bool]string{true: string(answer)}[err != nil]
+	})
+	return process
+}
+
+// startControllers runs the shoot's kube-controller-manager with the flags of the Deployment.
+func (w *world) startControllers() *controlplane.Process {
+	w.Helper()
+	return w.start("kube-controller-manager", with(w.pod("kube-controller-manager").args, map[string]string{
+		"secure-port": strconv.Itoa(kit.FreePort(w)), "bind-address": "127.0.0.1",
+	}))
+}
+
+func (w *world) start(program string, args []string) *controlplane.Process {
+	w.Helper()
+	root, err := controlplane.RepositoryRoot()
+	kit.Must(w, err)
+	process, err := w.seeds.StartProcess("shoot-"+program+"-"+strconv.FormatInt(time.Now().UnixNano(), 36), filepath.Join(root, "bin", program), args...)
+	kit.Must(w, err)
+	return process
+}
+
+// startManager runs the shoot's resource-manager with the configuration of the Deployment.
+func (w *world) startManager() *kit.Process {
+	w.Helper()
+	p := w.pod("gardener-resource-manager")
+	_, file, _ := strings.Cut(p.args[0], "=")
+	text, err := os.ReadFile(file)
+	kit.Must(w, err)
+	config := map[string]any{}
+	kit.Must(w, yaml.Unmarshal(text, &config))
+	config["sourceClientConnection"].(map[string]any)["kubeconfig"] = "$KUBECONFIG"
+	config["leaderElection"] = map[string]any{"leaderElect": false}
+	local := func(port string) map[string]any { return map[string]any{"bindAddress": "127.0.0.1", "port": port} }
+	config["server"] = map[string]any{"healthProbes": local("$HEALTH_PORT"), "metrics": local("$METRICS_PORT"), "webhooks": local("$WEBHOOK_PORT")}
+	text, err = yaml.Marshal(config)
+	kit.Must(w, err)
+	unquoted := strings.NewReplacer("port: $", "port: $").Replace(string(text))
+	return kit.StartManagerWith(w, w.seeds.Kubeconfig(), unquoted)
+}
+
+// admin returns a client of the shoot with the rights that the garden's API server gives to administrators, from what gardenlet has written into the
+// garden for it.
+func (w *world) admin() client.Client {
+	w.Helper()
+	authority, trusted := &corev1beta1.InternalSecret{}, &corev1.ConfigMap{}
+	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: shootName + ".ca-client"}, authority))
+	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: shootName + ".ca-cluster"}, trusted))
+	credentials, err := kubeconfig.Sign(kubeconfig.Authority{Certificate: authority.Data["ca.crt"], Key: authority.Data["ca.key"]},
+		kubeconfig.Subject{User: "gardener.cloud:admin:alice", Group: "gardener.cloud:project:admins"}, time.Hour, time.Now())
+	kit.Must(w, err)
+	c, err := client.New(&rest.Config{Host: w.address(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{
+		CAData: []byte(trusted.Data["ca.crt"]), CertData: credentials.Certificate, KeyData: credentials.Key,
+	}}, client.Options{Scheme: scheme.Scheme})
+	kit.Must(w, err)
+	return c
+}
