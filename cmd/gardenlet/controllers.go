@@ -14,6 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/lease"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/networkpolicy"
 	"github.com/trellis-k8s/trellis/pkg/seed"
+	"github.com/trellis-k8s/trellis/pkg/shoot"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
@@ -36,6 +37,9 @@ func (g *gardenlet) addControllers(garden *gardenAccess) error {
 		seed.AddToManager(g.manager, garden, seed.Options{
 			SeedName: g.seedName, Namespace: constants.GardenNamespace, Config: g.config, Identity: g.identity, Clock: g.clock, Version: version,
 			CertificateExpires: garden.renewer.Connection.Expires,
+		}),
+		shoot.AddToManager(g.manager, garden, shoot.Options{
+			SeedName: g.seedName, Namespace: constants.GardenNamespace, Config: g.config, Identity: g.identity, Clock: g.clock, Version: version,
 		}),
 	)
 }

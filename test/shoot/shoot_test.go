@@ -1,6 +1,7 @@
 package shoot
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +31,7 @@ func TestShoot(t *testing.T) {
 	w.checkStatus(shoot)
 	controllers := w.startControllers()
 	w.checkCluster()
+	w.checkConditions(corev1beta1.ConditionTrue, "HealthzRequestSucceeded")
 	quiet(t, toGarden, toSeed)
 	t.Logf("created with %d requests to the seed, %d of them writes, and %d writes to the garden", len(toSeed.Single()), len(writes(toSeed)), len(writes(toGarden)))
 	toGarden.Forget()
@@ -93,6 +95,19 @@ func (w *world) checkStatus(shoot *corev1beta1.Shoot) {
 	}
 }
 
+// checkConditions waits until all conditions have a status, and that of the API server a reason.
+func (w *world) checkConditions(status corev1beta1.ConditionStatus, reason string) {
+	w.Helper()
+	kit.EventuallyWithin(w, 4*kit.Patience, "the conditions are "+string(status)+", "+reason, func() string {
+		conditions := w.get().Status.Conditions
+		if len(conditions) != 3 || conditions[0].Type != corev1beta1.ShootAPIServerAvailable || conditions[0].Reason != reason ||
+			slices.ContainsFunc(conditions, func(condition corev1beta1.Condition) bool { return condition.Status != status }) {
+			return fmt.Sprintf("%+v", conditions)
+		}
+		return ""
+	})
+}
+
 // checkCluster uses the cluster as its administrator: what the flow brings is there, and the controllers work.
 func (w *world) checkCluster() {
 	w.Helper()
@@ -141,6 +156,7 @@ func (w *world) hibernate(stopOthers, stopServer func()) {
 	}
 	w.awaitReplicas("gardener-resource-manager", 0)
 	w.awaitReplicas("kube-controller-manager", 0)
+	w.checkConditions(corev1beta1.ConditionTrue, "ConditionNotChecked")
 
 	shoot = w.get()
 	kit.Change(w, w.garden, shoot, func() { shoot.Spec.Hibernation.Enabled = ptr.To(false) })
