@@ -46,6 +46,7 @@ var recipes = map[string]recipe{
 	"probe":                   {program: "landscape/probe", own: true},
 	"resource-manager":        {program: "landscape/resource-manager", user: nobody, own: true},
 	"apiserver":               {program: "landscape/apiserver", user: nobody, own: true},
+	"controller-manager":      {program: "landscape/controller-manager", user: nobody, own: true},
 	"gardenlet":               {program: "landscape/gardenlet", user: nobody, own: true},
 	"etcd-operator":           {program: "landscape/etcd-operator", user: nobody, own: true},
 	"etcd-member":             {program: "landscape/etcd-member", further: []string{"etcd"}, user: nobody, own: true},

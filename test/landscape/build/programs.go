@@ -88,6 +88,7 @@ func Own() []Program {
 		{Name: "node-agents", Module: project, Package: "./test/landscape/programs/node-agents"},
 		{Name: "resource-manager", Module: project, Package: "./cmd/resource-manager"},
 		{Name: "apiserver", Module: project, Package: "./cmd/apiserver"},
+		{Name: "controller-manager", Module: project, Package: "./cmd/controller-manager"},
 		{Name: "gardenlet", Module: project, Package: "./cmd/gardenlet"},
 		{Name: "etcd-operator", Module: project, Package: "./cmd/etcd-operator"},
 		{Name: "etcd-member", Module: project, Package: "./cmd/etcd-member"},

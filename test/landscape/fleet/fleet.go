@@ -67,6 +67,7 @@ var steps = []step{
 	{"namespaces of the garden", (*Fleet).createNamespaces},
 	{"etcd of the garden", (*Fleet).installEtcd},
 	{"API server of the garden", (*Fleet).installAPIServer},
+	{"controller-manager", (*Fleet).installControllerManager},
 	{"resource-manager of the seed", (*Fleet).installResourceManager},
 	{"gardenlet", (*Fleet).installGardenlet},
 	{"Seed " + SeedName, (*Fleet).awaitSeed},
@@ -92,7 +93,7 @@ func (f *Fleet) Up(ctx context.Context) error {
 
 // imageNames are the images of what is installed, and of what the flow of the Seed emits.
 var imageNames = []string{
-	"etcd", "apiserver", "gardenlet", "resource-manager", "etcd-operator", "etcd-member",
+	"etcd", "apiserver", "controller-manager", "gardenlet", "resource-manager", "etcd-operator", "etcd-member",
 	"vpa-admission-controller", "vpa-recommender", "vpa-updater",
 }
 

@@ -68,3 +68,16 @@ func (f *Fleet) servingCertificate(ctx context.Context) (bundle []byte, err erro
 	}
 	return authority.PEM(), f.Create(ctx, secret)
 }
+
+// installControllerManager installs the controllers of the garden.
+func (f *Fleet) installControllerManager(ctx context.Context) error {
+	repository, tag, err := f.image("controller-manager")
+	if err != nil {
+		return err
+	}
+	if err := f.install(ctx, "controller-manager", "controller-manager", system, fmt.Sprintf(
+		"{replicaCount: 1, image: {repository: %q, tag: %q}}", repository, tag)); err != nil {
+		return err
+	}
+	return f.rolledOut(ctx, system, "gardener-controller-manager")
+}
