@@ -75,8 +75,8 @@ func (l *Landscape) imagesDirectory() string {
 	return filepath.Join(l.Root, build.Directory, "images")
 }
 
-// kubernetesVersion is the version of Kubernetes that everything is built of.
-func (l *Landscape) kubernetesVersion() (string, error) {
+// KubernetesVersion is the version of Kubernetes that everything is built of.
+func (l *Landscape) KubernetesVersion() (string, error) {
 	return build.Version(l.Root, "test/controlplane/binaries", "k8s.io/kubernetes")
 }
 
@@ -104,7 +104,7 @@ func (l *Landscape) reference(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	version, err := l.kubernetesVersion()
+	version, err := l.KubernetesVersion()
 	if err != nil {
 		return "", err
 	}
@@ -125,7 +125,7 @@ func (l *Landscape) makeImages(names []string) error {
 	if err != nil {
 		return err
 	}
-	version, err := l.kubernetesVersion()
+	version, err := l.KubernetesVersion()
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,9 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape"
 )
 
+// etcdTimeout is how long images may take to start, on a machine that does much else.
+const etcdTimeout = 5 * time.Minute
+
 const etcdMain = "etcd-main"
 
 // TestEtcd runs the operator of etcd and members in real containers: under write load, a cluster grows from one member to three, a Pod is
@@ -69,7 +72,7 @@ func TestEtcd(t *testing.T) {
 	must(t, c.Create(c.ctx, e))
 	t.Cleanup(func() {
 		must(t, client.IgnoreNotFound(c.Delete(context.Background(), e)))
-		c.within(seedTimeout, "the Etcd is gone", func() error {
+		c.within(etcdTimeout, "the Etcd is gone", func() error {
 			if err := c.Get(context.Background(), client.ObjectKeyFromObject(e), e); client.IgnoreNotFound(err) != nil || err == nil {
 				return fmt.Errorf("%w: %+v", err, e.Status.LastOperation)
 			}
@@ -90,7 +93,7 @@ func TestEtcd(t *testing.T) {
 	c.kubectl("delete", "pvc", etcdMain+"-"+etcdMain+"-1", "--wait=false")
 	c.kubectl("delete", "pod", etcdMain+"-1", "--force", "--grace-period=0")
 	l.goesOn()
-	c.within(seedTimeout, "the member has joined again", func() error {
+	c.within(etcdTimeout, "the member has joined again", func() error {
 		if c.memberID(1) == before {
 			return fmt.Errorf("it has the identifier %s", before)
 		}
@@ -147,7 +150,7 @@ func (c *cluster) changeEtcd(change func(*druidv1alpha1.Etcd)) {
 func (c *cluster) etcdReady(members int) {
 	c.t.Helper()
 	began := time.Now()
-	c.within(seedTimeout, fmt.Sprintf("%d members are ready", members), func() error {
+	c.within(etcdTimeout, fmt.Sprintf("%d members are ready", members), func() error {
 		e := &druidv1alpha1.Etcd{}
 		if err := c.Get(c.ctx, c.key(etcdMain), e); err != nil {
 			return err

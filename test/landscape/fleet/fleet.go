@@ -4,6 +4,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +35,9 @@ type Fleet struct {
 	client.Client
 
 	landscape *landscape.Landscape
-	say       func(format string, arguments ...any)
+	// version is the version of Kubernetes that the landscape has programs of.
+	version string
+	say     func(format string, arguments ...any)
 }
 
 // New returns the fleet of a base cluster that runs, installed or not. Say prints a line of progress.
@@ -53,7 +56,11 @@ func New(l *landscape.Landscape, say func(format string, arguments ...any)) (*Fl
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the base cluster: %w", err)
 	}
-	return &Fleet{c, l, say}, nil
+	version, err := l.KubernetesVersion()
+	if err != nil {
+		return nil, err
+	}
+	return &Fleet{c, l, strings.TrimPrefix(version, "v"), say}, nil
 }
 
 // step is one part of the installation. It can be repeated.
@@ -69,8 +76,13 @@ var steps = []step{
 	{"API server of the garden", (*Fleet).installAPIServer},
 	{"controller-manager", (*Fleet).installControllerManager},
 	{"resource-manager of the seed", (*Fleet).installResourceManager},
+	{"registration of " + provider, (*Fleet).registerProvider},
+	{"CloudProfile", (*Fleet).createCloudProfile},
 	{"gardenlet", (*Fleet).installGardenlet},
 	{"Seed " + SeedName, (*Fleet).awaitSeed},
+	{"Project", (*Fleet).createProject},
+	{"Shoot " + shootKey.String(), (*Fleet).createShoot},
+	{"kubeconfig of the Shoot", (*Fleet).writeShootKubeconfig},
 }
 
 // Up installs what is missing, brings what is there up to date, and returns when the Seed is ready. It continues what an earlier call that was
@@ -93,7 +105,7 @@ func (f *Fleet) Up(ctx context.Context) error {
 
 // imageNames are the images of what is installed, and of what the flow of the Seed emits.
 var imageNames = []string{
-	"etcd", "apiserver", "controller-manager", "gardenlet", "resource-manager", "etcd-operator", "etcd-member",
+	"etcd", "apiserver", "controller-manager", "gardenlet", "resource-manager", "etcd-operator", "etcd-member", provider, "kube-apiserver", "kube-controller-manager",
 	"vpa-admission-controller", "vpa-recommender", "vpa-updater",
 }
 

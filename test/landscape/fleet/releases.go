@@ -14,7 +14,6 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -45,16 +44,11 @@ func (f *Fleet) apply(ctx context.Context, name string, values any) error {
 	if err != nil {
 		return err
 	}
-	for document := range strings.SplitSeq(text, "\n---\n") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
-			return fmt.Errorf("read %s: %w", name, err)
-		}
-		if err := f.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership); err != nil {
-			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
+	objects, err := parse(name, text)
+	if err != nil {
+		return err
 	}
-	return nil
+	return f.applyObjects(ctx, objects)
 }
 
 // image returns the repository and the tag of an image of the landscape.

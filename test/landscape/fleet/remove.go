@@ -1,0 +1,97 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+)
+
+// DeleteShoot deletes the Shoot, and returns when it is gone.
+func (f *Fleet) DeleteShoot(ctx context.Context) error {
+	return f.deleteConfirmed(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: shootKey.Namespace, Name: shootKey.Name}})
+}
+
+// DeleteSeed deletes the Seed, and returns when it is gone.
+func (f *Fleet) DeleteSeed(ctx context.Context) error {
+	return f.deleteConfirmed(ctx, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: SeedName}})
+}
+
+// deleteConfirmed confirms the deletion of an object of the garden, and deletes it.
+func (f *Fleet) deleteConfirmed(ctx context.Context, object client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	confirm := client.RawPatch("application/merge-patch+json",
+		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, constants.AnnotationConfirmationDeletion))
+	what := fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(object))
+	if err := f.Patch(ctx, object, confirm); err != nil {
+		return fmt.Errorf("confirm the deletion of %s: %w", what, err)
+	}
+	if err := f.Delete(ctx, object); err != nil {
+		return fmt.Errorf("delete %s: %w", what, err)
+	}
+	began := time.Now()
+	err := wait(ctx, func() error {
+		switch err := f.Get(ctx, client.ObjectKeyFromObject(object), object); {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return err
+		}
+		return fmt.Errorf("%s exists: %+v", what, lastOperation(object))
+	})
+	if err == nil {
+		f.say("  %s is gone after %.1f s", what, time.Since(began).Seconds())
+	}
+	return err
+}
+
+func lastOperation(object client.Object) *corev1beta1.LastOperation {
+	switch object := object.(type) {
+	case *corev1beta1.Shoot:
+		return object.Status.LastOperation
+	case *corev1beta1.Seed:
+		return object.Status.LastOperation
+	}
+	return nil
+}
+
+// releases are what Up installs, in the order in which it is removed.
+var releases = []struct{ name, namespace string }{
+	{"gardenlet", constants.GardenNamespace},
+	{"gardenlet-garden", constants.GardenNamespace},
+	{"resource-manager", constants.GardenNamespace},
+	{"controller-manager", system},
+	{"apiserver", system},
+}
+
+// Uninstall removes the garden and the gardenlet, once the Shoot and the Seed are gone.
+func (f *Fleet) Uninstall(ctx context.Context) error {
+	for _, release := range releases {
+		config, err := f.helm(release.namespace)
+		if err != nil {
+			return err
+		}
+		uninstall := action.NewUninstall(config)
+		uninstall.WaitStrategy, uninstall.Timeout, uninstall.IgnoreNotFound = kube.HookOnlyStrategy, timeout, true
+		if _, err := uninstall.Run(release.name); err != nil {
+			return fmt.Errorf("uninstall %s: %w", release.name, err)
+		}
+	}
+	for _, name := range []string{system, constants.GardenNamespace, constants.SystemPublicNamespace, "seed-" + SeedName, shootKey.Namespace} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := client.IgnoreNotFound(f.Delete(ctx, namespace)); err != nil {
+			return fmt.Errorf("delete the namespace %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	authenticationv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/authentication/v1alpha1"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+)
+
+// shootFile is the example with the Shoot, in the directory examples.
+const shootFile = "fleet/shoot-workerless.yaml"
+
+// shootKey is the Shoot of the example.
+var shootKey = client.ObjectKey{Namespace: "garden-dev", Name: "registry"}
+
+// createProject creates the Project of the Shoot and its namespace. The controllers of the garden do not do that yet.
+func (f *Fleet) createProject(ctx context.Context) error { return f.apply(ctx, "project.yaml", nil) }
+
+// createShoot applies the Shoot, and waits until its control plane runs.
+func (f *Fleet) createShoot(ctx context.Context) error {
+	objects, err := f.examples(shootFile)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := unstructured.SetNestedField(object.Object, f.version, "spec", "kubernetes", "version"); err != nil {
+			return fmt.Errorf("set the version of the Shoot: %w", err)
+		}
+	}
+	if err := f.applyObjects(ctx, objects); err != nil {
+		return err
+	}
+	return wait(ctx, func() error { return f.shootIsReady(ctx) })
+}
+
+func (f *Fleet) shootIsReady(ctx context.Context) error {
+	shoot := &corev1beta1.Shoot{}
+	if err := f.Get(ctx, shootKey, shoot); err != nil {
+		return err
+	}
+	last := shoot.Status.LastOperation
+	if last == nil || shoot.Status.ObservedGeneration != shoot.Generation {
+		return fmt.Errorf("Shoot %s was not looked at yet", shootKey)
+	}
+	if last.State != corev1beta1.LastOperationStateSucceeded {
+		return fmt.Errorf("Shoot %s: %s %s, %d %%: %s", shootKey, last.Type, last.State, last.Progress, last.Description)
+	}
+	return nil
+}
+
+// writeShootKubeconfig writes a kubeconfig for an administrator of the Shoot, which is valid for an hour. It connects to the Service of the
+// API server in the seed, as nothing outside resolves the names of the landscape.
+func (f *Fleet) writeShootKubeconfig(ctx context.Context) error {
+	shoot := &corev1beta1.Shoot{}
+	if err := f.Get(ctx, shootKey, shoot); err != nil {
+		return fmt.Errorf("read Shoot %s: %w", shootKey, err)
+	}
+	request := &authenticationv1alpha1.AdminKubeconfigRequest{}
+	if err := f.SubResource("adminkubeconfig").Create(ctx, shoot, request); err != nil {
+		return fmt.Errorf("request a kubeconfig for Shoot %s: %w", shootKey, err)
+	}
+	config, err := clientcmd.Load(request.Status.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig for Shoot %s: %w", shootKey, err)
+	}
+	service := &corev1.Service{}
+	if err := f.Get(ctx, client.ObjectKey{Namespace: shoot.Status.TechnicalID, Name: "kube-apiserver"}, service); err != nil {
+		return fmt.Errorf("read the Service of the Shoot's API server: %w", err)
+	}
+	for _, cluster := range config.Clusters {
+		cluster.Server, cluster.TLSServerName = "https://"+service.Spec.ClusterIP, "kube-apiserver"
+	}
+	return clientcmd.WriteToFile(*config, f.ShootKubeconfig())
+}
+
+// ShootKubeconfig is the path of a kubeconfig for an administrator of the Shoot, which Up writes.
+func (f *Fleet) ShootKubeconfig() string {
+	return filepath.Join(f.landscape.Directory, "shoot.kubeconfig")
+}
