@@ -254,7 +254,7 @@ func (w *Watch) ByIndex(index, value string) []any {
 // Get returns an object; nil if it does not exist.
 func (w *Watch) Get(name types.NamespacedName) any {
 	for _, informer := range w.running() {
-		if object, found, err := informer.GetStore().GetByKey(name.String()); found && err == nil {
+		if object, found, err := informer.GetStore().GetByKey(toolscache.NewObjectName(name.Namespace, name.Name).String()); found && err == nil {
 			return object
 		}
 	}

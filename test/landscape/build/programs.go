@@ -90,6 +90,7 @@ func Own() []Program {
 		{Name: "apiserver", Module: project, Package: "./cmd/apiserver"},
 		{Name: "controller-manager", Module: project, Package: "./cmd/controller-manager"},
 		{Name: "gardenlet", Module: project, Package: "./cmd/gardenlet"},
+		{Name: "provider-local", Module: project, Package: "./cmd/provider-local"},
 		{Name: "etcd-operator", Module: project, Package: "./cmd/etcd-operator"},
 		{Name: "etcd-member", Module: project, Package: "./cmd/etcd-member"},
 	}
