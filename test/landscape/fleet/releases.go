@@ -75,12 +75,12 @@ func (f *Fleet) install(ctx context.Context, release, chartName, namespace, valu
 	if err != nil {
 		return err
 	}
-	if _, err := action.NewHistory(config).Run(release); err == nil {
+	if exists, err := installed(config, release); err != nil {
+		return err
+	} else if exists {
 		upgrade := action.NewUpgrade(config)
 		upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.HookOnlyStrategy, timeout
 		_, err := upgrade.RunWithContext(ctx, release, chart, content)
-		return err
-	} else if !errors.Is(err, driver.ErrReleaseNotFound) {
 		return err
 	}
 	install := action.NewInstall(config)
@@ -88,6 +88,15 @@ func (f *Fleet) install(ctx context.Context, release, chartName, namespace, valu
 	install.TakeOwnership = true
 	_, err = install.RunWithContext(ctx, chart, content)
 	return err
+}
+
+// installed reports whether a release exists.
+func installed(config *action.Configuration, release string) (bool, error) {
+	_, err := action.NewHistory(config).Run(release)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (f *Fleet) helm(namespace string) (*action.Configuration, error) {

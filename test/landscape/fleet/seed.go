@@ -18,7 +18,15 @@ import (
 // tokenID and tokenSecret are the parts of the bootstrap token of the gardenlet.
 const tokenID, tokenSecret = "abcdef", "0123456789abcdef"
 
+// installResourceManager installs the first resource-manager of the seed. The flow of the Seed takes it over, and updates it from then on.
 func (f *Fleet) installResourceManager(ctx context.Context) error {
+	config, err := f.helm(constants.GardenNamespace)
+	if err != nil {
+		return err
+	}
+	if exists, err := installed(config, "resource-manager"); exists || err != nil {
+		return err
+	}
 	repository, tag, err := f.image("resource-manager")
 	if err != nil {
 		return err
