@@ -190,14 +190,16 @@ func (p *program) launch() {
 		return
 	}
 	defer log.Close()
-	p.process = exec.CommandContext(p.Context(), p.path, "--config", p.config)
-	p.process.Stdout, p.process.Stderr = log, log
-	if err := p.process.Start(); err != nil {
+	process := exec.CommandContext(p.Context(), p.path, "--config", p.config)
+	process.Stdout, process.Stderr = log, log
+	if err := process.Start(); err != nil {
+		p.process = nil
 		p.Error(err)
 		return
 	}
-	p.ended = make(chan struct{})
-	go func(process *exec.Cmd, ended chan struct{}) { _ = process.Wait(); close(ended) }(p.process, p.ended)
+	ended := make(chan struct{})
+	go func() { _ = process.Wait(); close(ended) }()
+	p.process, p.ended = process, ended
 }
 
 // killProcess kills the process with SIGKILL, and waits until it has ended. The caller holds the lock.

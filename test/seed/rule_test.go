@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-
 	"github.com/trellis-k8s/trellis/test/kit/audit"
 )
 
