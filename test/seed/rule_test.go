@@ -31,6 +31,7 @@ func (p *program) allowed(skip int) {
 		{gardens.Options.ControlPlane.AuditLog, p.gardenUser(), skip, []string{
 			"create seeds.core.gardener.cloud", "patch seeds.core.gardener.cloud", "patch seeds/status.core.gardener.cloud",
 			"create backupbuckets.core.gardener.cloud", "patch backupbuckets.core.gardener.cloud", "patch backupbuckets/status.core.gardener.cloud",
+			"patch controllerinstallations.core.gardener.cloud", "patch controllerinstallations/status.core.gardener.cloud", "delete serviceaccounts",
 			"delete backupbuckets.core.gardener.cloud", "create secrets", "patch secrets", "delete secrets",
 			"create leases.coordination.k8s.io", "update leases.coordination.k8s.io", "create events.events.k8s.io", "patch events.events.k8s.io",
 		}},
