@@ -22,7 +22,7 @@ func newBastionCommand() *cobra.Command {
 		Example: "  provider-local bastion --authorized-keys /etc/bastion/authorized_keys --listen :2222",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			text, err := os.ReadFile(keysFile) //nolint:gosec // the user names the file
+			text, err := os.ReadFile(keysFile)
 			if err != nil {
 				return fmt.Errorf("read the authorized keys: %w", err)
 			}

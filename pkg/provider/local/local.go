@@ -1,8 +1,6 @@
 package local
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -13,8 +11,9 @@ const (
 	Type = "local"
 	// PrefixInfrastructureNamespace begins the name of the namespace of the seed in which the machines and bastions of a Shoot run.
 	PrefixInfrastructureNamespace = "infra-"
-	// LabelRole is the label of such namespaces, and RoleInfrastructure its value.
-	LabelRole          = "gardener.cloud/role"
+	// LabelRole is a label of such namespaces.
+	LabelRole = "gardener.cloud/role"
+	// RoleInfrastructure is its value.
 	RoleInfrastructure = "infra"
 	// LabelApp says what a Pod of such a namespace is: AppMachine or AppBastion.
 	LabelApp   = "app"
@@ -29,15 +28,6 @@ const (
 // InfrastructureNamespace returns the namespace for the machines of the Shoot with the technical ID.
 func InfrastructureNamespace(technicalID string) string {
 	return PrefixInfrastructureNamespace + technicalID
-}
-
-// TechnicalID returns the technical ID of the Shoot whose machines are in a namespace; empty if the namespace is for none.
-func TechnicalID(infrastructureNamespace string) string {
-	id, found := strings.CutPrefix(infrastructureNamespace, PrefixInfrastructureNamespace)
-	if !found {
-		return ""
-	}
-	return id
 }
 
 // Machines says how machines are made.

@@ -30,10 +30,10 @@ func TestPlan(t *testing.T) {
 
 func TestAuthorizedKeys(t *testing.T) {
 	for text, want := range map[string]string{
-		"echo '" + key + "'":                      key + "\n",
-		key + "\n" + key:                          key + "\n" + key + "\n",
+		"echo '" + key + "'":                       key + "\n",
+		key + "\n" + key:                           key + "\n" + key + "\n",
 		"ssh-ed25519 AAAA and " + key + " me@here": key + "\n",
-		"xssh-ed25519 AAAA":                       "",
+		"xssh-ed25519 AAAA":                        "",
 	} {
 		got, err := authorizedKeys([]byte(text))
 		if string(got) != want || (err == nil) != (want != "") {

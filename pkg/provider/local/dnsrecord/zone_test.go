@@ -62,7 +62,9 @@ func TestZone(t *testing.T) {
 
 // TestReplace: a set of records is replaced and removed, others stay, and the serial number says whether anything changed.
 func TestReplace(t *testing.T) {
-	record := func(name, kind string, values ...string) Record { return Record{Name: name, Type: kind, Values: values, TTL: 60} }
+	record := func(name, kind string, values ...string) Record {
+		return Record{Name: name, Type: kind, Values: values, TTL: 60}
+	}
 	head := func(file string) string { return strings.Join(strings.SplitAfter(file, "\n")[:3], "") }
 	first := replace("a.example", "", record("b.a.example.", "A", "10.0.0.1", "10.0.0.2"))
 	want := "b.a.example. 60 IN A 10.0.0.1\nb.a.example. 60 IN A 10.0.0.2\n"

@@ -24,7 +24,9 @@ func TestPlan(t *testing.T) {
 	for text, change := range map[string]func(*extensionsv1alpha1.Network){
 		"IPv4 alone": func(n *extensionsv1alpha1.Network) { n.Spec.PodCIDR = "2001:db8::/48" },
 		"IPFamily":   func(n *extensionsv1alpha1.Network) { n.Spec.IPFamilies = []extensionsv1alpha1.IPFamily{"IPv4", "IPv6"} },
-		"decode":     func(n *extensionsv1alpha1.Network) { n.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"a":1}`)} },
+		"decode": func(n *extensionsv1alpha1.Network) {
+			n.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"a":1}`)}
+		},
 	} {
 		changed := object.DeepCopy()
 		change(changed)

@@ -22,7 +22,7 @@ const FlowName = "operatingsystemconfig"
 
 const (
 	// prefixSecret begins the names of the Secrets with user data.
-	prefixSecret = "osc-result-"
+	prefixSecret = "osc-result-" //nolint:gosec // a name
 	// KeyUserData is the key of the user data in them.
 	KeyUserData = "cloud_config"
 )

@@ -72,7 +72,7 @@ func TestScriptRuns(t *testing.T) {
 	root := t.TempDir()
 	// The paths are below a directory, and systemctl writes down how it was called.
 	text := strings.NewReplacer(" /var/lib/osc", " "+root+"/var/lib/osc", "'/", "'"+root+"/", "systemctl ", root+"/systemctl ").Replace(string(secret.Data[KeyUserData]))
-	if err := os.WriteFile(filepath.Join(root, "systemctl"), []byte("#!/bin/sh\necho \"$@\" >> "+root+"/calls\n"), 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(root, "systemctl"), []byte("#!/bin/sh\necho \"$@\" >> "+root+"/calls\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -91,10 +91,10 @@ func TestScriptRuns(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
 		}
 	}
-	if info, err := os.Stat(filepath.Join(root, "opt/bin/it's")); err != nil || info.Mode().Perm() != 0o755 {
+	if info, err := os.Stat(filepath.Join(root, "opt", "bin", "it's")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the mode of the program is %v, %v", info.Mode(), err)
 	}
-	if _, err := os.Stat(filepath.Join(root, "etc/elsewhere")); err == nil {
+	if _, err := os.Stat(filepath.Join(root, "etc", "elsewhere")); err == nil {
 		t.Error("the file of another host is there")
 	}
 }

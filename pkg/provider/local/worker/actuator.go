@@ -251,7 +251,7 @@ func (a *Actuator) deleteOrphans(ctx context.Context, in inputs, names []string)
 		if a.Machines.Simulated {
 			machine = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: prefixMachine + name}}
 		}
-		if err := a.Client.Delete(ctx, machine); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(a.Client.Delete(ctx, machine)); err != nil {
 			errs = append(errs, fmt.Errorf("delete machine %s: %w", name, err))
 		}
 	}

@@ -209,8 +209,8 @@ func (p *pass) wait() {
 	switch {
 	case old > 0 || going > 0:
 		p.Waiting = fmt.Sprintf("deployment %s: %d of %d machines are up to date and ready, %d have to be replaced, %d are being removed",
-			p.Deployment.Name, ready, p.replicas, old, going)
+			p.Name, ready, p.replicas, old, going)
 	case ready < p.replicas:
-		p.Waiting = fmt.Sprintf("deployment %s: %d of %d machines are ready", p.Deployment.Name, ready, p.replicas)
+		p.Waiting = fmt.Sprintf("deployment %s: %d of %d machines are ready", p.Name, ready, p.replicas)
 	}
 }

@@ -150,7 +150,7 @@ func TestDecideInvalid(t *testing.T) {
 // because of a decision, and all machines are of the new class in the end.
 func TestDecideConverges(t *testing.T) {
 	for seed := range int64(300) {
-		random := rand.New(rand.NewSource(seed)) //nolint:gosec // not for secrets
+		random := rand.New(rand.NewSource(seed))
 		replicas, surge, unavailable := random.Intn(5), random.Intn(3), random.Intn(3)
 		d := deploymentOf(replicas, fmt.Sprint(surge), fmt.Sprint(unavailable))
 		if surge+unavailable == 0 {

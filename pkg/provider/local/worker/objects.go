@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// LabelDeployment and LabelClass are labels of machines and of the ManagedResources that bring them.
+	// LabelDeployment is the deployment of a machine, on it and on the ManagedResource that brings it.
 	LabelDeployment = "local.provider.extensions.gardener.cloud/deployment"
-	LabelClass      = "local.provider.extensions.gardener.cloud/class"
+	// LabelClass is the class of a machine, in the same places.
+	LabelClass = "local.provider.extensions.gardener.cloud/class"
 	// AnnotationImageVersion is the version of the machine image of a machine.
 	AnnotationImageVersion = "local.provider.extensions.gardener.cloud/image-version"
 	// AnnotationDraining on a Node is when its drain began, as RFC 3339.
@@ -59,7 +60,7 @@ func (d Deployment) objects(name, namespace string, machines local.Machines) []c
 // node returns a machine that KWOK simulates. It has what nodes of the pool have.
 func (d Deployment) node(name string) *corev1.Node {
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: prefixMachine + name, Labels: maps.Clone(d.Pool.Labels), Annotations: maps.Clone(d.Pool.Annotations)},
+		ObjectMeta: metav1.ObjectMeta{Name: prefixMachine + name, Labels: maps.Clone(d.Labels), Annotations: maps.Clone(d.Annotations)},
 		Spec:       corev1.NodeSpec{Taints: d.Taints, ProviderID: local.Type + ":///" + prefixMachine + name},
 	}
 	if node.Labels == nil {

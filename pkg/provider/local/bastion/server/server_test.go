@@ -36,14 +36,14 @@ func listen(t *testing.T) net.Listener {
 
 func dial(address, user string, key ssh.Signer) (*ssh.Client, error) {
 	return ssh.Dial("tcp", address, &ssh.ClientConfig{
-		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), //nolint:gosec // a test
+		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(),
 	})
 }
 
 // TestServer: users with a key reach the allowed port of another host, and nothing else; others do not get in.
 func TestServer(t *testing.T) {
 	machine := listen(t)
-	defer machine.Close() //nolint:errcheck // a test
+	defer machine.Close()
 	go func() {
 		for {
 			connection, err := machine.Accept()
@@ -64,7 +64,7 @@ func TestServer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- (&Server{Keys: keys, Ports: []uint32{uint32(address.Port)}}).Serve(ctx, listener) //nolint:gosec // a port
+		ended <- (&Server{Keys: keys, Ports: []uint32{uint32(address.Port)}}).Serve(ctx, listener)
 	}()
 	for user, wrong := range map[string]ssh.Signer{User: other, "root": key} {
 		if _, err := dial(listener.Addr().String(), user, wrong); err == nil || !strings.Contains(err.Error(), "unable to authenticate") {

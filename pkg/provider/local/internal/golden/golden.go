@@ -47,7 +47,7 @@ func Check(t *testing.T, name string, plan flow.Plan, status any) {
 		}
 	}
 	for _, tombstone := range plan.Tombstones {
-		write("tombstone "+tombstone.Key.String(), nil)
+		write("tombstone "+tombstone.String(), nil)
 	}
 	if status != nil {
 		write("status", status)
