@@ -78,13 +78,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if installation.DeletionTimestamp != nil {
 		return reconcile.Result{}, r.uninstall(ctx, installation)
 	}
-	if !controllerutil.ContainsFinalizer(installation, constants.FinalizerControllerInstallation) {
-		// Before anything is written to the seed.
-		err := r.patch(ctx, installation, func() { controllerutil.AddFinalizer(installation, constants.FinalizerControllerInstallation) })
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-	}
 	result, err := r.install(ctx, installation)
 	findings := result.findings
 	if required, known := r.required(ctx, installation); known {
@@ -133,6 +126,9 @@ func (r *reconciler) install(ctx context.Context, installation *corev1beta1.Cont
 	if err != nil {
 		return installed{}, err
 	}
+	if err := r.keep(ctx, installation); err != nil {
+		return installed{}, err
+	}
 	result, err := r.emitter.Emit(ctx, ownerOf(installation), flow.Plan{Bundles: []flow.Bundle{bundle}})
 	if err != nil {
 		return installed{}, err
@@ -145,6 +141,14 @@ func (r *reconciler) install(ctx context.Context, installation *corev1beta1.Cont
 		found.again = max(next.Sub(r.Clock.Now()), time.Millisecond)
 	}
 	return found, nil
+}
+
+// keep adds the finalizer, before anything is written to the seed. What others install has none.
+func (r *reconciler) keep(ctx context.Context, installation *corev1beta1.ControllerInstallation) error {
+	if controllerutil.ContainsFinalizer(installation, constants.FinalizerControllerInstallation) {
+		return nil
+	}
+	return r.patch(ctx, installation, func() { controllerutil.AddFinalizer(installation, constants.FinalizerControllerInstallation) })
 }
 
 // live returns the ManagedResource as it was before an emission; nil if it did not exist. One that was just written is not observed yet.
