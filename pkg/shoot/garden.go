@@ -86,7 +86,11 @@ func ensure[T client.Object](ctx context.Context, garden client.Client, wanted, 
 	if err != nil {
 		return fmt.Errorf("read %s: %w", what, err)
 	}
-	before := client.MergeFrom(present.DeepCopyObject().(client.Object)) //nolint:forcetypeassert // a copy has the same type
+	copied, ok := present.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("copy %s: it has no metadata", what)
+	}
+	before := client.MergeFrom(copied)
 	same := change(present)
 	if same && equality.Semantic.DeepDerivative(wanted.GetLabels(), present.GetLabels()) {
 		return nil

@@ -158,7 +158,7 @@ func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
 	}
 	if err != nil {
 		if in.Deleting {
-			return nil //nolint:nilerr // what is missing is not needed to delete what was never brought up
+			return nil // what is missing is not needed to delete what was never brought up
 		}
 		return err
 	}

@@ -26,8 +26,8 @@ import (
 
 // What stands for what only a cluster knows, where a Shoot is rendered from files.
 const (
-	renderedToken = "token-of-the-health-check"                    //nolint:gosec // not a credential
-	renderedKey   = "bm90IGEga2V5LCBidXQgYXMgbG9uZyBhcyBvbmUgaXM=" //nolint:gosec // says of itself what it is not
+	renderedToken = "token-of-the-health-check"
+	renderedKey   = "bm90IGEga2V5LCBidXQgYXMgbG9uZyBhcyBvbmUgaXM="
 )
 
 // Renderer renders Shoots from files, for `kubectl mr render`.

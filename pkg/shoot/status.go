@@ -32,7 +32,7 @@ func (r *reconciler) started(in Inputs) corev1beta1.ShootStatus {
 	kind := operationType(in.Shoot)
 	last := status.LastOperation
 	begins := last == nil || status.ObservedGeneration != in.Shoot.Generation ||
-		last.Type != kind && !(last.Type == corev1beta1.LastOperationTypeCreate && kind == corev1beta1.LastOperationTypeReconcile)
+		last.Type != kind && (last.Type != corev1beta1.LastOperationTypeCreate || kind != corev1beta1.LastOperationTypeReconcile)
 	if begins {
 		status.LastOperation = &corev1beta1.LastOperation{
 			Type: kind, State: corev1beta1.LastOperationStateProcessing, Description: "Starting " + nameOf(kind), LastUpdateTime: metav1.NewTime(in.Now),

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -168,14 +169,13 @@ func (w *world) startManager() *kit.Process {
 	kit.Must(w, err)
 	config := map[string]any{}
 	kit.Must(w, yaml.Unmarshal(text, &config))
-	config["sourceClientConnection"].(map[string]any)["kubeconfig"] = "$KUBECONFIG"
+	kit.Must(w, unstructured.SetNestedField(config, "$KUBECONFIG", "sourceClientConnection", "kubeconfig"))
 	config["leaderElection"] = map[string]any{"leaderElect": false}
 	local := func(port string) map[string]any { return map[string]any{"bindAddress": "127.0.0.1", "port": port} }
 	config["server"] = map[string]any{"healthProbes": local("$HEALTH_PORT"), "metrics": local("$METRICS_PORT"), "webhooks": local("$WEBHOOK_PORT")}
 	text, err = yaml.Marshal(config)
 	kit.Must(w, err)
-	unquoted := strings.NewReplacer("port: $", "port: $").Replace(string(text))
-	return kit.StartManagerWith(w, w.seeds.Kubeconfig(), unquoted)
+	return kit.StartManagerWith(w, w.seeds.Kubeconfig(), string(text))
 }
 
 // admin returns a client of the shoot with the rights that the garden's API server gives to administrators, from what gardenlet has written into the

@@ -4,6 +4,7 @@ package etcd
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -93,7 +94,7 @@ func Secrets(values Values) []secrets.Config {
 	name := Name(values.Role)
 	local := []string{name + "-local", "localhost"}
 	peers := name + "-peer"
-	names := append(local, parts.ServiceNames(values.Namespace, name+"-client")...)
+	names := slices.Concat(local, parts.ServiceNames(values.Namespace, name+"-client"))
 	for _, service := range parts.ServiceNames(values.Namespace, peers) {
 		names = append(names, "*."+service)
 	}
@@ -242,12 +243,10 @@ func (v Values) autoscaler() *unstructured.Unstructured {
 			least[string(name)] = quantity.String()
 		}
 	}
-	scaler := parts.NewAutoscaler(v.Namespace, Name(v.Role), Name(v.Role),
+	return parts.AutoscalerOf(v.Namespace, Name(v.Role),
+		map[string]any{"apiVersion": druidv1alpha1.SchemeGroupVersion.String(), "kind": "Etcd", "name": Name(v.Role)},
 		map[string]any{"containerName": "etcd", "controlledValues": "RequestsOnly", "minAllowed": least},
 		map[string]any{"containerName": "*", "mode": "Off"})
-	target := map[string]any{"apiVersion": druidv1alpha1.SchemeGroupVersion.String(), "kind": "Etcd", "name": Name(v.Role)}
-	scaler.Object["spec"].(map[string]any)["targetRef"] = target //nolint:forcetypeassert // it was made so
-	return scaler
 }
 
 // toUnstructured leaves the status out, and fields that the API server would take for values.

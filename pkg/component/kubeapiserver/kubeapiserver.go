@@ -24,8 +24,8 @@ const Name = "kube-apiserver"
 // The names of the configs of Secrets.
 const (
 	SecretServer       = Name
-	SecretAggregator   = "kube-aggregator"
-	SecretStaticTokens = "kube-apiserver-static-token"
+	SecretAggregator   = "kube-aggregator"             //nolint:gosec // a name
+	SecretStaticTokens = "kube-apiserver-static-token" //nolint:gosec // a name
 	// HealthCheckUser is the user of the probes: it has a static token and no rights beyond those of all users.
 	HealthCheckUser = "health-check"
 )

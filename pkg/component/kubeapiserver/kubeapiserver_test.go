@@ -86,14 +86,14 @@ func TestObjects(t *testing.T) {
 }
 
 func TestServiceAndAutoscaler(t *testing.T) {
-	for name, make := range map[string]func() ([]client.Object, error){
+	for name, objectsOf := range map[string]func() ([]client.Object, error){
 		"service":    func() ([]client.Object, error) { return Service("shoot--dev--one") },
 		"autoscaler": func() ([]client.Object, error) { return Autoscaler("shoot--dev--one", Scaling{Min: 2, Max: 6}) },
 		"never-down": func() ([]client.Object, error) {
 			return Autoscaler("shoot--dev--one", Scaling{Min: 4, Max: 6, NeverDown: true})
 		},
 	} {
-		objects, err := make()
+		objects, err := objectsOf()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,9 +5,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -29,11 +28,12 @@ func AccessSecrets(values AccessValues) ([]client.Object, error) {
 	for _, each := range []struct{ account, server string }{
 		{constants.SecretNameGardener, values.Outside}, {constants.SecretNameGardenerInternal, values.Inside},
 	} {
-		text, err := clientcmd.Write(clientcmdapi.Config{
-			Clusters:       map[string]*clientcmdapi.Cluster{values.Namespace: {Server: each.server}},
-			AuthInfos:      map[string]*clientcmdapi.AuthInfo{values.Namespace: {}},
-			Contexts:       map[string]*clientcmdapi.Context{values.Namespace: {Cluster: values.Namespace, AuthInfo: values.Namespace}},
-			CurrentContext: values.Namespace,
+		name := values.Namespace
+		text, err := yaml.Marshal(map[string]any{
+			"apiVersion": "v1", "kind": "Config", "current-context": name,
+			"clusters": []any{map[string]any{"name": name, "cluster": map[string]any{"server": each.server}}},
+			"users":    []any{map[string]any{"name": name, "user": map[string]any{}}},
+			"contexts": []any{map[string]any{"name": name, "context": map[string]any{"cluster": name, "user": name}}},
 		})
 		if err != nil {
 			return nil, fmt.Errorf("encode the kubeconfig of %s: %w", each.account, err)

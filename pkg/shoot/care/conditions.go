@@ -227,10 +227,10 @@ func (o Observation) failing(before *corev1beta1.Condition, kind corev1beta1.Con
 // pardoned reports whether failures are expected.
 func (o Observation) pardoned() bool {
 	last := ptr.Deref(o.Shoot.Status.LastOperation, corev1beta1.LastOperation{})
-	switch {
-	case last.Type == "":
+	switch last.Type {
+	case "":
 		return true
-	case last.Type == corev1beta1.LastOperationTypeCreate, last.Type == corev1beta1.LastOperationTypeDelete:
+	case corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationTypeDelete:
 		return last.State != corev1beta1.LastOperationStateSucceeded
 	}
 	return last.State == corev1beta1.LastOperationStateProcessing && len(o.Shoot.Status.LastErrors) == 0

@@ -43,7 +43,7 @@ type Options struct {
 	Config   *gardenletv1alpha1.ShootCareController
 	Clock    clock.PassiveClock
 	// Healthz asks the API server of a Shoot for its health. The second result is false if it is not expected to answer.
-	Healthz func(ctx context.Context, shoot *corev1beta1.Shoot) (error, bool) //nolint:revive // what it found is an error, whether it was looked is not
+	Healthz func(ctx context.Context, shoot *corev1beta1.Shoot) (error, bool)
 }
 
 // care writes the conditions of Shoots.

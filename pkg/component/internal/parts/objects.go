@@ -103,11 +103,16 @@ func Autoscaler(deployment *appsv1.Deployment, minMemory string) *unstructured.U
 
 // NewAutoscaler returns a VerticalPodAutoscaler for a Deployment, with these policies for its containers.
 func NewAutoscaler(namespace, name, deployment string, policies ...any) *unstructured.Unstructured {
+	return AutoscalerOf(namespace, name, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment}, policies...)
+}
+
+// AutoscalerOf returns a VerticalPodAutoscaler for an object that is referred to, with these policies for its containers.
+func AutoscalerOf(namespace, name string, target map[string]any, policies ...any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
 		"metadata": map[string]any{"namespace": namespace, "name": name},
 		"spec": map[string]any{
-			"targetRef":      map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment},
+			"targetRef":      target,
 			"updatePolicy":   map[string]any{"updateMode": "InPlaceOrRecreate"},
 			"resourcePolicy": map[string]any{"containerPolicies": policies},
 		},

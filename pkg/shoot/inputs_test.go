@@ -1,0 +1,73 @@
+package shoot
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// TestSecretsCanBeGenerated: the configs name authorities that are asked for.
+func TestSecretsCanBeGenerated(t *testing.T) {
+	for _, in := range []Inputs{known(t), known(t, available(corev1beta1.FailureToleranceTypeZone))} {
+		if _, err := secrets.Resolve(in.secretConfigs(), secrets.State{Identity: identity, Now: now}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLostKeys: once etcd exists, a key that is lost is not generated again.
+func TestLostKeys(t *testing.T) {
+	_, err := secrets.Resolve(up(t).secretConfigs(), secrets.State{Identity: identity, Now: now})
+	for _, name := range []string{constants.SecretNameETCDEncryptionKey, constants.SecretNameCAETCD, constants.SecretNameServiceAccountKey} {
+		if err == nil || !strings.Contains(err.Error(), name+" is lost") {
+			t.Errorf("%s is generated again: %v", name, err)
+		}
+	}
+}
+
+// TestAddresses of Shoots with and without domains.
+func TestAddresses(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Inputs)
+		want   []string
+	}{
+		"internal": {func(*Inputs) {}, []string{"internal=https://api.one.dev.internal.example.org", "service-account-issuer=https://api.one.dev.internal.example.org"}},
+		"both": {func(in *Inputs) { in.Shoot.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("one.example.com")} }, []string{
+			"external=https://api.one.example.com", "internal=https://api.one.dev.internal.example.org", "service-account-issuer=https://api.one.dev.internal.example.org",
+		}},
+		"an internal domain": {func(in *Inputs) { in.Seed.Spec.DNS.Internal.Domain = "internal.example.org" }, []string{
+			"internal=https://api.one.dev.internal.example.org", "service-account-issuer=https://api.one.dev.internal.example.org",
+		}},
+		"none": {func(in *Inputs) { in.Seed.Spec.DNS.Internal = nil }, []string{
+			"unmanaged=https://kube-apiserver.shoot--dev--one.svc", "service-account-issuer=https://kube-apiserver.shoot--dev--one.svc",
+		}},
+	} {
+		var got []string
+		for _, address := range known(t, test.change).advertised() {
+			got = append(got, address.Name+"="+address.URL)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// TestZones are chosen by the UID of the Shoot, and stay.
+func TestZones(t *testing.T) {
+	for kind, count := range map[corev1beta1.FailureToleranceType]int{corev1beta1.FailureToleranceTypeNode: 1, corev1beta1.FailureToleranceTypeZone: 3} {
+		in := known(t, available(kind))
+		in.Seed.Spec.Provider.Zones = []string{"a", "b", "c", "d", "e"}
+		first := in.zones()
+		in.Owner.UID = types.UID(strings.Clone(string(in.Owner.UID)))
+		if len(first) != count || !slices.Equal(first, in.zones()) {
+			t.Errorf("%s: %v", kind, first)
+		}
+	}
+}
