@@ -44,7 +44,7 @@ func explain(l *landscape.Landscape, say func(string, ...any)) error {
 		return fmt.Errorf("reading the kubeconfig of the base cluster: %w", err)
 	}
 	for _, name := range []string{"garden", "seed"} {
-		if err := os.WriteFile(filepath.Join(l.Directory, name+".kubeconfig"), content, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(l.Directory, name+".kubeconfig"), content, 0o600); err != nil { //nolint:gosec // the directory of the landscape
 			return fmt.Errorf("writing the kubeconfig of the %s: %w", name, err)
 		}
 	}

@@ -160,7 +160,7 @@ func (c *controllerOf[T]) act(ctx context.Context, object T, cluster *Cluster, o
 	return c.actuator.Reconcile(ctx, object, cluster)
 }
 
-// configurationError returns the error of a validation. What could not be checked is no problem of the configuration.
+// configurationError returns the error of a validation. What could not be checked is not a problem of the configuration.
 func configurationError(all field.ErrorList) error {
 	if len(all) == 0 {
 		return nil
@@ -254,7 +254,7 @@ func (c *controllerOf[T]) patchMeta(ctx context.Context, object T, change func()
 func lockedPatch(object client.Object) (client.Patch, error) {
 	before, is := object.DeepCopyObject().(client.Object)
 	if !is {
-		return nil, fmt.Errorf("the copy of a %T is no object", object)
+		return nil, fmt.Errorf("the copy of a %T is not an object", object)
 	}
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), nil
 }

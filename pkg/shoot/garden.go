@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// labelShootUID says of which Shoot a copy is.
+// labelShootUID names the Shoot of a copy, by its UID.
 const labelShootUID = constants.AnnotationShootUID
 
 // copyToGarden has the project's namespace have what users and the garden's API server need of the control plane: the authority of its server, and

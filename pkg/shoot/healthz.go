@@ -16,7 +16,7 @@ import (
 )
 
 // healthz asks the API server of a Shoot for its health, as the user of its probes. It is not asked before it has a certificate and that user.
-func (r *reconciler) healthz(ctx context.Context, shoot *corev1beta1.Shoot) (error, bool) {
+func (r *reconciler) healthz(ctx context.Context, shoot *corev1beta1.Shoot) (error, bool) { //nolint:revive // the signature of care: what the server said, and whether it was asked
 	namespace := shoot.Status.TechnicalID
 	tokens, err := r.kept(ctx, namespace, client.MatchingLabels{constants.LabelSecretsManagerName: kubeapiserver.SecretStaticTokens})
 	if err != nil || tokens == nil {

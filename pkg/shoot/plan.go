@@ -45,7 +45,7 @@ var required = []string{bundleService, bundleEtcdMain, bundleEtcdEvents, bundleS
 type part struct {
 	name    string
 	objects func() ([]client.Object, error)
-	// absent has the part not mentioned: what exists of it stays. removed has it deleted.
+	// absent leaves the part out: what exists of it stays. removed deletes it.
 	absent, removed bool
 	// unknown says what of the part's inputs is not known yet; empty if all are.
 	unknown string
@@ -88,7 +88,7 @@ func (in Inputs) contents() []part {
 		{name: bundleSystem, objects: in.system, absent: asleep, needs: applied},
 		{name: bundleIdentity, objects: in.identity, absent: asleep, unknown: in.unknownIdentity(), needs: applied},
 	}
-	// Nothing can be in a namespace that does not exist. That is no dependency of ManagedResources: the shoot's resource-manager sees those of its own
+	// Nothing can be in a namespace that does not exist. That is not a dependency of ManagedResources: the shoot's resource-manager sees those of its own
 	// namespace only.
 	var inside []flow.Key
 	for i := range parts {

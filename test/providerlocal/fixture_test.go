@@ -4,7 +4,6 @@ package providerlocal
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -304,15 +303,4 @@ func (w *world) rest() {
 		same++
 		return same > 40
 	})
-}
-
-// writes returns the requests that change something.
-func (w *world) writes() []string {
-	var sent []string
-	for _, request := range w.requests.Single() {
-		if request.Method != http.MethodGet {
-			sent = append(sent, request.String())
-		}
-	}
-	return sent
 }

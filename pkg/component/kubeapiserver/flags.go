@@ -59,8 +59,8 @@ func access(values Values) []string {
 	return all
 }
 
-// admissionFlags have the plugins of the Shoot run beside those that run by default. NodeRestriction does not: it restricts kubelets, of which there are
-// none, and it waits for CSIDrivers, which the API server does not have then: it would never become ready.
+// admissionFlags have the plugins of the Shoot run beside those that run by default. NodeRestriction does not: it restricts kubelets, which
+// do not exist here, and it waits for CSIDrivers, which the API server does not have then: it would never become ready.
 func admissionFlags(config corev1beta1.KubeAPIServerConfig) []string {
 	enabled, disabled := []string{}, []string{}
 	for _, plugin := range config.AdmissionPlugins {

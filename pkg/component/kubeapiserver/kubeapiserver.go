@@ -59,7 +59,7 @@ type Values struct {
 	Scaling Scaling
 	// VerticalPodAutoscaler has the requests adapted. The seed must know the kind.
 	VerticalPodAutoscaler bool
-	// ExternalHostname is the name in URLs that the server tells clients, such as that of its issuer of tokens.
+	// ExternalHostname is the name in URLs that clients get from the server, such as that of its issuer of tokens.
 	ExternalHostname string
 	// DNSNames are those that clients reach the server by from outside.
 	DNSNames []string

@@ -149,7 +149,7 @@ func shootDeployment(values ShootValues, labels map[string]string, configMap str
 			constants.LabelNetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
 			netpol.LabelPrefix + "kube-apiserver-tcp-443":  netpol.LabelValue,
 		}),
-		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystem400, ServiceAccount: Name,
+		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystem400, ServiceAccount: Name, MountsToken: true,
 		Container: container, Volumes: []corev1.Volume{parts.ConfigVolume(config, configMap), access},
 	}.Deployment()
 }

@@ -124,7 +124,7 @@ func (c *controllerOf[T]) Reconcile(ctx context.Context, request reconcile.Reque
 	}
 	before, is := object.DeepCopyObject().(client.Object)
 	if !is {
-		return reconcile.Result{}, fmt.Errorf("the copy of a %T is no object", object)
+		return reconcile.Result{}, fmt.Errorf("the copy of a %T is not an object", object)
 	}
 	status.Conditions = conditions
 	// The list is written as a whole: another writer must not have changed it.

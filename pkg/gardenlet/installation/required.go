@@ -116,7 +116,7 @@ func (e *extensionObjects) addToManager(mgr manager.Manager) error {
 	}))
 }
 
-// existing returns a kind and type of a registration of which objects exist; empty if there is none. It is not known until all kinds were
+// existing returns a kind and type of a registration that has objects; empty if no kind has any. It is not known until all kinds were
 // listed.
 func (e *extensionObjects) existing(registration *corev1beta1.ControllerRegistration) (id string, known bool) {
 	var found []string

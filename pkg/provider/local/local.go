@@ -16,8 +16,10 @@ const (
 	// RoleInfrastructure is its value.
 	RoleInfrastructure = "infra"
 	// LabelApp says what a Pod of such a namespace is: AppMachine or AppBastion.
-	LabelApp   = "app"
+	LabelApp = "app"
+	// AppMachine is the value for machines.
 	AppMachine = "machine"
+	// AppBastion is the value for bastions.
 	AppBastion = "bastion"
 	// LabelProvider has the value Type for all machines.
 	LabelProvider = "machine-provider"

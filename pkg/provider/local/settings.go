@@ -48,7 +48,7 @@ func (s *Settings) Complete() error {
 	for i, zone := range s.DNSZones {
 		s.DNSZones[i] = strings.ToLower(strings.TrimSuffix(zone, "."))
 		if problems := validation.IsDNS1123Subdomain(s.DNSZones[i]); len(problems) > 0 {
-			errs = append(errs, fmt.Errorf("--dns-zones: %q is no domain: %s", zone, strings.Join(problems, ", ")))
+			errs = append(errs, fmt.Errorf("--dns-zones: %q is not a domain: %s", zone, strings.Join(problems, ", ")))
 		}
 	}
 	namespace, name, found := strings.Cut(s.configMap, "/")

@@ -47,7 +47,7 @@ func TestFleet(t *testing.T) {
 func (c *cluster) inShoot(f *fleet.Fleet) {
 	c.t.Helper()
 	kubectl := func(arguments ...string) string {
-		command := exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", "kubectl"), append([]string{"--kubeconfig", f.ShootKubeconfig()}, arguments...)...) //nolint:gosec // kubectl of the tests
+		command := exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", "kubectl"), append([]string{"--kubeconfig", f.ShootKubeconfig()}, arguments...)...)
 		output, err := command.CombinedOutput()
 		if err != nil {
 			c.t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, output)

@@ -58,7 +58,7 @@ func (f *Fleet) packedChart(name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("pack the chart %s: %w", name, err)
 	}
-	content, err := os.ReadFile(path) //nolint:gosec // the archive that was just written
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("pack the chart %s: %w", name, err)
 	}
@@ -76,7 +76,7 @@ func (f *Fleet) createCloudProfile(ctx context.Context) error {
 
 // examples returns the objects of a file in the directory examples of the repository.
 func (f *Fleet) examples(path string) ([]*unstructured.Unstructured, error) {
-	content, err := os.ReadFile(filepath.Join(f.landscape.Root, "examples", path)) //nolint:gosec // a file of the repository
+	content, err := os.ReadFile(filepath.Join(f.landscape.Root, "examples", path))
 	if err != nil {
 		return nil, fmt.Errorf("read an example: %w", err)
 	}

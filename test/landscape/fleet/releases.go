@@ -118,7 +118,7 @@ func (f *Fleet) rolledOut(ctx context.Context, namespace, name string) error {
 			return err
 		}
 		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != *d.Spec.Replicas || s.AvailableReplicas != *d.Spec.Replicas {
-			return fmt.Errorf("Deployment %s/%s has %d of %d replicas available", namespace, name, s.AvailableReplicas, *d.Spec.Replicas)
+			return fmt.Errorf("the Deployment %s/%s has %d of %d replicas available", namespace, name, s.AvailableReplicas, *d.Spec.Replicas)
 		}
 		return nil
 	})

@@ -129,15 +129,15 @@ func (f *Fleet) seedIsReady(ctx context.Context) error {
 	}
 	last := seed.Status.LastOperation
 	if last == nil || seed.Status.ObservedGeneration != seed.Generation {
-		return fmt.Errorf("Seed %s was not looked at yet", SeedName)
+		return fmt.Errorf("the Seed %s was not looked at yet", SeedName)
 	}
 	if last.State != corev1beta1.LastOperationStateSucceeded {
-		return fmt.Errorf("Seed %s: %s %s, %d %%: %s", SeedName, last.Type, last.State, last.Progress, last.Description)
+		return fmt.Errorf("the Seed %s: %s %s, %d %%: %s", SeedName, last.Type, last.State, last.Progress, last.Description)
 	}
 	for _, wanted := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy} {
 		for _, condition := range seed.Status.Conditions {
 			if condition.Type == wanted && condition.Status != corev1beta1.ConditionTrue {
-				return fmt.Errorf("Seed %s: %s is %s: %s", SeedName, wanted, condition.Status, condition.Message)
+				return fmt.Errorf("the Seed %s: %s is %s: %s", SeedName, wanted, condition.Status, condition.Message)
 			}
 		}
 	}

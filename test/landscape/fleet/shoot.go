@@ -47,10 +47,10 @@ func (f *Fleet) shootIsReady(ctx context.Context) error {
 	}
 	last := shoot.Status.LastOperation
 	if last == nil || shoot.Status.ObservedGeneration != shoot.Generation {
-		return fmt.Errorf("Shoot %s was not looked at yet", shootKey)
+		return fmt.Errorf("the Shoot %s was not looked at yet", shootKey)
 	}
 	if last.State != corev1beta1.LastOperationStateSucceeded {
-		return fmt.Errorf("Shoot %s: %s %s, %d %%: %s", shootKey, last.Type, last.State, last.Progress, last.Description)
+		return fmt.Errorf("the Shoot %s: %s %s, %d %%: %s", shootKey, last.Type, last.State, last.Progress, last.Description)
 	}
 	return nil
 }

@@ -37,8 +37,8 @@ func New(deployer *bundles.Deployer, buckets store.Store) *Actuator {
 		})}
 }
 
-// Plan returns what has to exist for a BackupBucket: the Secret that it refers to in its status. Whoever knows the credentials of the bucket needs
-// no others.
+// Plan returns what has to exist for a BackupBucket: the Secret that it refers to in its status. The credentials of the bucket are all
+// that is needed.
 func Plan(object *extensionsv1alpha1.BackupBucket) flow.Plan {
 	namespace := generatedNamespace(object)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: prefixGenerated + object.Name}, Type: corev1.SecretTypeOpaque}

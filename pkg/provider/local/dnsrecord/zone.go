@@ -51,12 +51,12 @@ func encode(kind extensionsv1alpha1.DNSRecordType, value string) (string, error)
 	case extensionsv1alpha1.DNSRecordTypeA, extensionsv1alpha1.DNSRecordTypeAAAA:
 		address, err := netip.ParseAddr(value)
 		if err != nil || address.Is4() != (kind == extensionsv1alpha1.DNSRecordTypeA) || address.Zone() != "" {
-			return "", fmt.Errorf("%q is no value for a record of the type %s: it needs an address of its family", value, kind)
+			return "", fmt.Errorf("%q is not a value for a record of the type %s: it needs an address of its family", value, kind)
 		}
 		return address.String(), nil
 	case extensionsv1alpha1.DNSRecordTypeCNAME:
 		if value == "" || strings.ContainsAny(value, " \t\r\n;()\"\\$@") {
-			return "", fmt.Errorf("%q is no value for a record of the type %s: it needs a domain name", value, kind)
+			return "", fmt.Errorf("%q is not a value for a record of the type %s: it needs a domain name", value, kind)
 		}
 		return fqdn(value), nil
 	case extensionsv1alpha1.DNSRecordTypeTXT:

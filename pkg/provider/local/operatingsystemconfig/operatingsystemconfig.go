@@ -27,7 +27,7 @@ const (
 	KeyUserData = "cloud_config"
 )
 
-// New returns the actuator. The reader reads Secrets of which it may hold no cache.
+// New returns the actuator. The reader reads Secrets past the cache, which does not hold them.
 func New(deployer *bundles.Deployer, uncached client.Reader) *bundles.Actuator[*extensionsv1alpha1.OperatingSystemConfig] {
 	plan := func(ctx context.Context, object *extensionsv1alpha1.OperatingSystemConfig, _ *extension.Cluster) (flow.Plan, error) {
 		secrets := func(name string) (map[string][]byte, error) {
