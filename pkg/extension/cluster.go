@@ -30,7 +30,7 @@ type Cluster struct {
 	Seed *corev1beta1.Seed
 	// Shoot has its status.
 	Shoot *corev1beta1.Shoot
-	// GenericKubeconfigName is the name of the Secret in the Shoot's namespace with the kubeconfig that Pods mount; empty if there is none.
+	// GenericKubeconfigName is the name of the Secret in the Shoot's namespace with the kubeconfig that Pods mount; empty if it does not exist.
 	GenericKubeconfigName string
 }
 

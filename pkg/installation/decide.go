@@ -147,7 +147,7 @@ func isKnownToGardenlet(installation *corev1beta1.ControllerInstallation) bool {
 	return slices.Contains(installation.Finalizers, constants.FinalizerControllerInstallation) || len(installation.Status.Conditions) > 0
 }
 
-// isRequired returns the status of the condition Required: Unknown if there is none.
+// isRequired returns the status of the condition Required: Unknown if it is not set.
 func isRequired(installation *corev1beta1.ControllerInstallation) corev1beta1.ConditionStatus {
 	for _, condition := range installation.Status.Conditions {
 		if condition.Type == corev1beta1.ControllerInstallationRequired {
@@ -168,7 +168,7 @@ func (d *Decision) findDoubles(in Inputs) {
 	}
 }
 
-// installationOf returns the installation of a registration, the oldest one if there are several; nil if there is none.
+// installationOf returns the installation of a registration, the oldest of several; nil if it does not exist.
 func (in Inputs) installationOf(registration string) *corev1beta1.ControllerInstallation {
 	var first *corev1beta1.ControllerInstallation
 	for _, installation := range in.Installations {

@@ -32,7 +32,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestDigestOfConfiguration: a setting of gardenlet that no bundle is made from is no change of the inputs.
+// TestDigestOfConfiguration: a setting of gardenlet that no bundle is made from does not change the inputs.
 func TestDigestOfConfiguration(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(*gardenletv1alpha1.GardenletConfiguration)

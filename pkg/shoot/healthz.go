@@ -15,20 +15,21 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// healthz asks the API server of a Shoot for its health, as the user of its probes. It is not asked before it has a certificate and that user.
-func (r *reconciler) healthz(ctx context.Context, shoot *corev1beta1.Shoot) (error, bool) { //nolint:revive // the signature of care: what the server said, and whether it was asked
+// healthz asks the API server of a Shoot for its health, as the user of its probes. It is not asked before it has a certificate and that user;
+// an error before is reported like one of the server.
+func (r *reconciler) healthz(ctx context.Context, shoot *corev1beta1.Shoot) (asked bool, err error) {
 	namespace := shoot.Status.TechnicalID
 	tokens, err := r.kept(ctx, namespace, client.MatchingLabels{constants.LabelSecretsManagerName: kubeapiserver.SecretStaticTokens})
 	if err != nil || tokens == nil {
-		return err, err != nil
+		return err != nil, err
 	}
 	trusted, err := r.kept(ctx, namespace, client.MatchingLabels{constants.LabelSecretsManagerBundleFor: constants.SecretNameCACluster})
 	if err != nil || trusted == nil {
-		return err, err != nil
+		return err != nil, err
 	}
 	token, err := secrets.Item{Current: secrets.Secret{Name: tokens.Name, Data: tokens.Data}}.Token(kubeapiserver.HealthCheckUser)
 	if err != nil {
-		return err, true
+		return true, err
 	}
 	config := &rest.Config{
 		Host: "https://" + Inputs{Namespace: namespace}.insideHost(), BearerToken: token, Timeout: accessTimeout,
@@ -38,14 +39,14 @@ func (r *reconciler) healthz(ctx context.Context, shoot *corev1beta1.Shoot) (err
 		config.Host = r.options.Address(namespace)
 	}
 	config.GroupVersion, config.NegotiatedSerializer = &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
-	asked, err := rest.UnversionedRESTClientFor(config)
+	server, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
-		return fmt.Errorf("set up the connection to the API server: %w", err), true
+		return true, fmt.Errorf("set up the connection to the API server: %w", err)
 	}
-	return asked.Get().AbsPath("/healthz").Do(ctx).Error(), true
+	return true, server.Get().AbsPath("/healthz").Do(ctx).Error()
 }
 
-// kept returns the newest of the Secrets of a control plane with some labels; nil if there is none.
+// kept returns the newest of the Secrets of a control plane with some labels; nil if none has them.
 func (r *reconciler) kept(ctx context.Context, namespace string, labels client.MatchingLabels) (*corev1.Secret, error) {
 	var list corev1.SecretList
 	if err := r.caches.material.List(ctx, &list, client.InNamespace(namespace), labels); err != nil {

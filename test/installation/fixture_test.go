@@ -233,7 +233,7 @@ func (w *world) register(name string, policy corev1beta1.ControllerDeploymentPol
 	return deployment
 }
 
-// installation returns that of a registration; nil if there is none.
+// installation returns that of a registration; nil if it does not exist.
 func (w *world) installation(registration string) *corev1beta1.ControllerInstallation {
 	w.Helper()
 	var list corev1beta1.ControllerInstallationList

@@ -44,7 +44,7 @@ func TestObjects(t *testing.T) {
 	golden.Check(t, "namespace", []client.Object{Namespace(values()), cluster})
 }
 
-// TestReportsDoNotChangeTheCluster: what is reported about a Shoot on the way, and what is written beside its specification, is no change.
+// TestReportsDoNotChangeTheCluster: reports about a Shoot, and what is written beside its specification, leave the Cluster as it is.
 func TestReportsDoNotChangeTheCluster(t *testing.T) {
 	text := func(change ...func(*Values)) string {
 		cluster, err := Cluster(values(change...))
@@ -77,6 +77,6 @@ func TestReportsDoNotChangeTheCluster(t *testing.T) {
 		v.Shoot.Spec.Region = "other"
 		v.CloudProfile.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte("{}")}
 	}) == same {
-		t.Error("a change of the specification is no change of the Cluster")
+		t.Error("a change of the specification does not change the Cluster")
 	}
 }

@@ -51,7 +51,7 @@ type Workloads interface {
 	EnsureEtcdStatefulSet(ctx context.Context, c Context, wanted, live *appsv1.StatefulSet) error
 }
 
-// Nodes are the methods for parts of OperatingSystemConfigs. The live ones are nil if there is no such part in the stored object.
+// Nodes are the methods for parts of OperatingSystemConfigs. The live ones are nil if the stored object lacks the part.
 type Nodes interface {
 	// EnsureKubeletUnit changes the options of the unit kubelet.service; see [UnitOption].
 	EnsureKubeletUnit(ctx context.Context, c Context, kubeletVersion string, wanted, live []UnitOption) ([]UnitOption, error)

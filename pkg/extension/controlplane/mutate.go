@@ -49,7 +49,7 @@ func (c of) Cluster(ctx context.Context) (*extension.Cluster, error) {
 	return extension.GetCluster(ctx, c.reader, c.namespace)
 }
 
-// change changes an object. Live is the stored one; its zero value if there is none.
+// change changes an object. Live is the stored one; its zero value if none is stored.
 type change[T client.Object] func(ctx context.Context, c Context, wanted, live T) error
 
 // changing returns a handler that has objects changed, except for those that are being deleted.

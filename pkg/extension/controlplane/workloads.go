@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Container returns the container of a name; nil if there is none.
+// Container returns the container of a name; nil if it does not exist.
 func Container(spec *corev1.PodSpec, name string) *corev1.Container {
 	at := slices.IndexFunc(spec.Containers, func(one corev1.Container) bool { return one.Name == name })
 	if at < 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Validate says what is wrong with an object. Live is the stored one; its zero value if there is none. It calls no other system, since
+// Validate says what is wrong with an object. Live is the stored one; its zero value if none is stored. It calls no other system, since
 // objects could not be written while that is down: see [github.com/trellis-k8s/trellis/pkg/extension.ConfigValidator].
 type Validate[T client.Object] func(ctx context.Context, wanted, live T) field.ErrorList
 

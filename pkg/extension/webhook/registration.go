@@ -62,7 +62,7 @@ func addRegistration(mgr manager.Manager, webhooks []Webhook, options Options) e
 	return nil
 }
 
-// Reconcile writes the configurations. Without webhooks of a kind there is none.
+// Reconcile writes the configurations. It writes none for a kind without webhooks.
 func (r *registration) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

@@ -42,8 +42,8 @@ type Options struct {
 	Required []string
 	Config   *gardenletv1alpha1.ShootCareController
 	Clock    clock.PassiveClock
-	// Healthz asks the API server of a Shoot for its health. The second result is false if it is not expected to answer.
-	Healthz func(ctx context.Context, shoot *corev1beta1.Shoot) (error, bool)
+	// Healthz asks the API server of a Shoot for its health. It does not ask one that is not expected to answer.
+	Healthz func(ctx context.Context, shoot *corev1beta1.Shoot) (asked bool, err error)
 }
 
 // care writes the conditions of Shoots.
@@ -159,7 +159,7 @@ func (c *care) observe(ctx context.Context, shoot *corev1beta1.Shoot) (Observati
 		}
 	}
 	if !observation.Hibernated {
-		observation.Error, observation.Asked = c.options.Healthz(ctx, shoot)
+		observation.Asked, observation.Error = c.options.Healthz(ctx, shoot)
 	}
 	return observation.sorted(), nil
 }

@@ -72,7 +72,7 @@ type adder struct {
 func AddToManager(ctx context.Context, mgr manager.Manager, options Options) error {
 	for _, name := range options.Disabled {
 		if !slices.Contains(Names(), name) {
-			return fmt.Errorf("there is no controller %q: choose of %v", name, Names())
+			return fmt.Errorf("the controller %q does not exist: choose from %v", name, Names())
 		}
 	}
 	self, err := options.Images.Find(imageSelf, images.Options{})
