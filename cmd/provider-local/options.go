@@ -109,7 +109,7 @@ func (o *controllersOptions) complete() error {
 	known := sets.New(extensionsv1alpha1.ExtensionClassShoot, extensionsv1alpha1.ExtensionClassSeed, extensionsv1alpha1.ExtensionClassGarden)
 	for _, class := range o.classes {
 		if !known.Has(extensionsv1alpha1.ExtensionClass(class)) {
-			errs = append(errs, fmt.Errorf("--extension-classes: the class %q does not exist: choose from %s", class, joined(sets.List(known))))
+			errs = append(errs, fmt.Errorf("--extension-classes: no class %q exists: choose from %s", class, joined(sets.List(known))))
 		}
 	}
 	if o.workers < 1 || o.heartbeat < 1 {
