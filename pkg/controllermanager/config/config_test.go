@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trellis-k8s/trellis/pkg/configfile"
 )
 
 const header = "apiVersion: controllermanager.config.gardener.cloud/v1alpha1\nkind: ControllerManagerConfiguration\n"
@@ -40,7 +42,7 @@ func TestMistakes(t *testing.T) {
 		"a field set twice":        {header + "logLevel: info\nlogLevel: debug\n", []string{"logLevel"}},
 		"no time for the caches":   {header + "controllers: {cacheSyncTimeout: 0s}\n", []string{"controllers.cacheSyncTimeout"}},
 		"a list":                   {"- a\n", []string{"not a ControllerManagerConfiguration"}},
-		"too much":                 {strings.Repeat("#", maxFileBytes+1), []string{"too large"}},
+		"too much":                 {strings.Repeat("#", configfile.MaxBytes+1), []string{"too large"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse([]byte(test.text))

@@ -2,25 +2,17 @@
 package config
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	corevalidation "github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 	"github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/gardenlet/validation"
+	"github.com/trellis-k8s/trellis/pkg/configfile"
 )
-
-// maxFileBytes is far above the size of a complete configuration and keeps a mistaken path from filling the memory.
-const maxFileBytes = 1 << 20
 
 // FeatureGates returns the names of the feature gates that a gardenlet accepts, as Gardener's gardenlet does.
 func FeatureGates() []string {
@@ -31,49 +23,19 @@ func FeatureGates() []string {
 	}
 }
 
-// Load reads, defaults and validates the configuration file at path. The error lists everything that is wrong, with the paths of the fields.
-func Load(path string) (*v1alpha1.GardenletConfiguration, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the configuration file: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	// One byte more than allowed is enough for Parse to see that the file is too large.
-	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the configuration file: %w", err)
-	}
-	c, err := Parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("configuration file %s: %w", path, err)
-	}
-	return c, nil
+// format is how the file is read.
+var format = configfile.Format[v1alpha1.GardenletConfiguration]{
+	Kind: v1alpha1.Kind, SetDefaults: v1alpha1.SetDefaults, Validate: func(c *v1alpha1.GardenletConfiguration) field.ErrorList {
+		return slices.Concat(validation.Validate(c, nil), validateProcess(c))
+	},
 }
+
+// Load reads, defaults and validates the configuration file at path. The error lists everything that is wrong, with the paths of the fields.
+func Load(path string) (*v1alpha1.GardenletConfiguration, error) { return format.Load(path) }
 
 // Parse decodes, defaults and validates a configuration in YAML or JSON. Decoding is strict: unknown fields and keys that are set twice are
 // errors.
-func Parse(data []byte) (*v1alpha1.GardenletConfiguration, error) {
-	if len(data) > maxFileBytes {
-		return nil, fmt.Errorf("too large: at most %d bytes are read", maxFileBytes)
-	}
-	encoded, err := yaml.YAMLToJSONStrict(data)
-	if err != nil {
-		return nil, fmt.Errorf("not YAML: %w", err)
-	}
-	c := &v1alpha1.GardenletConfiguration{}
-	mistakes, err := json.UnmarshalStrict(encoded, c)
-	if err != nil {
-		return nil, fmt.Errorf("not a %s: %w", v1alpha1.Kind, err)
-	}
-	v1alpha1.SetDefaults(c)
-	for _, err := range slices.Concat(validation.Validate(c, nil), validateProcess(c)) {
-		mistakes = append(mistakes, err)
-	}
-	if err := errors.Join(mistakes...); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
+func Parse(data []byte) (*v1alpha1.GardenletConfiguration, error) { return format.Parse(data) }
 
 // validateProcess checks what only the process needs: configurations in ManagedSeeds and Gardenlets are completed by who deploys them.
 func validateProcess(c *v1alpha1.GardenletConfiguration) field.ErrorList {

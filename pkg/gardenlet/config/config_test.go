@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/trellis-k8s/trellis/pkg/configfile"
 )
 
 const minimal = `apiVersion: gardenlet.config.gardener.cloud/v1alpha1
@@ -74,7 +76,7 @@ func TestMistakes(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Parse(make([]byte, maxFileBytes+1)); err == nil || !strings.Contains(err.Error(), "too large") {
+	if _, err := Parse(make([]byte, configfile.MaxBytes+1)); err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("a large file: %v", err)
 	}
 }

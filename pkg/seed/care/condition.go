@@ -3,23 +3,19 @@
 package care
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/readiness"
 )
 
 const (
 	reasonRunning       = "SystemComponentsRunning"
 	reasonEmergencyStop = "EmergencyStopShootReconciliations"
-	// maxNamed is how many ManagedResources a message names, and maxText how many bytes it says about each.
-	maxNamed = 10
-	maxText  = 300
 )
 
 // observation is what the conditions are computed from.
@@ -32,12 +28,6 @@ type observation struct {
 	now       time.Time
 }
 
-// problem is why a check fails.
-type problem struct {
-	reason, message string
-	codes           []corev1beta1.ErrorCode
-}
-
 // systemComponents returns the condition SeedSystemComponentsHealthy, and when it changes without an event; zero for never.
 func (o observation) systemComponents() (corev1beta1.Condition, time.Time) {
 	before := find(o.seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy)
@@ -47,24 +37,14 @@ func (o observation) systemComponents() (corev1beta1.Condition, time.Time) {
 			Message: "no ManagedResource of the seed's system components exists yet",
 		}, o.now), time.Time{}
 	}
-	var failed []problem
-	for i := range o.components {
-		if found := check(&o.components[i]); found != nil {
-			failed = append(failed, *found)
-		}
-	}
-	if len(failed) == 0 {
+	found := readiness.CheckAll(o.components)
+	if found == nil {
 		return Update(before, corev1beta1.Condition{
 			Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue, Reason: reasonRunning,
 			Message: "all system components of the seed are applied, healthy and rolled out",
 		}, o.now), time.Time{}
 	}
-	condition := corev1beta1.Condition{Type: corev1beta1.SeedSystemComponentsHealthy, Reason: failed[0].reason, Message: join(failed)}
-	for _, each := range failed {
-		condition.Codes = append(condition.Codes, each.codes...)
-	}
-	slices.Sort(condition.Codes)
-	condition.Codes = slices.Compact(condition.Codes)
+	condition := corev1beta1.Condition{Type: corev1beta1.SeedSystemComponentsHealthy, Reason: found.Reason, Message: found.Message, Codes: found.Codes}
 	status, next := o.statusOfFailure(before, condition.Reason)
 	condition.Status = status
 	return Update(before, condition, o.now), next
@@ -95,52 +75,6 @@ func (o observation) statusOfFailure(before *corev1beta1.Condition, reason strin
 		return corev1beta1.ConditionProgressing, until
 	}
 	return corev1beta1.ConditionFalse, time.Time{}
-}
-
-// check returns why a ManagedResource is not applied, healthy and rolled out; nil if it is.
-func check(mr *resourcesv1alpha1.ManagedResource) *problem {
-	name := fmt.Sprintf("ManagedResource %s/%s", mr.Namespace, mr.Name)
-	if mr.Status.ObservedGeneration != mr.Generation {
-		return &problem{reason: corev1beta1.ReasonOutdatedStatus, message: fmt.Sprintf("%s: generation %d has not been observed", name, mr.Generation)}
-	}
-	for _, wanted := range []struct {
-		kind   resourcesv1alpha1.ConditionType
-		status resourcesv1alpha1.ConditionStatus
-	}{
-		{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue},
-		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue},
-		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse},
-	} {
-		at := slices.IndexFunc(mr.Status.Conditions, func(condition resourcesv1alpha1.Condition) bool { return condition.Type == wanted.kind })
-		if at < 0 {
-			return &problem{reason: corev1beta1.ReasonMissingManagedResourceCondition, message: fmt.Sprintf("%s has no condition %s", name, wanted.kind)}
-		}
-		condition := mr.Status.Conditions[at]
-		if condition.Status == wanted.status {
-			continue
-		}
-		found := &problem{reason: condition.Reason, message: fmt.Sprintf("%s: %s", name, condition.Message)}
-		for _, code := range condition.Codes {
-			found.codes = append(found.codes, corev1beta1.ErrorCode(code))
-		}
-		return found
-	}
-	return nil
-}
-
-func join(failed []problem) string {
-	texts := make([]string, 0, len(failed))
-	for _, each := range failed[:min(len(failed), maxNamed)] {
-		text := each.message
-		if len(text) > maxText {
-			text = strings.ToValidUTF8(text[:maxText], "") + "…"
-		}
-		texts = append(texts, text)
-	}
-	if more := len(failed) - maxNamed; more > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(texts, "; ")
 }
 
 // emergencyStop returns the condition EmergencyStopShootReconciliations while the Seed asks for the stop, nil otherwise.

@@ -3,7 +3,6 @@
 package care
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,20 +12,20 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/readiness"
 )
 
 // Reasons of conditions (Gardener).
 const (
-	reasonHealthz         = "HealthzRequestSucceeded"
-	reasonHealthzFailed   = "HealthzRequestFailed"
-	reasonServerDown      = "APIServerDown"
-	reasonControlPlane    = "ControlPlaneRunning"
-	reasonSystem          = "SystemComponentsRunning"
-	reasonMissing         = "DeploymentMissing"
-	reasonNotChecked      = "ConditionNotChecked"
-	messageHibernated     = "Shoot cluster has been hibernated."
-	messageNotReconciled  = "the components have not been deployed yet"
-	maxNamed, maxTextEach = 10, 300
+	reasonHealthz        = "HealthzRequestSucceeded"
+	reasonHealthzFailed  = "HealthzRequestFailed"
+	reasonServerDown     = "APIServerDown"
+	reasonControlPlane   = "ControlPlaneRunning"
+	reasonSystem         = "SystemComponentsRunning"
+	reasonMissing        = "DeploymentMissing"
+	reasonNotChecked     = "ConditionNotChecked"
+	messageHibernated    = "Shoot cluster has been hibernated."
+	messageNotReconciled = "the components have not been deployed yet"
 )
 
 // Observation is what the conditions of a Shoot are computed from.
@@ -95,7 +94,7 @@ func (o Observation) server() (verdict, bool) {
 	case !o.Asked:
 		return verdict{status: corev1beta1.ConditionFalse, reason: reasonServerDown, message: "the API server is not expected to answer yet"}, o.Shoot.Status.LastOperation != nil
 	case o.Error != nil:
-		return verdict{status: corev1beta1.ConditionFalse, reason: reasonHealthzFailed, message: "the API server does not answer well to /healthz: " + limited(o.Error.Error())}, true
+		return verdict{status: corev1beta1.ConditionFalse, reason: reasonHealthzFailed, message: "the API server does not answer well to /healthz: " + readiness.Limited(o.Error.Error())}, true
 	}
 	return verdict{status: corev1beta1.ConditionTrue, reason: reasonHealthz, message: "API server /healthz endpoint responded with success status code."}, true
 }
@@ -122,60 +121,11 @@ func (o Observation) system() (verdict, bool) {
 
 // all says whether all ManagedResources are applied, healthy and rolled out.
 func all(components []resourcesv1alpha1.ManagedResource, reason, message string) verdict {
-	var failed []verdict
-	for i := range components {
-		if found := check(&components[i]); found != nil {
-			failed = append(failed, *found)
-		}
-	}
-	if len(failed) == 0 {
+	found := readiness.CheckAll(components)
+	if found == nil {
 		return verdict{status: corev1beta1.ConditionTrue, reason: reason, message: message}
 	}
-	result := verdict{status: corev1beta1.ConditionFalse, reason: failed[0].reason}
-	var texts []string
-	for _, each := range failed[:min(len(failed), maxNamed)] {
-		texts = append(texts, limited(each.message))
-	}
-	for _, each := range failed {
-		result.codes = append(result.codes, each.codes...)
-	}
-	if more := len(failed) - maxNamed; more > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more", more))
-	}
-	slices.Sort(result.codes)
-	result.message, result.codes = strings.Join(texts, "; "), slices.Compact(result.codes)
-	return result
-}
-
-// check returns why a ManagedResource is not applied, healthy and rolled out; nil if it is.
-func check(mr *resourcesv1alpha1.ManagedResource) *verdict {
-	name := fmt.Sprintf("ManagedResource %s/%s", mr.Namespace, mr.Name)
-	if mr.Status.ObservedGeneration != mr.Generation {
-		return &verdict{reason: corev1beta1.ReasonOutdatedStatus, message: fmt.Sprintf("%s: generation %d has not been observed", name, mr.Generation)}
-	}
-	for _, wanted := range []struct {
-		kind   resourcesv1alpha1.ConditionType
-		status resourcesv1alpha1.ConditionStatus
-	}{
-		{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue},
-		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue},
-		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse},
-	} {
-		at := slices.IndexFunc(mr.Status.Conditions, func(condition resourcesv1alpha1.Condition) bool { return condition.Type == wanted.kind })
-		if at < 0 {
-			return &verdict{reason: corev1beta1.ReasonMissingManagedResourceCondition, message: fmt.Sprintf("%s has no condition %s", name, wanted.kind)}
-		}
-		condition := mr.Status.Conditions[at]
-		if condition.Status == wanted.status {
-			continue
-		}
-		found := &verdict{reason: condition.Reason, message: fmt.Sprintf("%s: %s", name, condition.Message)}
-		for _, code := range condition.Codes {
-			found.codes = append(found.codes, corev1beta1.ErrorCode(code))
-		}
-		return found
-	}
-	return nil
+	return verdict{status: corev1beta1.ConditionFalse, reason: found.Reason, message: found.Message, codes: found.Codes}
 }
 
 // condition returns a condition with its times, and when it changes without an event. A failure shows as Progressing for its threshold, and as long as
@@ -234,13 +184,6 @@ func (o Observation) pardoned() bool {
 		return last.State != corev1beta1.LastOperationStateSucceeded
 	}
 	return last.State == corev1beta1.LastOperationStateProcessing && len(o.Shoot.Status.LastErrors) == 0
-}
-
-func limited(text string) string {
-	if len(text) > maxTextEach {
-		return strings.ToValidUTF8(text[:maxTextEach], "") + "…"
-	}
-	return text
 }
 
 func find(conditions []corev1beta1.Condition, kind corev1beta1.ConditionType) *corev1beta1.Condition {
