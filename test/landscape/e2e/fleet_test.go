@@ -54,14 +54,16 @@ func (c *cluster) inShoot(f *fleet.Fleet) {
 		}
 		return string(output)
 	}
-	kubectl("create", "deployment", "hello", "--image=registry.example.org/hello:v1", "--replicas=2")
-	c.eventually("the controllers of the Shoot make a ReplicaSet", func() error {
-		if pods := kubectl("get", "pods", "--selector=app=hello", "--output=name"); strings.Count(pods, "pod/") != 2 {
-			return fmt.Errorf("there are the Pods %q", pods)
+	kubectl("create", "namespace", "shop")
+	kubectl("create", "configmap", "settings", "--namespace=shop", "--from-literal=color=green")
+	c.eventually("the controllers of the Shoot work", func() error {
+		if found := kubectl("get", "serviceaccounts,configmaps", "--namespace=shop", "--output=name"); !strings.Contains(found, "serviceaccount/default") ||
+			!strings.Contains(found, "kube-root-ca.crt") {
+			return fmt.Errorf("the namespace has %q", found)
 		}
 		return nil
 	})
-	c.t.Logf("In the Shoot:\n%s", kubectl("get", "namespaces,deployments,priorityclasses"))
+	c.t.Logf("In the Shoot:\n%s", kubectl("get", "namespaces,priorityclasses,configmaps", "--all-namespaces"))
 }
 
 // nothingIsLeft: what the Seed emitted is gone, but what it shares with others and the resource-manager.

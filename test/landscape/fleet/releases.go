@@ -100,6 +100,7 @@ func installed(config *action.Configuration, release string) (bool, error) {
 }
 
 func (f *Fleet) helm(namespace string) (*action.Configuration, error) {
+	kube.ManagedFieldsManager = string(fieldOwner) // not the name of the program, which is another one in tests
 	kubeconfig := f.landscape.Kubeconfig()
 	flags := genericclioptions.NewConfigFlags(false)
 	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace

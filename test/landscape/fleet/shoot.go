@@ -66,6 +66,9 @@ func (f *Fleet) writeShootKubeconfig(ctx context.Context) error {
 	if err := f.SubResource("adminkubeconfig").Create(ctx, shoot, request); err != nil {
 		return fmt.Errorf("request a kubeconfig for Shoot %s: %w", shootKey, err)
 	}
+	if err := f.apply(ctx, "exposure.yaml", map[string]string{"Namespace": shoot.Status.TechnicalID}); err != nil {
+		return err
+	}
 	config, err := clientcmd.Load(request.Status.Kubeconfig)
 	if err != nil {
 		return fmt.Errorf("read the kubeconfig for Shoot %s: %w", shootKey, err)
