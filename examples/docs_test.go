@@ -18,6 +18,7 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	corevalidation "github.com/trellis-k8s/trellis/pkg/apis/core/validation"
+	providerlocalv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/providerlocal/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	etcdconfig "github.com/trellis-k8s/trellis/pkg/etcd/config"
 )
@@ -61,7 +62,7 @@ func TestYAMLOfTheDocs(t *testing.T) {
 				case strings.Contains(object.GetAPIVersion(), ".config.k8s.io/"): // a file of an API server
 				case object.GetKind() == "EtcdOperatorConfiguration":
 					loadOperator(t, page, match[1])
-				case object.GroupVersionKind().Group == corev1beta1.GroupName:
+				case slices.Contains([]string{corev1beta1.GroupName, providerlocalv1alpha1.GroupName}, object.GroupVersionKind().Group):
 					checkOfGarden(t, page, object)
 				default:
 					objects = append(objects, namespaced(object)...)
@@ -90,12 +91,14 @@ func namespaced(object *unstructured.Unstructured) []*unstructured.Unstructured 
 	return []*unstructured.Unstructured{namespace, object}
 }
 
-// checkOfGarden checks an object that the garden's API server serves: each field is one of its kind, and it is valid.
+// checkOfGarden checks an object that the garden's API server serves, or that is a provider configuration in one: each field is one of its kind, and it is valid.
 func checkOfGarden(t *testing.T, page string, object *unstructured.Unstructured) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := served.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
+	for _, add := range []func(*runtime.Scheme) error{served.AddToScheme, providerlocalv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
 	}
 	text, err := object.MarshalJSON()
 	if err != nil {
