@@ -212,6 +212,14 @@ func (w *world) repair(object *extensionsv1alpha1.Worker) {
 			if again == nil || again.UID == node.UID {
 				return "it is not there"
 			}
+			if !slices.ContainsFunc(again.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+			}) {
+				// KWOK passes over a Node that is back before it has worked off the deletion: a change has it look again.
+				touch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{"test/touched":%q}}}`, again.ResourceVersion))
+				kit.Must(w, client.IgnoreNotFound(w.Patch(w.Context(), again, touch)))
+				return "it is not ready"
+			}
 			return ""
 		})
 	}

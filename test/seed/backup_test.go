@@ -19,7 +19,7 @@ import (
 // backups leads a bucket and an entry in it through their lives. The entry moves to another Seed.
 func (w *world) backups(seed string) {
 	w.Helper()
-	credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "backup"}, Data: map[string][]byte{"user": []byte("given")}}
+	credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "bucket-credentials"}, Data: map[string][]byte{"user": []byte("given")}}
 	kit.Must(w, w.garden.Create(w.Context(), credentials))
 	bucket := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "bucket"}, Spec: corev1beta1.BackupBucketSpec{
 		Provider: corev1beta1.BackupBucketProvider{Type: "local", Region: "local"}, SeedName: ptr.To(seed),
