@@ -14,7 +14,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -63,11 +62,8 @@ func (c *cluster) helm(release, directory, namespace, values string) {
 	must(c.t, err)
 	content := map[string]any{}
 	must(c.t, yaml.Unmarshal([]byte(values), &content))
-	kubeconfig := base.Kubeconfig()
-	flags := genericclioptions.NewConfigFlags(false)
-	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
-	config := action.NewConfiguration()
-	must(c.t, config.Init(flags, namespace, ""))
+	config, err := base.Helm(namespace)
+	must(c.t, err)
 	install := action.NewInstall(config)
 	install.ReleaseName, install.Namespace, install.WaitStrategy, install.Timeout = release, namespace, kube.HookOnlyStrategy, timeout
 	install.TakeOwnership = true // of definitions that an earlier test has left

@@ -14,7 +14,6 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -71,7 +70,7 @@ func (f *Fleet) install(ctx context.Context, release, chartName, namespace, valu
 	if err := yaml.Unmarshal([]byte(values), &content); err != nil {
 		return fmt.Errorf("read the values of the chart %s: %w", chartName, err)
 	}
-	config, err := f.helm(namespace)
+	config, err := f.landscape.Helm(namespace)
 	if err != nil {
 		return err
 	}
@@ -100,15 +99,7 @@ func installed(config *action.Configuration, release string) (bool, error) {
 }
 
 func (f *Fleet) helm(namespace string) (*action.Configuration, error) {
-	kube.ManagedFieldsManager = string(fieldOwner) // not the name of the program, which is another one in tests
-	kubeconfig := f.landscape.Kubeconfig()
-	flags := genericclioptions.NewConfigFlags(false)
-	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
-	config := action.NewConfiguration()
-	if err := config.Init(flags, namespace, ""); err != nil {
-		return nil, fmt.Errorf("prepare Helm: %w", err)
-	}
-	return config, nil
+	return f.landscape.Helm(namespace)
 }
 
 // rolledOut waits until a Deployment runs as it is declared.

@@ -77,7 +77,7 @@ var releases = []struct{ name, namespace string }{
 // Uninstall removes the garden and the gardenlet, once the Shoot and the Seed are gone.
 func (f *Fleet) Uninstall(ctx context.Context) error {
 	for _, release := range releases {
-		config, err := f.helm(release.namespace)
+		config, err := f.landscape.Helm(release.namespace)
 		if err != nil {
 			return err
 		}

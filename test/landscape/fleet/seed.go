@@ -20,7 +20,7 @@ const tokenID, tokenSecret = "abcdef", "0123456789abcdef"
 
 // installResourceManager installs the first resource-manager of the seed. The flow of the Seed takes it over, and updates it from then on.
 func (f *Fleet) installResourceManager(ctx context.Context) error {
-	config, err := f.helm(constants.GardenNamespace)
+	config, err := f.landscape.Helm(constants.GardenNamespace)
 	if err != nil {
 		return err
 	}
