@@ -11,7 +11,7 @@ import (
 const (
 	// heapRoom is how much may be allocated while there is much to do, at least, before the garbage collector runs. By Go's default, and for
 	// a small heap, that would be so little that collecting takes a fifth of all CPU time while many objects are applied.
-	heapRoom = 20 << 20
+	heapRoom = 40 << 20
 	// quietGCPercent has the heap grow by half of what lives in it otherwise, which is half as much as by Go's default: nearly all of it is
 	// what watches show, which lives long, and little is thrown away.
 	quietGCPercent = 50
@@ -19,7 +19,7 @@ const (
 	// runs.
 	restGCPercent = 20
 	// mostGCPercent bounds the room of a heap that is all but empty.
-	mostGCPercent = 150
+	mostGCPercent = 250
 	// heapInterval is how often the heap is looked at.
 	heapInterval = time.Second
 	// quietBytes is how much may be allocated in this time when there is nothing to do, and quietShare is that as a part of what lives: a

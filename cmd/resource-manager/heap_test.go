@@ -3,7 +3,7 @@ package main
 import "testing"
 
 func TestBusyGCPercent(t *testing.T) {
-	for live, want := range map[uint64]int{0: 150, 1 << 20: 150, 12 << 20: 150, 20 << 20: 100, 32 << 20: 62, 40 << 20: 50, 1 << 30: 50} {
+	for live, want := range map[uint64]int{0: 250, 1 << 20: 250, 16 << 20: 250, 20 << 20: 200, 32 << 20: 125, 80 << 20: 50, 1 << 30: 50} {
 		if got := (heap{live: live}).busyGCPercent(); got != want {
 			t.Errorf("%d bytes live: %d %%, want %d %%", live, got, want)
 		}
