@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
@@ -131,46 +128,6 @@ func (e *Emitter) take(ctx context.Context, owner Owner, step Step) error {
 	}
 	mr.UID = step.uid
 	return e.apply(ctx, owner, mr)
-}
-
-// createSecrets creates the Secrets that do not exist. It asks for each: what a cache shows may be gone.
-func (e *Emitter) createSecrets(ctx context.Context, secrets []*corev1.Secret) error {
-	for _, secret := range secrets {
-		err := e.Writer.Create(ctx, secret.DeepCopy(), client.FieldOwner(e.FieldManager))
-		if apierrors.IsAlreadyExists(err) {
-			err = e.compare(ctx, secret)
-		}
-		if err != nil {
-			return fmt.Errorf("create Secret %s: %w", keyOf(secret), err)
-		}
-	}
-	return nil
-}
-
-// compare returns an error if a Secret of the same name holds something else or goes.
-func (e *Emitter) compare(ctx context.Context, wanted *corev1.Secret) error {
-	var found corev1.Secret
-	if err := e.Uncached.Get(ctx, client.ObjectKeyFromObject(wanted), &found); err != nil {
-		return err
-	}
-	switch {
-	case found.DeletionTimestamp != nil:
-		return errors.New("one of that name is being deleted")
-	case !reflect.DeepEqual(found.Data, wanted.Data):
-		return errors.New("one of that name exists and holds something else: delete it if nothing uses it")
-	case !mapContains(found.Labels, wanted.Labels):
-		return errors.New("one of that name exists without the labels of the flow: delete it if nothing uses it")
-	}
-	return nil
-}
-
-func mapContains(all, some map[string]string) bool {
-	for key, value := range some {
-		if all[key] != value {
-			return false
-		}
-	}
-	return true
 }
 
 // apply sends a ManagedResource. One that was seen is written by force, if it is still the same; a new one is not, so that one that another

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -145,6 +146,32 @@ func TestReview23SecretsThatAreGoneAreCreatedAgain(t *testing.T) {
 	}
 	if after := w.mr("site-app"); after.Generation != mr.Generation {
 		t.Errorf("the ManagedResource was changed: generation %d, then %d", mr.Generation, after.Generation)
+	}
+}
+
+// TestSiteOfTheSameName declares a site again whose Secrets the garbage collector has not deleted yet.
+func TestSiteOfTheSameName(t *testing.T) {
+	w := newWorld(t)
+	kit.StartManager(t, w.cp.Kubeconfig(), []string{w.namespace}, "controllers: {garbageCollector: {enabled: false}}")
+	_, _ = w.startFlow("v1")
+	w.declare(map[string]string{"message": "hello"})
+	kit.EventuallyTrue(t, "the app is emitted", func() bool { return w.mr("site-app") != nil })
+	name := w.mr("site-app").Spec.SecretRefs[0].Name
+	before := &corev1.Secret{}
+	if !w.get(before, name) {
+		t.Fatal("the Secret of the app does not exist")
+	}
+
+	kit.Must(t, w.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "site"}}))
+	kit.EventuallyTrue(t, "the site is gone", func() bool { return !w.get(&corev1.ConfigMap{}, "site") })
+	w.declare(map[string]string{"message": "hello"})
+	kit.EventuallyTrue(t, "the app of the second site is emitted", func() bool { return w.mr("site-app") != nil })
+	after := &corev1.Secret{}
+	if !w.get(after, name) || after.UID != before.UID {
+		t.Fatalf("the second site does not use the Secret %s of the first one", name)
+	}
+	if after.Labels[flow.LabelOwner] == before.Labels[flow.LabelOwner] || !reflect.DeepEqual(after.Data, before.Data) {
+		t.Errorf("the Secret has the labels %v and %d keys, before it had %v and %d", after.Labels, len(after.Data), before.Labels, len(before.Data))
 	}
 }
 
