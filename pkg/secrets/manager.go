@@ -36,6 +36,8 @@ type Wanted struct {
 	Rotations map[string]Rotation
 	// Saved are the Secrets in the saved state of the Shoot: see [Saved].
 	Saved []Secret
+	// Load reads Saved as soon as something is missing, so that nothing is read at rest; nil if Saved is set.
+	Load func(ctx context.Context) ([]Secret, error)
 }
 
 // Ensure has all Secrets exist that are asked for, and returns them. At rest it sends nothing, if the reader is a cache. It can be repeated
@@ -48,6 +50,11 @@ func (m *Manager) Ensure(ctx context.Context, wanted Wanted) (Result, error) {
 	result, err := Resolve(wanted.Configs, state)
 	if err == nil && result.Complete() && len(result.Relabel) == 0 {
 		return result, nil
+	}
+	if wanted.Load != nil {
+		if wanted.Saved, err = wanted.Load(ctx); err != nil {
+			return Result{}, fmt.Errorf("read the saved secrets of namespace %s: %w", m.Namespace, err)
+		}
 	}
 	// Nothing is generated on the word of a cache, which may not show what exists.
 	if state, err = m.state(ctx, m.Uncached, wanted); err != nil {

@@ -1,6 +1,8 @@
 package secrets
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -217,5 +219,39 @@ func TestRestoreOnlyAllowsAChangedConfig(t *testing.T) {
 	asked[0].Users = append(asked[0].Users, User{Name: "b"})
 	if after, err := p.ensure(asked).Items["tokens"].Token("a"); err != nil || after != before {
 		t.Errorf("the token of a user that stays changed: %v", err)
+	}
+}
+
+// TestSavedIsReadWhenSomethingIsMissing: all that is saved is restored, also what could be generated again; at rest nothing is read.
+func TestSavedIsReadWhenSomethingIsMissing(t *testing.T) {
+	p := newPlace(t)
+	before := p.ensure(few())
+	saved, reads, fails := savedOf(t, p.save()), 0, error(nil)
+	wanted := Wanted{Configs: few(), Load: func(context.Context) ([]Secret, error) { reads++; return saved, fails }}
+	if _, err := p.manager.Ensure(p.Context(), wanted); err != nil || reads > 0 {
+		t.Errorf("%d reads at rest: %v", reads, err)
+	}
+	lost := 0
+	for name, item := range before.Items {
+		if !item.Config.Persist {
+			continue
+		}
+		lost++
+		p.lose(item.Current)
+		result, err := p.manager.Ensure(p.Context(), wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Items[name].Current.Data.checksum() != item.Current.Data.checksum() {
+			t.Errorf("%s was generated again", name)
+		}
+	}
+	if lost == 0 || reads != lost {
+		t.Errorf("%d were lost, and %d reads", lost, reads)
+	}
+	p.lose(before.Items["ca"].Current)
+	fails = errors.New("the garden is away")
+	if _, err := p.manager.Ensure(p.Context(), wanted); !errors.Is(err, fails) {
+		t.Errorf("nothing is generated while what is saved cannot be read: %v", err)
 	}
 }

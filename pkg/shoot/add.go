@@ -31,6 +31,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/shoot/care"
+	"github.com/trellis-k8s/trellis/pkg/shoot/state"
 )
 
 const (
@@ -57,7 +58,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		return fmt.Errorf("read the list of images: %w", err)
 	}
 	r := &reconciler{
-		seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), garden: garden.GetClient(), gardenUncached: garden.GetAPIReader(), projects: garden.GetCache(),
+		seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), garden: garden.GetClient(), projects: garden.GetCache(),
 		objects: gardenobjects.New(garden), caches: of, options: o, images: vector,
 		events:  eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock),
 		written: map[types.UID]*corev1beta1.Shoot{}, copied: map[types.UID]string{}, owners: map[string]types.NamespacedName{},
@@ -66,6 +67,9 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		Reader: of.indexed, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock,
 		Rules:  flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: o.Version},
 		Schema: func(ctx context.Context) (*flow.Schema, error) { return flow.ServedSchema(ctx, of.emitted) },
+	}
+	r.states = &state.Keeper{
+		Garden: r.garden, GardenReader: garden.GetAPIReader(), Seed: r.uncached, Identity: identity, FieldManager: fieldManager, Period: o.statePeriod(), Clock: o.Clock,
 	}
 	for _, runnable := range []manager.Runnable{of.emitted, of.material, of.access, r.objects} {
 		if err := mgr.Add(runnable); err != nil {

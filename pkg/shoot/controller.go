@@ -21,6 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/shoot/state"
 )
 
 // Reasons of Events.
@@ -47,14 +48,13 @@ type reconciler struct {
 	seed     client.Client
 	uncached client.Reader
 	garden   client.Client
-	// gardenUncached reads from the garden's API server.
-	gardenUncached client.Reader
 	// projects reads Projects through a cache of the garden.
 	projects client.Reader
 	objects  *gardenobjects.Cache
 	caches   *caches
 	events   events.EventRecorder
 	emitter  *flow.Emitter
+	states   *state.Keeper
 	options  Options
 	images   images.Vector
 
@@ -188,7 +188,7 @@ func (r *reconciler) finish(ctx context.Context, shoot *corev1beta1.Shoot, in In
 	if err != nil || len(left) > 0 {
 		return r.after(in, next, later), err
 	}
-	if err := r.deleteManifests(ctx, in); err != nil {
+	if err := errors.Join(r.deleteManifests(ctx, in), r.states.Delete(ctx, shoot)); err != nil {
 		return reconcile.Result{}, err
 	}
 	status := *shoot.Status.DeepCopy()

@@ -27,7 +27,7 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	}
 	steps := []func(context.Context, *Inputs) error{r.observeProject, r.observeIdentity, r.observeEmitted, r.observeSeed}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
-		steps = append(steps, r.observeCloudProfile, r.observeSecrets, r.observeGiven)
+		steps = append(steps, r.observeCloudProfile, r.observeSecrets, r.keepState, r.observeGiven)
 	}
 	for _, step := range steps {
 		if err := step(ctx, &in); err != nil {
@@ -148,14 +148,8 @@ func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
 	manager := &secrets.Manager{
 		Reader: r.caches.material, Uncached: r.uncached, Writer: r.seed, Namespace: in.Namespace, Identity: identity, Clock: r.options.Clock,
 	}
-	wanted := secrets.Wanted{Configs: in.secretConfigs(), Rotations: in.rotations()}
-	result, err := manager.Ensure(ctx, wanted)
-	if err != nil && !in.Deleting {
-		// Something may be lost that was saved. The saved state is read for that only.
-		if wanted.Saved, err = r.saved(ctx, in.Shoot); err == nil {
-			result, err = manager.Ensure(ctx, wanted)
-		}
-	}
+	saved := func(ctx context.Context) ([]secrets.Secret, error) { return r.states.Saved(ctx, in.Shoot) }
+	result, err := manager.Ensure(ctx, secrets.Wanted{Configs: in.secretConfigs(), Rotations: in.rotations(), Load: saved})
 	if err != nil {
 		if in.Deleting {
 			return nil // what is missing is not needed to delete what was never brought up
@@ -166,13 +160,12 @@ func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// saved returns the Secrets in the saved state of the Shoot.
-func (r *reconciler) saved(ctx context.Context, shoot *corev1beta1.Shoot) ([]secrets.Secret, error) {
-	state := &corev1beta1.ShootState{}
-	if err := r.gardenUncached.Get(ctx, client.ObjectKeyFromObject(shoot), state); err != nil {
-		return nil, client.IgnoreNotFound(err)
+// keepState has the ShootState contain what the Secrets of the control plane cannot be generated again from, before anything uses them.
+func (r *reconciler) keepState(ctx context.Context, in *Inputs) error {
+	if in.Deleting || in.Secrets == nil {
+		return nil
 	}
-	return secrets.Saved(state.Spec.Gardener)
+	return r.states.Keep(ctx, in.Shoot, in.Namespace, in.Secrets)
 }
 
 // observeGiven reads the objects of the garden that the Shoot names. One that does not exist is not known.

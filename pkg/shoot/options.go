@@ -2,6 +2,7 @@ package shoot
 
 import (
 	"errors"
+	"time"
 
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -40,3 +41,14 @@ func (o Options) controller() gardenletv1alpha1.ShootController {
 	controllers := ptr.Deref(o.Config.Controllers, gardenletv1alpha1.ControllersConfiguration{})
 	return ptr.Deref(controllers.Shoot, gardenletv1alpha1.ShootController{})
 }
+
+// statePeriod returns after how long ShootStates are compared with what they store: controllers.shootState.syncPeriod.
+func (o Options) statePeriod() time.Duration {
+	if controllers := o.Config.Controllers; controllers != nil && controllers.ShootState != nil && controllers.ShootState.SyncPeriod != nil {
+		return controllers.ShootState.SyncPeriod.Duration
+	}
+	return defaultStatePeriod
+}
+
+// defaultStatePeriod is that of gardenlet's configuration.
+const defaultStatePeriod = 6 * time.Hour

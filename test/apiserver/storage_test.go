@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -21,7 +22,7 @@ import (
 const encryptionConfiguration = `apiVersion: apiserver.config.k8s.io/v1
 kind: EncryptionConfiguration
 resources:
-- resources: [internalsecrets.core.gardener.cloud]
+- resources: [internalsecrets.core.gardener.cloud, shootstates.core.gardener.cloud]
   providers:
   - secretbox: {keys: [{name: first, secret: AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=}]}
   - identity: {}
@@ -54,6 +55,11 @@ func TestEncryptionAndAudit(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "hidden"}, Data: map[string][]byte{"key": []byte(plain)},
 	}
 	kit.Must(t, c.Create(t.Context(), secret))
+	kit.Must(t, c.Create(t.Context(), &gardencorev1beta1.ShootState{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "open"}, Spec: gardencorev1beta1.ShootStateSpec{Gardener: []gardencorev1beta1.GardenerResourceData{
+			{Name: "ca", Type: "secret", Data: runtime.RawExtension{Raw: []byte(`{"data":{"ca.key":"` + plain + `"}}`)}},
+		}},
+	}))
 	read := &gardencorev1beta1.InternalSecret{}
 	kit.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(secret), read))
 	if string(read.Data["key"]) != plain {
@@ -63,7 +69,9 @@ func TestEncryptionAndAudit(t *testing.T) {
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{g.EtcdURL().String()}, DialTimeout: time.Minute})
 	kit.Must(t, err)
 	defer etcd.Close()
-	for resource, prefix := range map[string]string{"internalsecrets/" + namespace + "/hidden": "k8s:enc:secretbox:v1:first:", "shoots/" + namespace + "/open": "{"} {
+	for resource, prefix := range map[string]string{
+		"internalsecrets/" + namespace + "/hidden": "k8s:enc:secretbox:v1:first:", "shootstates/" + namespace + "/open": "k8s:enc:secretbox:v1:first:", "shoots/" + namespace + "/open": "{",
+	} {
 		key := "/registry-gardener/core.gardener.cloud/" + resource
 		answer, err := etcd.Get(t.Context(), key)
 		kit.Must(t, err)

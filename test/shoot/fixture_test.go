@@ -75,11 +75,13 @@ type world struct {
 	seeds        *controlplane.ControlPlane
 	// port is that of the shoot's API server.
 	port int
+	// clock is that of gardenlet.
+	clock clock.PassiveClock
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, gardens: gardens.Get(t), scheme: runtime.NewScheme(), port: kit.FreePort(t)}
+	w := &world{T: t, gardens: gardens.Get(t), scheme: runtime.NewScheme(), port: kit.FreePort(t), clock: clock.RealClock{}}
 	var err error
 	w.seeds, err = controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
 	kit.Must(t, err)
@@ -139,6 +141,7 @@ func (w *world) prepareGarden() {
 	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKeyFromObject(seed), seed))
 	seed.Status.ObservedGeneration, seed.Status.Gardener = seed.Generation, identity.DeepCopy()
 	seed.Status.KubernetesVersion, seed.Status.ClusterIdentity = ptr.To("v"+version), ptr.To("seed-1")
+	seed.Status.Conditions = nil // those of the test before
 	for _, kind := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy} {
 		seed.Status.Conditions = append(seed.Status.Conditions, corev1beta1.Condition{
 			Type: kind, Status: corev1beta1.ConditionTrue, LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(), Reason: "Test", Message: "ready",
@@ -179,14 +182,14 @@ func (w *world) gardenlet() (toGarden, toSeed *kit.Requests, stop func()) {
 	kit.Must(w, err)
 	garden, err := cluster.New(gardenConfig, func(o *cluster.Options) {
 		o.Scheme, o.Cache.NewInformer = w.scheme, rewatch.NewInformer
-		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.ConfigMap{}, &corev1beta1.InternalSecret{}}}
+		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.ConfigMap{}, &corev1beta1.InternalSecret{}, &corev1beta1.ShootState{}}}
 	})
 	kit.Must(w, err)
 	kit.Must(w, mgr.Add(garden))
 	configuration := &gardenletv1alpha1.GardenletConfiguration{}
 	gardenletv1alpha1.SetDefaults(configuration)
 	kit.Must(w, shootflow.AddToManager(mgr, garden, shootflow.Options{
-		SeedName: seedName, Namespace: constants.GardenNamespace, Config: configuration, Clock: clock.RealClock{}, Version: "v1", Identity: &identity,
+		SeedName: seedName, Namespace: constants.GardenNamespace, Config: configuration, Clock: w.clock, Version: "v1", Identity: &identity,
 		Address: func(string) string { return w.address() },
 	}))
 	return toGarden, toSeed, kit.Run(w, mgr)

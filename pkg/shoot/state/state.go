@@ -1,0 +1,74 @@
+// Package state keeps ShootStates: what a Shoot cannot get back once it is lost, such as certificate authorities and the key that etcd is encrypted
+// with, is stored in the garden before the control plane uses it.
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// typeSecret is the type of the data of Secrets in a ShootState.
+const typeSecret = "secret"
+
+// Next returns what a ShootState has to contain: the Secrets that exist with the label persist, and of what it contains already everything that is not a
+// Secret. Secrets that do not exist any more leave it, so that nothing may be called lost that is in use: see [Lost].
+//
+// The error names a Secret of this identity, by its manager, whose data differ from those that are stored: such Secrets are immutable, so that one was
+// replaced by hand, and the stored one is the one in use. Secrets of others may change.
+func Next(present corev1beta1.ShootStateSpec, existing []corev1.Secret, identity string) (corev1beta1.ShootStateSpec, error) {
+	saved, err := secrets.Save(existing)
+	if err != nil {
+		return corev1beta1.ShootStateSpec{}, err
+	}
+	stored := map[string]corev1beta1.GardenerResourceData{}
+	next := corev1beta1.ShootStateSpec{Extensions: present.Extensions, Resources: present.Resources}
+	for _, entry := range present.Gardener {
+		if entry.Type == typeSecret {
+			stored[entry.Name] = entry
+		} else {
+			next.Gardener = append(next.Gardener, entry)
+		}
+	}
+	for _, entry := range saved {
+		before, known := stored[entry.Name]
+		if known && entry.Labels[constants.LabelSecretsManagerIdentity] == identity && !sameJSON(before.Data.Raw, entry.Data.Raw) {
+			return corev1beta1.ShootStateSpec{}, fmt.Errorf(
+				"secret %s was replaced: its data differ from those in the ShootState; delete it, and the one in the ShootState is restored", entry.Name)
+		}
+	}
+	next.Gardener = slices.Concat(saved, next.Gardener)
+	return next, nil
+}
+
+// Equal reports whether two ShootStates have the same content. The API server may encode it in another way than it was sent.
+func Equal(a, b corev1beta1.ShootStateSpec) bool {
+	return slices.EqualFunc(a.Gardener, b.Gardener, func(x, y corev1beta1.GardenerResourceData) bool {
+		return x.Name == y.Name && x.Type == y.Type && maps.Equal(x.Labels, y.Labels) && sameJSON(x.Data.Raw, y.Data.Raw)
+	}) && reflect.DeepEqual(a.Extensions, b.Extensions) && reflect.DeepEqual(a.Resources, b.Resources)
+}
+
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return string(a) == string(b)
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// Lost returns the names of the Secrets in use that do not exist as they are used, or are not stored by a ShootState of this content.
+func Lost(inUse map[string]secrets.Item, content corev1beta1.ShootStateSpec) ([]string, error) {
+	saved, err := secrets.Saved(content.Gardener)
+	if err != nil {
+		return nil, err
+	}
+	return secrets.Unsaved(secrets.Result{Items: inUse}, saved), nil
+}

@@ -1,0 +1,184 @@
+package shoot
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// TestState deletes what a Shoot cannot get back: it is restored from the ShootState, or the Shoot reports that it is lost.
+func TestState(t *testing.T) {
+	w := newWorld(t)
+	w.discard()
+	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
+	w.etcdOperator()
+	_, _, stop := w.gardenlet()
+	w.declare()
+	w.awaitBundle("kube-apiserver")
+	first := w.persisted()
+	for _, name := range []string{"ca", "ca-client", "ca-etcd", "ca-front-proxy", "service-account-key", "kube-apiserver-etcd-encryption-key", "kube-apiserver-static-token"} {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(first)), func(key string) bool { return strings.HasPrefix(key, name) }) {
+			t.Errorf("no Secret %s is persisted", name)
+		}
+	}
+	w.checkState(first)
+
+	for name, data := range first {
+		w.deleteSecret(name)
+		w.awaitSecret(name, data)
+	}
+	w.checkState(first)
+	w.checkNotShown(first)
+	stop()
+	toGarden, _, stopAgain := w.gardenlet()
+	compared := kit.Request{Method: http.MethodGet, Path: "/apis/core.gardener.cloud/v1beta1/namespaces/" + namespace + "/shootstates/" + shootName}
+	kit.EventuallyTrue(t, "gardenlet compares the ShootState after its start", func() bool { return slices.Contains(toGarden.Single(), compared) })
+	kit.EventuallyTrue(t, "gardenlet goes on", func() bool { return len(writes(toGarden)) > 0 })
+	for _, sent := range writes(toGarden) {
+		if strings.Contains(sent, "/shootstates") {
+			t.Errorf("a restart wrote %s", sent)
+		}
+	}
+	stopAgain()
+
+	// Secret and ShootState are lost: nothing takes the place of the Secret.
+	state := w.state()
+	w.deleteState()
+	w.deleteSecret("ca-etcd")
+	_, _, stop = w.gardenlet()
+	w.eventually(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateError, "ca-etcd is lost")
+	if names := slices.Collect(maps.Keys(w.persisted())); len(names) != len(first)-1 {
+		t.Errorf("the Secrets are %v", names)
+	}
+	kit.Must(t, w.garden.Create(t.Context(), &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: shootName}, Spec: state.Spec}))
+	w.awaitSecret("ca-etcd", first["ca-etcd"])
+	stop()
+	w.checkState(first)
+}
+
+// discard removes what a test leaves of the Shoot in the garden, which is that of all tests.
+func (w *world) discard() {
+	w.Helper()
+	w.Cleanup(func() {
+		ctx := context.WithoutCancel(w.Context())
+		key := client.ObjectKey{Namespace: namespace, Name: shootName}
+		shoot, state := &corev1beta1.Shoot{}, &corev1beta1.ShootState{}
+		if w.garden.Get(ctx, key, state) == nil {
+			state.Annotations = map[string]string{constants.AnnotationConfirmationDeletion: "true"}
+			_ = w.garden.Update(ctx, state)
+			_ = w.garden.Delete(ctx, state)
+		}
+		if w.garden.Get(ctx, key, shoot) != nil {
+			return
+		}
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.AnnotationConfirmationDeletion, "true")
+		shoot.Finalizers = nil
+		_ = w.garden.Update(ctx, shoot)
+		_ = w.garden.Delete(ctx, shoot)
+	})
+}
+
+// awaitBundle waits until a ManagedResource of the control plane exists.
+func (w *world) awaitBundle(name string) {
+	w.Helper()
+	kit.EventuallyWithin(w, 6*kit.Patience, "ManagedResource "+name+" exists", func() string {
+		return kit.TextOf(w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, &resourcesv1alpha1.ManagedResource{}))
+	})
+}
+
+// persisted returns the data of the Secrets that have to be in the ShootState.
+func (w *world) persisted() map[string]map[string][]byte {
+	w.Helper()
+	var list corev1.SecretList
+	kit.Must(w, w.seed.List(w.Context(), &list, client.InNamespace(technical), client.MatchingLabels{"persist": "true"}))
+	found := map[string]map[string][]byte{}
+	for _, secret := range list.Items {
+		found[secret.Name] = secret.Data
+	}
+	return found
+}
+
+func (w *world) state() *corev1beta1.ShootState {
+	w.Helper()
+	state := &corev1beta1.ShootState{}
+	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: shootName}, state))
+	return state
+}
+
+// checkState compares the ShootState with the Secrets.
+func (w *world) checkState(want map[string]map[string][]byte) {
+	w.Helper()
+	saved, err := secrets.Saved(w.state().Spec.Gardener)
+	kit.Must(w, err)
+	got := map[string]map[string][]byte{}
+	for _, secret := range saved {
+		got[secret.Name] = secret.Data
+	}
+	if !equality.Semantic.DeepEqual(got, want) {
+		w.Errorf("the ShootState has the Secrets %v, and those that exist are %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	}
+}
+
+func (w *world) deleteSecret(name string) {
+	w.Helper()
+	kit.Must(w, w.seed.Delete(w.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: name}}))
+}
+
+// awaitSecret waits until a Secret exists, which has to have these data.
+func (w *world) awaitSecret(name string, data map[string][]byte) {
+	w.Helper()
+	secret := &corev1.Secret{}
+	kit.EventuallyWithin(w, 4*kit.Patience, "Secret "+name+" is restored", func() string {
+		err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, secret)
+		if apierrors.IsNotFound(err) {
+			return fmt.Sprintf("%v; %+v", err, w.get().Status.LastOperation)
+		}
+		return kit.TextOf(err)
+	})
+	if !equality.Semantic.DeepEqual(secret.Data, data) {
+		w.Errorf("Secret %s was generated again", name)
+	}
+}
+
+func (w *world) deleteState() {
+	w.Helper()
+	state := w.state()
+	kit.Change(w, w.garden, state, func() {
+		metav1.SetMetaDataAnnotation(&state.ObjectMeta, constants.AnnotationConfirmationDeletion, "true")
+	})
+	kit.Must(w, w.garden.Delete(w.Context(), state))
+}
+
+// checkNotShown: neither the Shoot nor Events have anything of the Secrets but their names.
+func (w *world) checkNotShown(secrets map[string]map[string][]byte) {
+	w.Helper()
+	var events corev1.EventList
+	kit.Must(w, w.garden.List(w.Context(), &events, client.InNamespace(namespace)))
+	text, err := json.Marshal([]any{w.get(), events.Items})
+	kit.Must(w, err)
+	for name, data := range secrets {
+		for key, value := range data {
+			if len(value) > 16 && (strings.Contains(string(text), string(value)) || strings.Contains(string(text), base64.StdEncoding.EncodeToString(value))) {
+				w.Errorf("the Shoot or its Events show %s of Secret %s", key, name)
+			}
+		}
+	}
+}
