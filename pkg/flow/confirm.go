@@ -28,7 +28,7 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 	}
 	var documents []manifestsecret.Document
 	for _, reference := range mr.Spec.SecretRefs {
-		confirmed, err := e.confirmed(ctx, client.ObjectKey{Namespace: mr.Namespace, Name: reference.Name})
+		confirmed, err := e.confirmed(ctx, client.ObjectKey{Namespace: mr.Namespace, Name: reference.Name}, step.force)
 		if err != nil {
 			return err
 		}
@@ -56,8 +56,8 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 	return e.apply(ctx, owner, next)
 }
 
-// confirmed returns the objects in a Secret with the confirmation of their deletion.
-func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey) ([]manifestsecret.Document, error) {
+// confirmed returns the objects in a Secret with the confirmation of their deletion, and of its being forced.
+func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey, force bool) ([]manifestsecret.Document, error) {
 	var secret corev1.Secret
 	if err := e.Uncached.Get(ctx, key, &secret); err != nil {
 		return nil, err
@@ -73,6 +73,9 @@ func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey) ([]manife
 			annotations = map[string]string{}
 		}
 		annotations[AnnotationConfirmDeletion] = "true"
+		if force {
+			annotations[AnnotationForceDeletion] = "true"
+		}
 		obj.SetAnnotations(annotations)
 		text, err := yaml.Marshal(obj.Object)
 		if err != nil {

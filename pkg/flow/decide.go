@@ -46,6 +46,8 @@ type Step struct {
 	uid types.UID
 	// inputs is the value of AnnotationInputs that is written.
 	inputs string
+	// force is set if the objects are to be annotated with AnnotationForceDeletion.
+	force bool
 }
 
 // Decision is what has to be done so that a plan is what lives.

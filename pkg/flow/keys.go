@@ -32,3 +32,6 @@ const AnnotationMutators = keyPrefix + "mutators"
 
 // AnnotationConfirmDeletion on an object allows its deletion, where a guard asks for that.
 const AnnotationConfirmDeletion = "confirmation.gardener.cloud/deletion"
+
+// AnnotationForceDeletion on an extension object has its controller end the deletion without the infrastructure.
+const AnnotationForceDeletion = "confirmation.gardener.cloud/force-deletion"

@@ -47,7 +47,7 @@ func (d *decider) living(tombstone Tombstone, mr *resourcesv1alpha1.ManagedResou
 		d.Problems[key] = err.Error()
 		return
 	}
-	step := Step{Key: key, uid: mr.UID}
+	step := Step{Key: key, uid: mr.UID, force: tombstone.Force}
 	switch {
 	case len(before) > 0:
 		d.Pending[key] = "it is deleted after " + joinWith(before, ", ")
