@@ -31,6 +31,8 @@ const (
 	renewAfter    = 80
 	// accessTimeout bounds each request to the API server of a shoot.
 	accessTimeout = 15 * time.Second
+	// accessRate is how many requests a second it gets.
+	accessRate = 50
 	// gardenletUser is who gardenlet is in a shoot, and mastersGroup its group, which may do everything from the first moment on.
 	gardenletUser = "gardener.cloud:system:gardenlet"
 	mastersGroup  = "system:masters"
@@ -85,7 +87,7 @@ func (r *reconciler) connect(in Inputs) (client.Client, error) {
 		return nil, fmt.Errorf("access shoot %s: %w", in.Namespace, err)
 	}
 	config := &rest.Config{
-		Host: "https://" + in.insideHost(), Timeout: accessTimeout, TLSClientConfig: rest.TLSClientConfig{
+		Host: "https://" + in.insideHost(), Timeout: accessTimeout, QPS: accessRate, Burst: accessRate, TLSClientConfig: rest.TLSClientConfig{
 			ServerName: kubeapiserver.Name, CAData: trusted.Data[secrets.KeyBundleCert], CertData: credentials.Certificate, KeyData: credentials.Key,
 		},
 	}

@@ -55,6 +55,7 @@ type reconciler struct {
 	events   events.EventRecorder
 	emitter  *flow.Emitter
 	states   *state.Keeper
+	ledgers  *flow.Ledgers
 	options  Options
 	images   images.Vector
 
@@ -142,6 +143,10 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	again, err := r.cleanUp(ctx, in, &result)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	before := shoot.Status.LastOperation
 	status, later := r.progress(in, result)
 	if err := r.write(ctx, shoot, status); err != nil {
@@ -159,7 +164,7 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 		next = at
 	}
 	if in.Deleting {
-		return r.finish(ctx, shoot, in, next, later)
+		return r.finish(ctx, shoot, in, next, sooner(later, again))
 	}
 	return r.after(in, next, later), r.copyToGarden(ctx, in)
 }
@@ -179,8 +184,21 @@ func (r *reconciler) after(in Inputs, next time.Time, later time.Duration) recon
 	return reconcile.Result{RequeueAfter: wait}
 }
 
+// sooner returns the shorter one of two times; 0 stands for never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
 // finish lets the Shoot go when nothing of its control plane is left.
 func (r *reconciler) finish(ctx context.Context, shoot *corev1beta1.Shoot, in Inputs, next time.Time, later time.Duration) (reconcile.Result, error) {
+	if in.forced() {
+		if err := r.finalizeContents(ctx, in); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	if len(in.Emitted) > 0 {
 		return r.after(in, next, later), nil // the watches show when they are gone
 	}
@@ -244,6 +262,7 @@ func (r *reconciler) remember(shoot *corev1beta1.Shoot) {
 
 // forget frees the memory of a Shoot that is gone.
 func (r *reconciler) forget(in Inputs) {
+	r.ledgers.Forget(in.ledgerKey())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.written, in.Owner.UID)

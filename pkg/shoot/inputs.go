@@ -63,6 +63,8 @@ type Inputs struct {
 	// Tokens say until when the tokens in access Secrets are valid, by the names of the Secrets. One that has none is missing.
 	Tokens map[string]time.Time
 
+	// Ledger is what was done for good; nil if it is not known.
+	Ledger *flow.Ledger
 	// Emitted are the bundles of the Shoot that exist.
 	Emitted []flow.Key
 	// Deleting is set once the Shoot is being deleted.

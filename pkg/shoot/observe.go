@@ -27,7 +27,7 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	}
 	steps := []func(context.Context, *Inputs) error{r.observeProject, r.observeIdentity, r.observeEmitted, r.observeSeed}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
-		steps = append(steps, r.observeCloudProfile, r.observeSecrets, r.keepState, r.observeGiven)
+		steps = append(steps, r.observeLedger, r.observeCloudProfile, r.observeSecrets, r.keepState, r.observeGiven)
 	}
 	for _, step := range steps {
 		if err := step(ctx, &in); err != nil {
@@ -171,6 +171,9 @@ func (r *reconciler) keepState(ctx context.Context, in *Inputs) error {
 // observeGiven reads the objects of the garden that the Shoot names. One that does not exist is not known.
 func (r *reconciler) observeGiven(ctx context.Context, in *Inputs) error {
 	in.Given = map[string]Given{}
+	if in.forced() {
+		return nil // the API server is not needed any more
+	}
 	for _, named := range in.named() {
 		var given Given
 		var object client.Object

@@ -154,6 +154,9 @@ func summary(t *testing.T, plan flow.Plan) string {
 			fmt.Fprintf(&text, "  %s %s\n", kind.Kind, name)
 		}
 	}
+	for _, task := range plan.Tasks {
+		fmt.Fprintf(&text, "task %s\n", task.Name)
+	}
 	for _, tombstone := range plan.Tombstones {
 		fmt.Fprintf(&text, "tombstone %s (confirmed: %t)\n", tombstone.Key, tombstone.Confirm)
 	}
@@ -194,10 +197,14 @@ func TestPlans(t *testing.T) {
 			in.Shoot.Spec.Kubernetes.KubeAPIServer.AuditConfig = &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}}}
 		}),
 		"11-deleting":            up(t, func(in *Inputs) { in.Deleting = true }),
-		"12-deleting-hibernated": up(t, hibernate, noTokens, func(in *Inputs) { in.Deleting = true }),
-		"13-deleting-control-plane": up(t, func(in *Inputs) {
+		"12-deleting-hibernated": up(t, hibernate, expiredTokens, func(in *Inputs) { in.Deleting = true }),
+		"13-deleting-control-plane": up(t, cleaned, func(in *Inputs) {
 			in.Deleting, in.Emitted = true, slices.DeleteFunc(in.Emitted, inside)
 		}),
+		"21-deleting-cleaned":    up(t, cleaned, func(in *Inputs) { in.Deleting = true }),
+		"22-deleting-unused":     up(t, noTokens, func(in *Inputs) { in.Deleting = true }),
+		"23-deletion-forced":     up(t, forced),
+		"24-deletion-forced-end": up(t, forced, func(in *Inputs) { in.Emitted = []flow.Key{in.key(bundleNamespace)} }),
 	} {
 		t.Run(name, func(t *testing.T) { compare(t, name, summary(t, planOf(t, in))) })
 	}

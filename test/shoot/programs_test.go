@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -182,15 +181,21 @@ func (w *world) startManager() *kit.Process {
 // garden for it.
 func (w *world) admin() client.Client {
 	w.Helper()
+	return w.as("gardener.cloud:project:admins")
+}
+
+// as returns a client of the shoot with the rights of a group.
+func (w *world) as(group string) client.Client {
+	w.Helper()
 	authority, trusted := &corev1beta1.InternalSecret{}, &corev1.ConfigMap{}
 	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: shootName + ".ca-client"}, authority))
 	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: shootName + ".ca-cluster"}, trusted))
 	credentials, err := kubeconfig.Sign(kubeconfig.Authority{Certificate: authority.Data["ca.crt"], Key: authority.Data["ca.key"]},
-		kubeconfig.Subject{User: "gardener.cloud:admin:alice", Group: "gardener.cloud:project:admins"}, time.Hour, time.Now())
+		kubeconfig.Subject{User: "gardener.cloud:admin:alice", Group: group}, time.Hour, time.Now())
 	kit.Must(w, err)
 	c, err := client.New(&rest.Config{Host: w.address(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{
 		CAData: []byte(trusted.Data["ca.crt"]), CertData: credentials.Certificate, KeyData: credentials.Key,
-	}}, client.Options{Scheme: scheme.Scheme})
+	}}, client.Options{Scheme: w.scheme})
 	kit.Must(w, err)
 	return c
 }

@@ -1,0 +1,106 @@
+package shoot
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/shoot/cleanup"
+)
+
+// expiredTokens are those of a cluster that was stopped for long.
+func expiredTokens(in *Inputs) {
+	long := now.Add(-48 * time.Hour)
+	in.Tokens = map[string]time.Time{accessSecret(resourcemanager.Account): long, accessSecret(kubecontrollermanager.Name): long}
+}
+
+// cleaned has the ledger say that nothing of users is left.
+func cleaned(in *Inputs) {
+	done(in, taskCleanUpBegins, cleanup.StageWebhooks, cleanup.StageExtendedAPIs, cleanup.StageResources)
+}
+
+func done(in *Inputs, tasks ...string) {
+	entries := map[string]flow.Entry{}
+	for i, task := range tasks {
+		entries[task] = flow.Entry{Value: string(in.Owner.UID), Time: now.Add(time.Duration(i+1) * time.Minute)}
+	}
+	in.Ledger = flow.NewLedger(in.ledgerKey(), entries)
+}
+
+func forced(in *Inputs) {
+	in.Deleting = true
+	metav1.SetMetaDataAnnotation(&in.Shoot.ObjectMeta, constants.AnnotationConfirmationForceDeletion, "true")
+}
+
+// TestCleanUpTasks: each stage is due until the ledger has it, for this Shoot.
+func TestCleanUpTasks(t *testing.T) {
+	const skip = constants.AnnotationShootSkipCleanup
+	all := []string{taskCleanUpBegins, cleanup.StageWebhooks, cleanup.StageExtendedAPIs, cleanup.StageResources}
+	for name, test := range map[string]struct {
+		change func(*Inputs)
+		want   []string
+	}{
+		"ledger unknown":       {func(in *Inputs) { in.Ledger = nil }, all},
+		"nothing done":         {func(in *Inputs) { done(in) }, all},
+		"webhooks done":        {func(in *Inputs) { done(in, all[:2]...) }, all[2:]},
+		"all done":             {cleaned, nil},
+		"done for another one": {func(in *Inputs) { cleaned(in); in.Owner.UID = "other" }, all},
+		"skipped":              {func(in *Inputs) { in.Shoot.Annotations = map[string]string{skip: "true"} }, slices.Delete(slices.Clone(all), 2, 3)},
+		"never served":         {noTokens, nil},
+		"hibernated for long":  {expiredTokens, all},
+		"no API server":        {func(in *Inputs) { in.Emitted = nil }, nil},
+	} {
+		in := up(t, func(in *Inputs) { in.Deleting = true }, test.change)
+		var got []string
+		for _, task := range in.cleanUpTasks() {
+			got = append(got, task.Name)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: the tasks are %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// TestCleanUpSince: a stage begins when the one before it ends.
+func TestCleanUpSince(t *testing.T) {
+	in := up(t, func(in *Inputs) { in.Deleting, in.Shoot.DeletionTimestamp = true, &metav1.Time{Time: now} })
+	for count, want := range []time.Time{now, now.Add(time.Minute), now.Add(2 * time.Minute)} {
+		done(&in, []string{taskCleanUpBegins, cleanup.StageWebhooks}[:count]...)
+		if got := in.cleanUpSince(); !got.Equal(want) {
+			t.Errorf("%d done: %s, want %s", count, got, want)
+		}
+	}
+}
+
+// TestNothingIsDeletedBeforeUsersContent: while a stage is due, no bundle is deleted, whatever else is known.
+func TestNothingIsDeletedBeforeUsersContent(t *testing.T) {
+	for number, setting := range settings() {
+		plan := planOf(t, up(t, setting, func(in *Inputs) { in.Deleting = true; done(in, taskCleanUpBegins) }))
+		if len(plan.Tombstones) > 0 || len(plan.Tasks) == 0 {
+			t.Errorf("setting %b: tombstones %v, tasks %v", number, plan.Tombstones, plan.Tasks)
+		}
+	}
+}
+
+// TestForcedDeletionOfNamespace: what is left in the namespace does not stay for good.
+func TestForcedDeletionOfNamespace(t *testing.T) {
+	plan := planOf(t, up(t, forced))
+	for _, object := range plan.Bundles[0].Objects {
+		if namespace, is := object.(*corev1.Namespace); is && namespace.Annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter] != forcedFinalizeAfter {
+			t.Errorf("the annotations of the namespace are %v", namespace.Annotations)
+		}
+	}
+	for _, tombstone := range plan.Tombstones {
+		if !tombstone.Force || tombstone.Name == "shoot--dev--one" {
+			t.Errorf("%+v", tombstone)
+		}
+	}
+}
