@@ -58,12 +58,12 @@ const (
 	registered = notSystem + ",!kube-aggregator.kubernetes.io/automanaged"
 )
 
-func kindOf(group, version, kind, selector string, finalizeAfter time.Duration) Kind {
+func kindOf(group, kind, selector string, finalizeAfter time.Duration) Kind {
 	parsed, err := labels.Parse(selector)
 	if err != nil {
 		panic(err) // the selectors are constants
 	}
-	return Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, Selector: parsed, FinalizeAfter: finalizeAfter}
+	return Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, Selector: parsed, FinalizeAfter: finalizeAfter}
 }
 
 // Stages returns what has to be done, by the annotations of the Shoot. Their times count only if they are shorter than the usual ones.
@@ -77,15 +77,15 @@ func Stages(annotations map[string]string) []Stage {
 	}
 	webhooks := within(constants.AnnotationShootCleanupWebhooksFinalizeGracePeriodSeconds, usualTime)
 	stages := []Stage{{Name: StageWebhooks, Kinds: []Kind{
-		kindOf("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", deletable, webhooks),
-		kindOf("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", deletable, webhooks),
+		kindOf("admissionregistration.k8s.io", "MutatingWebhookConfiguration", deletable, webhooks),
+		kindOf("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", deletable, webhooks),
 	}}}
 	skip, _ := strconv.ParseBool(annotations[constants.AnnotationShootSkipCleanup])
 	if !skip {
 		extended := within(constants.AnnotationShootCleanupExtendedAPIsFinalizeGracePeriodSeconds, extendedAPITime)
 		stages = append(stages, Stage{Name: StageExtendedAPIs, NeedsControllers: true, Kinds: []Kind{
-			kindOf("apiregistration.k8s.io", "v1", "APIService", registered, extended),
-			kindOf("apiextensions.k8s.io", "v1", "CustomResourceDefinition", deletable, extended),
+			kindOf("apiregistration.k8s.io", "APIService", registered, extended),
+			kindOf("apiextensions.k8s.io", "CustomResourceDefinition", deletable, extended),
 		}})
 	}
 	const times = constants.AnnotationShootCleanupKubernetesResourcesFinalizeGracePeriodSeconds
@@ -96,10 +96,10 @@ func Stages(annotations map[string]string) []Stage {
 // the cluster. Kinds that the API server does not serve have no objects.
 func resources(usual, snapshots time.Duration, skip bool) []Kind {
 	kinds := []Kind{
-		kindOf("", "v1", "Service", services, usual),
-		kindOf("", "v1", "PersistentVolumeClaim", deletable, usual),
-		kindOf("snapshot.storage.k8s.io", "v1", "VolumeSnapshot", deletable, snapshots),
-		kindOf("snapshot.storage.k8s.io", "v1", "VolumeSnapshotContent", deletable, snapshots),
+		kindOf("", "Service", services, usual),
+		kindOf("", "PersistentVolumeClaim", deletable, usual),
+		kindOf("snapshot.storage.k8s.io", "VolumeSnapshot", deletable, snapshots),
+		kindOf("snapshot.storage.k8s.io", "VolumeSnapshotContent", deletable, snapshots),
 	}
 	if skip {
 		return kinds
@@ -108,9 +108,9 @@ func resources(usual, snapshots time.Duration, skip bool) []Kind {
 		{"batch", "CronJob"}, {"batch", "Job"}, {"apps", "DaemonSet"}, {"apps", "Deployment"}, {"apps", "StatefulSet"}, {"apps", "ReplicaSet"},
 		{"", "ReplicationController"}, {"networking.k8s.io", "Ingress"},
 	} {
-		kinds = append(kinds, kindOf(each.group, "v1", each.kind, deletable, usual))
+		kinds = append(kinds, kindOf(each.group, each.kind, deletable, usual))
 	}
-	pods := kindOf("", "v1", "Pod", deletable, usual)
+	pods := kindOf("", "Pod", deletable, usual)
 	pods.Graceful, pods.GracePeriod = true, min(usual, gracePeriod)
 	return slices.Insert(kinds, 0, pods)
 }

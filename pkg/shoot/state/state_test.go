@@ -83,6 +83,7 @@ func TestReplaced(t *testing.T) {
 // world is a garden and a seed.
 type world struct {
 	*Keeper
+	seed  client.Client
 	clock *clocktesting.FakePassiveClock
 	// sent counts the requests that read, and written those that write. fails is the error of creations.
 	sent, written int
@@ -122,6 +123,7 @@ func newWorld(t *testing.T, existing ...client.Object) *world {
 	}
 	garden := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(writing).Build()
 	seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(existing...).WithInterceptorFuncs(reading).Build()
+	w.seed = seed
 	w.Keeper = &Keeper{Garden: garden, GardenReader: garden, Seed: seed, Identity: identity, FieldManager: "gardenlet", Period: 6 * time.Hour, Clock: w.clock}
 	return w
 }
@@ -154,14 +156,14 @@ func TestKeep(t *testing.T) {
 	keep("at rest", 0, 0, ca)
 	w.Forget(shoot.UID)
 	keep("after a restart", 2, 0, ca)
-	if err := w.Seed.(client.Client).Create(t.Context(), &other); err != nil {
+	if err := w.seed.Create(t.Context(), &other); err != nil {
 		t.Fatal(err)
 	}
 	keep("before the period is over", 0, 0, ca)
 	w.clock.SetTime(now.Add(6 * time.Hour))
 	keep("after the period", 2, 1, ca)
 	rotated := secret("ca-2", identity, "c")
-	if err := w.Seed.(client.Client).Create(t.Context(), &rotated); err != nil {
+	if err := w.seed.Create(t.Context(), &rotated); err != nil {
 		t.Fatal(err)
 	}
 	keep("rotated", 2, 1, ca, rotated)
@@ -193,7 +195,7 @@ func TestNotStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It is deleted by hand, and the cache of the flow does not show that yet.
-	if err := w.Seed.(client.Client).Delete(t.Context(), &key); err != nil {
+	if err := w.seed.Delete(t.Context(), &key); err != nil {
 		t.Fatal(err)
 	}
 	w.Forget(shoot.UID)
