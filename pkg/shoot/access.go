@@ -31,8 +31,6 @@ const (
 	renewAfter    = 80
 	// accessTimeout bounds each request to the API server of a shoot.
 	accessTimeout = 15 * time.Second
-	// accessRate is how many requests a second it gets.
-	accessRate = 50
 	// gardenletUser is who gardenlet is in a shoot, and mastersGroup its group, which may do everything from the first moment on.
 	gardenletUser = "gardener.cloud:system:gardenlet"
 	mastersGroup  = "system:masters"
@@ -78,16 +76,16 @@ func serves(result flow.Result, key flow.Key) bool {
 	return true
 }
 
-// connect returns a client of the shoot's API server.
+// connect returns a client of the shoot's API server. Its certificate is of the authority that all replicas know.
 func (r *reconciler) connect(in Inputs) (client.Client, error) {
-	authority, trusted := in.Secrets[constants.SecretNameCAClient].Current.Data, in.Secrets[constants.SecretNameCACluster].Bundle
+	authority, trusted := in.Secrets[constants.SecretNameCAClient].Active.Data, in.Secrets[constants.SecretNameCACluster].Bundle
 	credentials, err := kubeconfig.Sign(kubeconfig.Authority{Certificate: authority[secrets.KeyCACert], Key: authority[secrets.KeyCAKey]},
 		kubeconfig.Subject{User: gardenletUser, Group: mastersGroup}, certificateValidity, in.Now)
 	if err != nil {
 		return nil, fmt.Errorf("access shoot %s: %w", in.Namespace, err)
 	}
 	config := &rest.Config{
-		Host: "https://" + in.insideHost(), Timeout: accessTimeout, QPS: accessRate, Burst: accessRate, TLSClientConfig: rest.TLSClientConfig{
+		Host: "https://" + in.insideHost(), Timeout: accessTimeout, QPS: shootQPS, Burst: shootQPS, TLSClientConfig: rest.TLSClientConfig{
 			ServerName: kubeapiserver.Name, CAData: trusted.Data[secrets.KeyBundleCert], CertData: credentials.Certificate, KeyData: credentials.Key,
 		},
 	}

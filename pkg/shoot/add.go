@@ -62,6 +62,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		objects: gardenobjects.New(garden), caches: of, options: o, images: vector,
 		events:  eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock),
 		written: map[types.UID]*corev1beta1.Shoot{}, copied: map[types.UID]string{}, owners: map[string]types.NamespacedName{},
+		rewrites: map[types.UID]cursor{}, ledgers: &flow.Ledgers{Cached: of.emitted, Uncached: mgr.GetAPIReader()},
 	}
 	r.emitter = &flow.Emitter{
 		Reader: of.indexed, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock,

@@ -66,6 +66,8 @@ type reconciler struct {
 	copied map[types.UID]string
 	// owners are the Shoots by the namespaces of their control planes.
 	owners map[string]types.NamespacedName
+	// rewrites say how far the objects of Shoots have been rewritten.
+	rewrites map[types.UID]cursor
 }
 
 // Reconcile makes a plan and emits it. Each step leaves all as it is if nothing has to be done.
@@ -119,6 +121,9 @@ func (r *reconciler) run(ctx context.Context, shoot *corev1beta1.Shoot) (reconci
 		}
 		return reconcile.Result{RequeueAfter: verdict.again}, nil
 	}
+	if err := r.operate(ctx, shoot); err != nil {
+		return reconcile.Result{}, err
+	}
 	in, err := r.observe(ctx, shoot, seed)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -143,7 +148,11 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	again, err := r.cleanUp(ctx, in, &result)
+	cleaned, err := r.cleanUp(ctx, in, &result)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	rotated, err := r.rotate(ctx, &in, &result)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -163,10 +172,11 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	if at := result.Plan.NextAt(in.Now); next.IsZero() || !at.IsZero() && at.Before(next) {
 		next = at
 	}
+	later = sooner(later, sooner(cleaned, rotated))
 	if in.Deleting {
-		return r.finish(ctx, shoot, in, next, sooner(later, again))
+		return r.finish(ctx, shoot, in, next, later)
 	}
-	return r.after(in, next, later), r.copyToGarden(ctx, in)
+	return r.after(in, next, later), errors.Join(r.copyToGarden(ctx, in), r.deleteUnused(ctx, in, result))
 }
 
 // after returns when the next pass is due though nothing was seen to change.
@@ -268,6 +278,8 @@ func (r *reconciler) forget(in Inputs) {
 	delete(r.written, in.Owner.UID)
 	delete(r.copied, in.Owner.UID)
 	delete(r.owners, in.Namespace)
+	delete(r.rewrites, in.Owner.UID)
+	r.ledgers.Forget(in.ledgerKey())
 }
 
 // patch writes a change of the Shoot, if it is still the one that was read.

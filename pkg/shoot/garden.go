@@ -22,13 +22,13 @@ import (
 const labelShootUID = constants.AnnotationShootUID
 
 // copyToGarden has the project's namespace have what users and the garden's API server need of the control plane: the authority of its server, and
-// the one that signs clients' certificates. What was written is remembered, so that nothing is asked for at rest.
+// the one that signs clients' certificates: the new one once all API servers trust it. What was written is remembered, so that nothing is asked for at rest.
 func (r *reconciler) copyToGarden(ctx context.Context, in Inputs) error {
 	cluster, clients := in.Secrets[constants.SecretNameCACluster], in.Secrets[constants.SecretNameCAClient]
-	if in.unknownSecrets() != "" || cluster.Bundle == nil {
-		return nil
+	if in.unknownSecrets() != "" || cluster.Bundle == nil || in.withdraws() {
+		return nil // users trust the old authority until no server has a certificate of it
 	}
-	sum := sha256.Sum256([]byte(cluster.Bundle.Name + "\n" + clients.Current.Name))
+	sum := sha256.Sum256([]byte(cluster.Bundle.Name + "\n" + clients.Active.Name))
 	digest := hex.EncodeToString(sum[:])
 	r.mu.Lock()
 	known := r.copied[in.Owner.UID] == digest
@@ -46,7 +46,7 @@ func (r *reconciler) copyToGarden(ctx context.Context, in Inputs) error {
 		return err
 	}
 	secret := &corev1beta1.InternalSecret{ObjectMeta: in.copyMeta(constants.SuffixCAClient, constants.RoleCAClient), Type: corev1.SecretTypeOpaque, Data: map[string][]byte{
-		constants.KeyCACert: clients.Current.Data[secrets.KeyCACert], constants.KeyCAKey: clients.Current.Data[secrets.KeyCAKey],
+		constants.KeyCACert: clients.Active.Data[secrets.KeyCACert], constants.KeyCAKey: clients.Active.Data[secrets.KeyCAKey],
 	}}
 	if err := ensure(ctx, r.garden, secret, &corev1beta1.InternalSecret{}, func(present *corev1beta1.InternalSecret) bool {
 		same := equality.Semantic.DeepEqual(present.Data, secret.Data)

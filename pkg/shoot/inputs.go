@@ -58,12 +58,14 @@ type Inputs struct {
 	// Secrets by the names of their configs, and when one of them has to be renewed; zero for never.
 	Secrets        map[string]secrets.Item
 	SecretsRenewed time.Time
+	// SecretsUnused is set if there are Secrets that nothing asks for any more.
+	SecretsUnused bool
 	// Given are the objects of the garden that the Shoot names, by kind and name, such as "ConfigMap/audit". One that is missing is not known.
 	Given map[string]Given
 	// Tokens say until when the tokens in access Secrets are valid, by the names of the Secrets. One that has none is missing.
 	Tokens map[string]time.Time
 
-	// Ledger is what was done for good; nil if it is not known.
+	// Ledger is what was done for good by a rotation, a change of the encryption, or the deletion under way; nil if it is not known.
 	Ledger *flow.Ledger
 	// Emitted are the bundles of the Shoot that exist.
 	Emitted []flow.Key

@@ -12,9 +12,13 @@ const ledgerName = "shoot-ledger"
 // ledgerKey returns the name of the ledger.
 func (in Inputs) ledgerKey() flow.Key { return flow.Key{Namespace: in.Namespace, Name: ledgerName} }
 
-// observeLedger reads what was done for good. Only a deletion that is not forced needs it.
+// observeLedger reads what was done for good. Only rotations, changes of the encryption, and a deletion that is not forced need it.
 func (r *reconciler) observeLedger(ctx context.Context, in *Inputs) error {
-	if !in.NamespaceExists || !in.Deleting || in.forced() {
+	needed := in.moves() || in.encryptionChanges()
+	if in.Deleting {
+		needed = !in.forced()
+	}
+	if !in.NamespaceExists || !needed {
 		return nil
 	}
 	var err error

@@ -2,12 +2,7 @@ package shoot
 
 import (
 	"strings"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
-
-	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
@@ -48,59 +43,6 @@ func (in Inputs) secretConfigs() []secrets.Config {
 		Namespace: in.Namespace, DNSNames: in.hosts(), ServiceNetworks: in.serviceNetworks(),
 	})...)
 	return append(configs, kubecontrollermanager.Secrets(kubecontrollermanager.Values{Namespace: in.Namespace})...)
-}
-
-// encryptionProvider returns how the Shoot has its data encrypted.
-func (in Inputs) encryptionProvider() corev1beta1.EncryptionProviderType {
-	if config := in.server().EncryptionConfig; config != nil {
-		return ptr.Deref(config.Provider.Type, corev1beta1.EncryptionProviderTypeAESCBC)
-	}
-	return corev1beta1.EncryptionProviderTypeAESCBC
-}
-
-// encryptedResources returns the resources that are encrypted in etcd.
-func (in Inputs) encryptedResources() []string {
-	resources := []string{"secrets"}
-	if config := in.server().EncryptionConfig; config != nil {
-		resources = append(resources, config.Resources...)
-	}
-	return resources
-}
-
-// decryptedResources returns those that were encrypted when the status was written, and are not any more.
-func (in Inputs) decryptedResources() []string {
-	if credentials := in.Shoot.Status.Credentials; credentials != nil && credentials.EncryptionAtRest != nil {
-		return credentials.EncryptionAtRest.Resources
-	}
-	return nil
-}
-
-// rotations returns what the status declares of rotations, by the names of configs.
-func (in Inputs) rotations() map[string]secrets.Rotation {
-	all := map[string]secrets.Rotation{}
-	if in.Shoot.Status.Credentials == nil || in.Shoot.Status.Credentials.Rotation == nil {
-		return all
-	}
-	declared := in.Shoot.Status.Credentials.Rotation
-	if of := declared.CertificateAuthorities; of != nil {
-		for _, name := range append([]string{kubeapiserver.SecretStaticTokens}, authorities...) {
-			all[name] = rotation(of.Phase, of.LastInitiationTime)
-		}
-	}
-	if of := declared.ServiceAccountKey; of != nil {
-		all[constants.SecretNameServiceAccountKey] = rotation(of.Phase, of.LastInitiationTime)
-	}
-	return all
-}
-
-// rotation counts what Preparing added as distributed once that phase is over: it ends when all servers have rolled it out.
-func rotation(phase corev1beta1.CredentialsRotationPhase, initiated *metav1.Time) secrets.Rotation {
-	at := time.Time{}
-	if initiated != nil {
-		at = initiated.Time
-	}
-	distributed := phase != corev1beta1.RotationPreparing && phase != corev1beta1.RotationPreparingWithoutWorkersRollout
-	return secrets.Rotation{Initiated: at, Phase: phase, Distributed: distributed}
 }
 
 // secret returns the name of the Secret of a config, and trusted that of the Secret that others trust it by.

@@ -27,7 +27,7 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	}
 	steps := []func(context.Context, *Inputs) error{r.observeProject, r.observeIdentity, r.observeEmitted, r.observeSeed}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
-		steps = append(steps, r.observeLedger, r.observeCloudProfile, r.observeSecrets, r.keepState, r.observeGiven)
+		steps = append(steps, r.observeCloudProfile, r.observeLedger, r.observeSecrets, r.keepState, r.observeGiven)
 	}
 	for _, step := range steps {
 		if err := step(ctx, &in); err != nil {
@@ -145,18 +145,16 @@ func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
 	if !in.NamespaceExists {
 		return nil
 	}
-	manager := &secrets.Manager{
-		Reader: r.caches.material, Uncached: r.uncached, Writer: r.seed, Namespace: in.Namespace, Identity: identity, Clock: r.options.Clock,
-	}
-	saved := func(ctx context.Context) ([]secrets.Secret, error) { return r.states.Saved(ctx, in.Shoot) }
-	result, err := manager.Ensure(ctx, secrets.Wanted{Configs: in.secretConfigs(), Rotations: in.rotations(), Load: saved})
+	manager, wanted := r.secretsManager(*in), in.wantedSecrets()
+	wanted.Load = func(ctx context.Context) ([]secrets.Secret, error) { return r.states.Saved(ctx, in.Shoot) }
+	result, err := manager.Ensure(ctx, wanted)
 	if err != nil {
 		if in.Deleting {
 			return nil // what is missing is not needed to delete what was never brought up
 		}
 		return err
 	}
-	in.Secrets, in.SecretsRenewed = result.Items, result.Next
+	in.Secrets, in.SecretsRenewed, in.SecretsUnused = result.Items, result.Next, len(result.Unused) > 0
 	return nil
 }
 

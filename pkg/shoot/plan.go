@@ -59,9 +59,13 @@ type part struct {
 // stop in the reverse order, and what only the shoot's own resource-manager could change stays as it is.
 func (in Inputs) contents() []part {
 	secrets, asleep := in.unknownSecrets(), in.hibernated()
-	server := in.on(resourcesv1alpha1.UntilHealthy, bundleEtcdMain, bundleEtcdEvents)
-	serving := in.on(resourcesv1alpha1.UntilHealthy, bundleServer)
-	controlled := in.on(resourcesv1alpha1.UntilHealthy, bundleManager)
+	ready := resourcesv1alpha1.UntilHealthy
+	if in.authoritiesChange() {
+		ready = resourcesv1alpha1.UntilRolledOut
+	}
+	server := in.on(ready, bundleEtcdMain, bundleEtcdEvents)
+	serving := in.on(ready, bundleServer)
+	controlled := in.on(ready, bundleManager)
 	var stopped []resourcesv1alpha1.Dependency
 	if asleep {
 		server, serving, controlled = in.on(resourcesv1alpha1.UntilRolledOut, bundleControl, bundleManager), nil, nil
@@ -117,6 +121,7 @@ func Plan(in Inputs) (flow.Plan, error) {
 		for _, part := range in.contents() {
 			in.add(&plan, part)
 		}
+		plan.Tasks = in.due()
 	}
 	plan.Inputs, err = in.digest()
 	return plan, err

@@ -125,15 +125,13 @@ func (r *reconciler) retryUntil(status corev1beta1.ShootStatus) time.Time {
 	return status.RetryCycleStartTime.Add(controller.RetryDuration.Duration)
 }
 
-// credentials returns what the status has after an operation: what is encrypted in etcd, and the provider of the key in use. Resources that the Shoot
-// does not name any more stay in it: until all of their objects have been rewritten, they must be readable.
+// credentials returns what the status has after an operation: what is encrypted in etcd, and the provider of the key in use. All objects have been
+// rewritten by then.
 func (in Inputs) credentials() *corev1beta1.ShootCredentials {
 	credentials := ptr.Deref(in.Shoot.Status.Credentials.DeepCopy(), corev1beta1.ShootCredentials{})
-	resources := slices.Concat(in.encryptedResources()[1:], in.decryptedResources()) // Secrets always are, which the status does not say
-	slices.Sort(resources)
 	provider := in.Secrets[constants.SecretNameETCDEncryptionKey].Active.Data[secrets.KeyEncryptionProvider]
 	credentials.EncryptionAtRest = &corev1beta1.EncryptionAtRest{
-		Resources: slices.Compact(resources),
+		Resources: in.encryptedResources()[1:], // Secrets always are, which the status does not say
 		Provider:  corev1beta1.EncryptionProviderStatus{Type: cmp.Or(corev1beta1.EncryptionProviderType(provider), in.encryptionProvider())},
 	}
 	return &credentials

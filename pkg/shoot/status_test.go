@@ -71,14 +71,14 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestCredentials: what was encrypted stays readable, and the provider is that of the key in use.
+// TestCredentials: the status has what is encrypted, by its names, and the provider of the key in use.
 func TestCredentials(t *testing.T) {
 	in := up(t, func(in *Inputs) {
-		in.Shoot.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources = []string{"services", "configmaps"}
+		in.Shoot.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources = []string{"services", "configmaps.core"}
 		in.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{EncryptionAtRest: &corev1beta1.EncryptionAtRest{Resources: []string{"configmaps", "statefulsets.apps"}}}
 	})
 	got := in.credentials().EncryptionAtRest
-	if !slices.Equal(got.Resources, []string{"configmaps", "services", "statefulsets.apps"}) || got.Provider.Type != corev1beta1.EncryptionProviderTypeAESCBC {
+	if !slices.Equal(got.Resources, []string{"configmaps", "services"}) || got.Provider.Type != corev1beta1.EncryptionProviderTypeAESCBC {
 		t.Errorf("%+v", got)
 	}
 	if rest := up(t).credentials().EncryptionAtRest; len(rest.Resources) > 0 {

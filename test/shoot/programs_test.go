@@ -27,6 +27,9 @@ import (
 type pod struct {
 	args  []string
 	paths *strings.Replacer
+	// directory has the files of the volumes.
+	directory string
+	volumes   []corev1.Volume
 }
 
 // pod waits for a Deployment of the control plane that is to run, and for all that its Pods mount.
@@ -50,17 +53,23 @@ func (w *world) pod(name string) pod {
 	for _, mount := range mounts {
 		replaced = append(replaced, mount.MountPath+"/", filepath.Join(directory, mount.Name)+"/")
 	}
-	p := pod{paths: strings.NewReplacer(replaced...)}
+	p := pod{paths: strings.NewReplacer(replaced...), directory: directory, volumes: template.Volumes}
 	for _, argument := range template.Containers[0].Args {
 		p.args = append(p.args, p.paths.Replace(argument))
 	}
 	for _, volume := range template.Volumes {
-		kit.Must(w, os.MkdirAll(filepath.Join(directory, volume.Name), 0o700))
-		for file, content := range w.files(volume) {
-			kit.Must(w, os.WriteFile(filepath.Join(directory, volume.Name, file), []byte(p.paths.Replace(string(content))), 0o600))
-		}
+		w.write(p, volume)
 	}
 	return p
+}
+
+// write writes the files of a volume.
+func (w *world) write(p pod, volume corev1.Volume) {
+	w.Helper()
+	kit.Must(w, os.MkdirAll(filepath.Join(p.directory, volume.Name), 0o700))
+	for file, content := range w.files(volume) {
+		kit.Must(w, os.WriteFile(filepath.Join(p.directory, volume.Name, file), []byte(p.paths.Replace(string(content))), 0o600))
+	}
 }
 
 // files waits for what a volume has.
@@ -120,16 +129,23 @@ func with(args []string, values map[string]string) []string {
 // startServer runs the shoot's API server. All flags but those of its address and of etcd are those of the Deployment.
 func (w *world) startServer() *controlplane.Process {
 	w.Helper()
-	args := with(w.pod("kube-apiserver").args, map[string]string{
-		"secure-port": strconv.Itoa(w.port), "bind-address": "127.0.0.1", "advertise-address": "192.0.2.1", "endpoint-reconciler-type": "none",
+	return w.startReplica(w.pod("kube-apiserver"), w.port)
+}
+
+// startReplica runs a replica of it.
+func (w *world) startReplica(p pod, port int) *controlplane.Process {
+	w.Helper()
+	args := with(p.args, map[string]string{
+		"secure-port": strconv.Itoa(port), "bind-address": "127.0.0.1", "advertise-address": "192.0.2.1", "endpoint-reconciler-type": "none",
 		"etcd-servers": w.seeds.EtcdURL().String(), "etcd-prefix": "/shoot", "etcd-servers-overrides": "", "etcd-cafile": "", "etcd-certfile": "", "etcd-keyfile": "",
 	})
 	process := w.start("kube-apiserver", args)
 	// The probe of its Pods asks so.
-	list := &corev1.SecretList{}
-	kit.Must(w, w.seed.List(w.Context(), list, client.InNamespace(technical), client.MatchingLabels{"name": "kube-apiserver-static-token"}))
-	token, _, _ := strings.Cut(string(list.Items[0].Data["static_tokens.csv"]), ",")
-	config := &rest.Config{Host: w.address(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	_, file, _ := strings.Cut(p.args[slices.IndexFunc(p.args, func(arg string) bool { return strings.HasPrefix(arg, "--token-auth-file=") })], "=")
+	tokens, err := os.ReadFile(file)
+	kit.Must(w, err)
+	token, _, _ := strings.Cut(string(tokens), ",")
+	config := &rest.Config{Host: "https://127.0.0.1:" + strconv.Itoa(port), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	probe, err := discovery.NewDiscoveryClientForConfig(config)
 	kit.Must(w, err)
 	kit.EventuallyWithin(w, 6*kit.Patience, "the shoot's API server is ready", func() string {
@@ -162,7 +178,11 @@ func (w *world) start(program string, args []string) *controlplane.Process {
 // startManager runs the shoot's resource-manager with the configuration of the Deployment.
 func (w *world) startManager() *kit.Process {
 	w.Helper()
-	p := w.pod("gardener-resource-manager")
+	return w.runManager(w.pod("gardener-resource-manager"))
+}
+
+func (w *world) runManager(p pod) *kit.Process {
+	w.Helper()
 	_, file, _ := strings.Cut(p.args[0], "=")
 	text, err := os.ReadFile(file)
 	kit.Must(w, err)
@@ -177,15 +197,30 @@ func (w *world) startManager() *kit.Process {
 	return kit.StartManagerWith(w, w.seeds.Kubeconfig(), string(text))
 }
 
-// admin returns a client of the shoot with the rights that the garden's API server gives to administrators, from what gardenlet has written into the
-// garden for it.
+// admin returns a client of the shoot with the rights that the garden's API server gives to administrators.
 func (w *world) admin() client.Client {
 	w.Helper()
-	return w.as("gardener.cloud:project:admins")
+	return w.clientOf(w.adminConfig())
 }
+
+func (w *world) clientOf(config *rest.Config) client.Client {
+	w.Helper()
+	c, err := client.New(config, client.Options{Scheme: w.scheme})
+	kit.Must(w, err)
+	return c
+}
+
+// adminConfig returns the connection of administrators, from what gardenlet has written into the garden for it.
+func (w *world) adminConfig() *rest.Config { return w.configOf("gardener.cloud:project:admins") }
 
 // as returns a client of the shoot with the rights of a group.
 func (w *world) as(group string) client.Client {
+	w.Helper()
+	return w.clientOf(w.configOf(group))
+}
+
+// configOf returns the connection of a member of a group.
+func (w *world) configOf(group string) *rest.Config {
 	w.Helper()
 	authority, trusted := &corev1beta1.InternalSecret{}, &corev1.ConfigMap{}
 	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: shootName + ".ca-client"}, authority))
@@ -193,9 +228,7 @@ func (w *world) as(group string) client.Client {
 	credentials, err := kubeconfig.Sign(kubeconfig.Authority{Certificate: authority.Data["ca.crt"], Key: authority.Data["ca.key"]},
 		kubeconfig.Subject{User: "gardener.cloud:admin:alice", Group: group}, time.Hour, time.Now())
 	kit.Must(w, err)
-	c, err := client.New(&rest.Config{Host: w.address(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{
+	return &rest.Config{Host: w.address(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{
 		CAData: []byte(trusted.Data["ca.crt"]), CertData: credentials.Certificate, KeyData: credentials.Key,
-	}}, client.Options{Scheme: w.scheme})
-	kit.Must(w, err)
-	return c
+	}}
 }

@@ -107,7 +107,8 @@ func Secrets(values Values) []secrets.Config {
 			Name: SecretServer, Kind: secrets.KindServer, CommonName: Name, DNSNames: append(names, values.DNSNames...), IPAddresses: addresses,
 			SignedBy: constants.SecretNameCACluster,
 		},
-		{Name: SecretAggregator, Kind: secrets.KindClient, CommonName: "system:kube-aggregator", SignedBy: constants.SecretNameCAFrontProxy},
+		// Extensions' API servers learn a new authority after this server, from a ConfigMap in the cluster.
+		{Name: SecretAggregator, Kind: secrets.KindClient, CommonName: "system:kube-aggregator", SignedBy: constants.SecretNameCAFrontProxy, ByOther: true},
 		{Name: SecretStaticTokens, Kind: secrets.KindStaticToken, Users: []secrets.User{{Name: HealthCheckUser}}, Persist: true},
 	}
 }

@@ -1,0 +1,309 @@
+package shoot
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
+	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// credential is a kind of credentials that is rotated.
+type credential string
+
+// The kinds of credentials, as tasks name them. Those for observability have no phases.
+const (
+	authoritiesRotated   credential = "certificate-authorities"
+	accountKeyRotated    credential = "service-account-key"
+	encryptionKeyRotated credential = "etcd-encryption-key"
+	observabilityRotated credential = "observability"
+)
+
+// started are the credentials whose rotation an operation starts. A Shoot without workers has no pools that could be left as they are.
+var started = map[string][]credential{
+	constants.OperationRotateCredentialsStart:                            {authoritiesRotated, accountKeyRotated, encryptionKeyRotated, observabilityRotated},
+	constants.OperationRotateCredentialsStartWithoutWorkersRollout:       {authoritiesRotated, accountKeyRotated, encryptionKeyRotated, observabilityRotated},
+	constants.OperationRotateCAStart:                                     {authoritiesRotated},
+	constants.OperationRotateCAStartWithoutWorkersRollout:                {authoritiesRotated},
+	constants.OperationRotateServiceAccountKeyStart:                      {accountKeyRotated},
+	constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout: {accountKeyRotated},
+	constants.OperationRotateETCDEncryptionKey:                           {encryptionKeyRotated},
+	constants.OperationRotateETCDEncryptionKeyStart:                      {encryptionKeyRotated},
+	constants.OperationRotateObservabilityCredentials:                    {observabilityRotated},
+}
+
+// completed are the credentials whose rotation an operation completes.
+var completed = map[string][]credential{
+	constants.OperationRotateCredentialsComplete:       {authoritiesRotated, accountKeyRotated, encryptionKeyRotated},
+	constants.OperationRotateCAComplete:                {authoritiesRotated},
+	constants.OperationRotateServiceAccountKeyComplete: {accountKeyRotated},
+	constants.OperationRotateETCDEncryptionKeyComplete: {encryptionKeyRotated},
+}
+
+// cycle is the part of the status that has the rotation of one kind of credentials.
+type cycle struct {
+	credential                                   credential
+	phase                                        *corev1beta1.CredentialsRotationPhase
+	initiated, prepared, completing, completedAt **metav1.Time
+}
+
+// cycles returns the rotations with phases that a status has.
+func cycles(rotation *corev1beta1.ShootCredentialsRotation) []cycle {
+	var all []cycle
+	if rotation == nil {
+		return nil
+	}
+	if of := rotation.CertificateAuthorities; of != nil {
+		all = append(all, cycle{authoritiesRotated, &of.Phase, &of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime})
+	}
+	if of := rotation.ServiceAccountKey; of != nil {
+		all = append(all, cycle{accountKeyRotated, &of.Phase, &of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime})
+	}
+	if of := rotation.ETCDEncryptionKey; of != nil {
+		all = append(all, cycle{encryptionKeyRotated, &of.Phase, &of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime})
+	}
+	return all
+}
+
+// isPreparing reports whether new credentials are handed out beside the old ones.
+func (c cycle) isPreparing() bool {
+	return *c.phase == corev1beta1.RotationPreparing || *c.phase == corev1beta1.RotationPreparingWithoutWorkersRollout
+}
+
+// isOver reports whether there is one set of credentials.
+func (c cycle) isOver() bool { return *c.phase == "" || *c.phase == corev1beta1.RotationCompleted }
+
+// start begins a rotation, unless one is under way: the operation was carried out then, and its annotation not removed.
+func (c cycle) start(now metav1.Time) bool {
+	if !c.isOver() {
+		return false
+	}
+	*c.phase, *c.initiated, *c.prepared, *c.completing = corev1beta1.RotationPreparing, &now, nil, nil
+	return true
+}
+
+// complete has the old credentials withdrawn, if the new ones are handed out.
+func (c cycle) complete(now metav1.Time) {
+	if *c.phase == corev1beta1.RotationPrepared {
+		*c.phase, *c.completing = corev1beta1.RotationCompleting, &now
+	}
+}
+
+// advance moves the phase on if nothing of the plan for it is unsettled, and reports whether it did.
+func (c cycle) advance(unsettled []string, now metav1.Time) bool {
+	next, _ := secrets.Advance(*c.phase, unsettled, nil)
+	if next == *c.phase {
+		return false
+	}
+	*c.phase = next
+	switch next {
+	case corev1beta1.RotationPrepared:
+		*c.prepared = &now
+	case corev1beta1.RotationCompleted:
+		*c.completedAt, *c.prepared, *c.completing = &now, nil, nil
+	}
+	return true
+}
+
+// distribution is the task of finding that all servers accept what is signed or encrypted with the new credentials. Nothing uses them before.
+func (c cycle) distribution() flow.Task {
+	return flow.Task{Name: "distribute-" + string(c.credential), Value: timeOf(*c.initiated).UTC().Format(time.RFC3339)}
+}
+
+func timeOf(at *metav1.Time) time.Time { return ptr.Deref(at, metav1.Time{}).Time }
+
+// cycleOf returns the rotation of a kind of credentials, which is new if there was none before.
+func cycleOf(rotation *corev1beta1.ShootCredentialsRotation, kind credential) cycle {
+	switch {
+	case kind == authoritiesRotated && rotation.CertificateAuthorities == nil:
+		rotation.CertificateAuthorities = &corev1beta1.CARotation{}
+	case kind == accountKeyRotated && rotation.ServiceAccountKey == nil:
+		rotation.ServiceAccountKey = &corev1beta1.ServiceAccountKeyRotation{}
+	case kind == encryptionKeyRotated && rotation.ETCDEncryptionKey == nil:
+		rotation.ETCDEncryptionKey = &corev1beta1.ETCDEncryptionKeyRotation{}
+	}
+	all := cycles(rotation)
+	return all[slices.IndexFunc(all, func(c cycle) bool { return c.credential == kind })]
+}
+
+// operated returns the credentials in the status of a Shoot after the operations that it is annotated with and what it declares, and the operations
+// that are left for others. The garden's API server has checked that the operations are allowed. It can be repeated.
+func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1.ShootCredentials, left []string) {
+	credentials = shoot.Status.Credentials.DeepCopy()
+	if credentials == nil {
+		credentials = &corev1beta1.ShootCredentials{}
+	}
+	rotation := credentials.Rotation
+	if rotation == nil {
+		rotation = &corev1beta1.ShootCredentialsRotation{}
+	}
+	at := metav1.NewTime(now)
+	// It goes on by itself, at the beginning of an operation.
+	if key := rotation.ETCDEncryptionKey; key != nil && completesItself(shoot, key) {
+		cycleOf(rotation, encryptionKeyRotated).complete(at)
+	}
+	for _, operation := range validation.SplitOperations(shoot.Annotations[constants.AnnotationGardenerOperation]) {
+		begins, ends := started[operation], completed[operation]
+		if len(begins)+len(ends) == 0 {
+			left = append(left, operation)
+		}
+		for _, kind := range begins {
+			begin(shoot, rotation, kind, operation, at)
+		}
+		for _, c := range cycles(rotation) {
+			if slices.Contains(ends, c.credential) {
+				c.complete(at)
+			}
+		}
+	}
+	if providerChanged(shoot) {
+		begin(shoot, rotation, encryptionKeyRotated, constants.OperationRotateETCDEncryptionKey, at)
+	}
+	if *rotation != (corev1beta1.ShootCredentialsRotation{}) {
+		credentials.Rotation = rotation
+	}
+	if *credentials == (corev1beta1.ShootCredentials{}) {
+		return nil, left
+	}
+	return credentials, left
+}
+
+// begin starts the rotation of a kind of credentials.
+func begin(shoot *corev1beta1.Shoot, rotation *corev1beta1.ShootCredentialsRotation, kind credential, operation string, at metav1.Time) {
+	if kind == observabilityRotated {
+		if rotation.Observability == nil {
+			rotation.Observability = &corev1beta1.ObservabilityRotation{}
+		}
+		rotation.Observability.LastInitiationTime = &at
+		return
+	}
+	if !cycleOf(rotation, kind).start(at) || kind != encryptionKeyRotated {
+		return
+	}
+	// Users complete it on older versions, unless they asked for the rotation in one step.
+	rotation.ETCDEncryptionKey.AutoCompleteAfterPrepared = nil
+	if operation == constants.OperationRotateETCDEncryptionKey || completesAlways(shoot) {
+		rotation.ETCDEncryptionKey.AutoCompleteAfterPrepared = ptr.To(true)
+	}
+}
+
+// completesItself reports whether the rotation of the encryption key needs no operation to be completed. Nothing outside of the control plane uses
+// the key.
+func completesItself(shoot *corev1beta1.Shoot, key *corev1beta1.ETCDEncryptionKeyRotation) bool {
+	return ptr.Deref(key.AutoCompleteAfterPrepared, false) || completesAlways(shoot)
+}
+
+// completesAlways reports whether the version of a Shoot has no operation to complete that rotation.
+func completesAlways(shoot *corev1beta1.Shoot) bool {
+	parsed, err := version.ParseGeneric(shoot.Spec.Kubernetes.Version)
+	return err == nil && parsed.AtLeast(version.MustParseGeneric("1.34"))
+}
+
+// providerChanged reports whether a Shoot that is awake declares another way to encrypt than the one in use, which takes a new key.
+func providerChanged(shoot *corev1beta1.Shoot) bool {
+	credentials, server := shoot.Status.Credentials, shoot.Spec.Kubernetes.KubeAPIServer
+	if credentials == nil || credentials.EncryptionAtRest == nil || server == nil || server.EncryptionConfig == nil || Hibernated(shoot) {
+		return false
+	}
+	is, wanted := credentials.EncryptionAtRest.Provider.Type, ptr.Deref(server.EncryptionConfig.Provider.Type, "")
+	return is != "" && wanted != "" && is != wanted
+}
+
+// advanced returns the credentials in the status after what is unsettled was observed of the plan for them, and whether they have changed. Unsettled is
+// what flow.Unsettled says, and the tasks that are due.
+func advanced(credentials *corev1beta1.ShootCredentials, unsettled []string, now time.Time) (*corev1beta1.ShootCredentials, bool) {
+	if credentials == nil || credentials.Rotation == nil {
+		return credentials, false
+	}
+	credentials, moved := credentials.DeepCopy(), false
+	at := metav1.NewTime(now)
+	for _, c := range cycles(credentials.Rotation) {
+		moved = c.advance(unsettled, at) || moved
+	}
+	if of := credentials.Rotation.Observability; of != nil && len(unsettled) == 0 && timeOf(of.LastInitiationTime).After(timeOf(of.LastCompletionTime)) {
+		of.LastCompletionTime, moved = &at, true
+	}
+	return credentials, moved
+}
+
+// rotation returns the rotations in the status; nil if there are none.
+func (in Inputs) rotation() *corev1beta1.ShootCredentialsRotation {
+	if in.Shoot.Status.Credentials == nil {
+		return nil
+	}
+	return in.Shoot.Status.Credentials.Rotation
+}
+
+// moves reports whether a phase moves on when the plan is carried out.
+func (in Inputs) moves() bool {
+	_, moved := advanced(in.Shoot.Status.Credentials, nil, in.Now)
+	return moved
+}
+
+// authoritiesChange reports whether clients and servers of the control plane may have certificates of different authorities. Clients then wait until
+// all replicas of their servers are changed: they trust the new authority first, and the old one no more last.
+func (in Inputs) authoritiesChange() bool {
+	return slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool { return c.credential == authoritiesRotated && !c.isOver() })
+}
+
+// withdraws reports whether the old authorities are being withdrawn, while servers may still have certificates of them.
+func (in Inputs) withdraws() bool {
+	return slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool {
+		return c.credential == authoritiesRotated && *c.phase == corev1beta1.RotationCompleting
+	})
+}
+
+// rotations returns what the status and the ledger declare of rotations, by the names of configs.
+func (in Inputs) rotations() map[string]secrets.Rotation {
+	all := map[string]secrets.Rotation{}
+	configs := map[credential][]string{
+		authoritiesRotated:   append([]string{kubeapiserver.SecretStaticTokens}, authorities...),
+		accountKeyRotated:    {constants.SecretNameServiceAccountKey},
+		encryptionKeyRotated: {constants.SecretNameETCDEncryptionKey},
+	}
+	for _, c := range cycles(in.rotation()) {
+		for _, name := range configs[c.credential] {
+			all[name] = secrets.Rotation{Initiated: timeOf(*c.initiated), Phase: *c.phase, Distributed: !c.isPreparing() || in.done(c.distribution())}
+		}
+	}
+	return all
+}
+
+// done reports whether the ledger has a task.
+func (in Inputs) done(task flow.Task) bool {
+	return in.Ledger != nil && in.Ledger.Has(task.Name, task.Value)
+}
+
+// tasks returns what has to be done beside the bundles, in order. What was done already is among them. First all servers have to accept the new
+// credentials of all rotations: then the plan is another one, which uses them.
+func (in Inputs) tasks() []flow.Task {
+	var tasks []flow.Task
+	distributed, renews := true, false
+	for _, c := range cycles(in.rotation()) {
+		if c.isPreparing() {
+			tasks = append(tasks, c.distribution())
+			distributed = distributed && in.done(c.distribution())
+			renews = renews || c.credential == accountKeyRotated
+		}
+	}
+	if !distributed || in.unknownSecrets() != "" {
+		return tasks
+	}
+	if renews {
+		tasks = append(tasks, flow.Task{Name: taskRenewTokens, Value: in.Secrets[constants.SecretNameServiceAccountKey].Current.Name})
+	}
+	return append(tasks, in.rewrites()...)
+}
+
+// due returns the tasks that have not been done.
+func (in Inputs) due() []flow.Task {
+	return slices.DeleteFunc(in.tasks(), in.done)
+}

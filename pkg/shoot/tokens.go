@@ -1,0 +1,75 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+const (
+	// taskRenewTokens is the task of having all tokens of access Secrets signed by a new key.
+	taskRenewTokens = "renew-tokens" //nolint:gosec // the name of a task
+	// annotationKeyName says for which key a token was requested.
+	annotationKeyName = "credentials.gardener.cloud/key-name"
+	// tokensAgain is how soon to look again whether tokens were requested, if no watch shows that.
+	tokensAgain = 10 * time.Second
+	// tokensShown is how many Secrets without a new token are named.
+	tokensShown = 5
+)
+
+// renewTokens has the shoot's resource-manager request all tokens again: those that the old key signed are not valid when it is withdrawn. It is done
+// when all of them are new.
+func (r *reconciler) renewTokens(ctx context.Context, in Inputs, task flow.Task) (flow.Outcome, error) {
+	if in.hibernated() {
+		return flow.Outcome{Progress: "tokens are renewed when the shoot is awake"}, nil
+	}
+	list := metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := r.uncached.List(ctx, &list, client.InNamespace(in.Namespace), client.MatchingLabels{
+		resourcesv1alpha1.LabelPurpose: resourcesv1alpha1.PurposeTokenRequestor, resourcesv1alpha1.LabelClass: resourcesv1alpha1.ClassShoot,
+	}); err != nil {
+		return flow.Outcome{}, fmt.Errorf("list the access Secrets in namespace %s: %w", in.Namespace, err)
+	}
+	var old []string
+	for i := range list.Items {
+		secret := &list.Items[i]
+		if isRenewed(secret.Annotations, task.Value, in.Now) || secret.DeletionTimestamp != nil {
+			continue
+		}
+		old = append(old, secret.Name)
+		if secret.Annotations[annotationKeyName] == task.Value {
+			continue // it was asked for
+		}
+		before := client.MergeFromWithOptions(secret.DeepCopy(), client.MergeFromWithOptimisticLock{})
+		if secret.Annotations == nil {
+			secret.Annotations = map[string]string{}
+		}
+		secret.Annotations[annotationKeyName] = task.Value
+		secret.Annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp] = in.Now.UTC().Format(time.RFC3339)
+		if err := client.IgnoreNotFound(r.seed.Patch(ctx, secret, before, client.FieldOwner(fieldManager))); err != nil {
+			return flow.Outcome{}, fmt.Errorf("ask for a new token in Secret %s/%s: %w", in.Namespace, secret.Name, err)
+		}
+	}
+	if len(old) == 0 {
+		return flow.Outcome{Done: true}, nil
+	}
+	slices.Sort(old)
+	text := fmt.Sprintf("%d tokens are requested again: %s", len(old), strings.Join(old[:min(len(old), tokensShown)], ", "))
+	return flow.Outcome{Progress: text, Again: tokensAgain}, nil
+}
+
+// isRenewed reports whether an access Secret has a token that was requested since a key signs. The time at which it is renewed was set to that of the
+// request, and each new token brings a later one.
+func isRenewed(annotations map[string]string, key string, now time.Time) bool {
+	renewal, err := time.Parse(time.RFC3339, annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp])
+	return err == nil && annotations[annotationKeyName] == key && renewal.After(now)
+}

@@ -1,0 +1,233 @@
+package shoot
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// stopGrace is how long a program may take to end.
+const stopGrace = 30 * time.Second
+
+// gate keeps a Pod of a control plane from being scheduled, and so from becoming ready.
+const gate = "test.example.org/program"
+
+// rollout runs the programs of a control plane as their Deployments are rolled out: the simulated Pods of a revision become ready when the program runs as
+// that revision says, and not before.
+type rollout struct {
+	*world
+	balancer *balancer
+	running  map[string]corev1.PodSpec
+	pods     map[string]pod
+	stop     map[string]func()
+	// port is that of the API server that runs.
+	port int
+	// together is called while two replicas of the API server run, with their ports.
+	together func(old, latest int)
+	// rolled counts what was rolled out.
+	rolled map[string]int
+}
+
+// newRollout starts the programs. From then on [rollout.follow] has to be called while something is to be rolled out.
+func (w *world) newRollout() *rollout {
+	w.Helper()
+	r := &rollout{
+		world: w, balancer: w.balance(), running: map[string]corev1.PodSpec{}, pods: map[string]pod{}, stop: map[string]func(){}, rolled: map[string]int{},
+		together: func(int, int) {},
+	}
+	for _, name := range []string{"kube-apiserver", "gardener-resource-manager", "kube-controller-manager"} {
+		r.start(name)
+		deployment := r.deployment(name)
+		kit.Change(w, w.seed, deployment, func() {
+			deployment.Spec.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
+		})
+	}
+	return r
+}
+
+func (r *rollout) deployment(name string) *appsv1.Deployment {
+	r.Helper()
+	deployment := &appsv1.Deployment{}
+	kit.Must(r, r.seed.Get(r.Context(), client.ObjectKey{Namespace: technical, Name: name}, deployment))
+	return deployment
+}
+
+// follow brings the programs to the revisions of their Deployments.
+func (r *rollout) follow() {
+	r.Helper()
+	for _, name := range slices.Sorted(maps.Keys(r.running)) {
+		r.refresh(r.pods[name])
+		deployment := r.deployment(name)
+		if !equality.Semantic.DeepEqual(ungated(deployment.Spec.Template.Spec), r.running[name]) {
+			r.start(name)
+		}
+		r.release(name)
+	}
+}
+
+// refresh writes the tokens of a Pod again, as a kubelet does.
+func (r *rollout) refresh(p pod) {
+	r.Helper()
+	for _, volume := range p.volumes {
+		if volume.Projected != nil {
+			r.write(p, volume)
+		}
+	}
+}
+
+func ungated(spec corev1.PodSpec) corev1.PodSpec {
+	spec.SchedulingGates = nil
+	return spec
+}
+
+// start runs a program as its Deployment says, and stops the one before. Two API servers run together for a while.
+func (r *rollout) start(name string) {
+	r.Helper()
+	stop := func() {}
+	if r.stop[name] != nil {
+		stop = r.stop[name]
+	}
+	p := r.pod(name)
+	spec := ungated(r.deployment(name).Spec.Template.Spec)
+	switch name {
+	case "kube-apiserver":
+		port, before := kit.FreePort(r), r.port
+		process := r.startReplica(p, port)
+		r.balancer.add(port)
+		if before != 0 {
+			r.together(before, port)
+			r.balancer.remove(before)
+		}
+		r.port, r.stop[name] = port, r.ends(process)
+		stop()
+	case "kube-controller-manager":
+		stop()
+		r.stop[name] = r.ends(r.world.start(name, with(p.args, map[string]string{
+			"secure-port": strconv.Itoa(kit.FreePort(r)), "bind-address": "127.0.0.1", "leader-elect": "false",
+		})))
+	default:
+		stop()
+		r.stop[name] = r.runManager(p).Stop
+	}
+	r.running[name], r.pods[name] = spec, p
+	r.rolled[name]++
+}
+
+func (r *rollout) ends(process *controlplane.Process) func() {
+	return func() { kit.Must(r, process.Stop(stopGrace)) }
+}
+
+// release lets the Pods of the revision that runs be scheduled.
+func (r *rollout) release(name string) {
+	r.Helper()
+	var sets appsv1.ReplicaSetList
+	kit.Must(r, r.seed.List(r.Context(), &sets, client.InNamespace(technical)))
+	var list corev1.PodList
+	kit.Must(r, r.seed.List(r.Context(), &list, client.InNamespace(technical)))
+	for _, set := range sets.Items {
+		if len(set.OwnerReferences) == 0 || set.OwnerReferences[0].Name != name || !equality.Semantic.DeepEqual(ungated(set.Spec.Template.Spec), r.running[name]) {
+			continue
+		}
+		for i := range list.Items {
+			pod := &list.Items[i]
+			if len(pod.Spec.SchedulingGates) == 0 || len(pod.OwnerReferences) == 0 || pod.OwnerReferences[0].UID != set.UID {
+				continue
+			}
+			pod.Spec.SchedulingGates = nil
+			if err := r.seed.Update(r.Context(), pod); err != nil {
+				r.Logf("Pod %s is released later: %v", pod.Name, err)
+			}
+		}
+	}
+}
+
+// until follows the Deployments until there is nothing to object to.
+func (r *rollout) until(what string, objection func() string) {
+	r.Helper()
+	kit.EventuallyWithin(r, 8*kit.Patience, what, func() string {
+		r.follow()
+		return objection()
+	})
+}
+
+// balancer forwards connections to replicas of the API server in turn, as its Service does.
+type balancer struct {
+	mu    sync.Mutex
+	ports []int
+	next  int
+}
+
+// balance listens at the address of the shoot's API server.
+func (w *world) balance() *balancer {
+	w.Helper()
+	b := &balancer{}
+	listener, err := (&net.ListenConfig{}).Listen(w.Context(), "tcp", "127.0.0.1:"+strconv.Itoa(w.port))
+	kit.Must(w, err)
+	w.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go b.forward(connection)
+		}
+	}()
+	return b
+}
+
+func (b *balancer) add(port int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ports = append(b.ports, port)
+}
+
+func (b *balancer) remove(port int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ports = slices.DeleteFunc(b.ports, func(other int) bool { return other == port })
+}
+
+func (b *balancer) pick() (int, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.ports) == 0 {
+		return 0, false
+	}
+	b.next++
+	return b.ports[b.next%len(b.ports)], true
+}
+
+func (b *balancer) forward(from net.Conn) {
+	defer from.Close() //nolint:errcheck // it ends either way
+	port, found := b.pick()
+	if !found {
+		return
+	}
+	to, err := (&net.Dialer{Timeout: stopGrace}).Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return
+	}
+	defer to.Close() //nolint:errcheck // it ends either way
+	ended := make(chan struct{}, 2)
+	for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
+		go func() {
+			_, _ = io.Copy(pair[0], pair[1])
+			ended <- struct{}{}
+		}()
+	}
+	<-ended
+}
