@@ -104,7 +104,7 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 		return nil, err
 	}
 	encryption, err := secrets.Encryption{
-		Namespace: in.Namespace, Name: constants.PrefixSecretETCDEncryptionConfiguration, Resources: in.encryptedResources(), Decrypted: in.decryptedResources(),
+		Namespace: in.Namespace, Name: constants.PrefixSecretETCDEncryptionConfiguration, Resources: in.encrypting(), Decrypted: in.decrypting(),
 	}.Secret(in.Secrets[constants.SecretNameETCDEncryptionKey])
 	if err != nil {
 		return nil, err

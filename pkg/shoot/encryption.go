@@ -53,31 +53,66 @@ func canonical(resources []string) []string {
 	return slices.Compact(names)
 }
 
-// decryptedResources returns the resources that were encrypted and are not to be any more, until all of their objects are rewritten.
-func (in Inputs) decryptedResources() []string {
-	wanted := in.encryptedResources()
-	return slices.DeleteFunc(in.encryptedBefore(), func(resource string) bool {
-		return slices.Contains(wanted, resource) || in.done(in.rewrite(resource))
+// encrypting returns the resources that the API server encrypts. It does so with a new one when all replicas can read what is encrypted of it.
+func (in Inputs) encrypting() []string {
+	before := in.encryptedBefore()
+	return slices.DeleteFunc(in.encryptedResources(), func(resource string) bool {
+		return !slices.Contains(before, resource) && in.isReported() && !in.done(in.readable(resource))
+	})
+}
+
+// decrypting returns the resources that the API server does not encrypt, and reads if they are: those that are to be encrypted soon, and those that are
+// not to be any more, until all of their objects are rewritten.
+func (in Inputs) decrypting() []string {
+	wanted, encrypting := in.encryptedResources(), in.encrypting()
+	all := append(in.encryptedBefore(), wanted...)
+	return slices.DeleteFunc(all, func(resource string) bool {
+		return slices.Contains(encrypting, resource) || !slices.Contains(wanted, resource) && in.done(in.rewrite(resource))
+	})
+}
+
+// isReported reports whether the status has what is encrypted. Before, the cluster has no users.
+func (in Inputs) isReported() bool {
+	return in.Shoot.Status.Credentials != nil && in.Shoot.Status.Credentials.EncryptionAtRest != nil
+}
+
+// changing returns the resources that are to be encrypted and are not, or the other way round.
+func (in Inputs) changing() []string {
+	wanted, before := in.encryptedResources(), in.encryptedBefore()
+	return slices.DeleteFunc(canonical(slices.Concat(wanted, before)), func(resource string) bool {
+		return slices.Contains(wanted, resource) == slices.Contains(before, resource)
 	})
 }
 
 // encryptionChanges reports whether other resources are encrypted than the Shoot declares.
-func (in Inputs) encryptionChanges() bool {
-	return !slices.Equal(in.encryptedResources(), in.encryptedBefore())
+func (in Inputs) encryptionChanges() bool { return len(in.changing()) > 0 }
+
+// readables returns the tasks of finding that all replicas of the API server know how a resource is encrypted that changes in this.
+func (in Inputs) readables() []flow.Task {
+	if !in.isReported() || in.unknownSecrets() != "" {
+		return nil
+	}
+	var tasks []flow.Task
+	for _, resource := range in.changing() {
+		tasks = append(tasks, in.readable(resource))
+	}
+	return tasks
+}
+
+func (in Inputs) readable(resource string) flow.Task {
+	return flow.Task{Name: "distribute-encryption-of-" + resource, Value: in.rewrite(resource).Value}
 }
 
 // rewrites returns the tasks of rewriting objects: those of all resources if the key is rotated, otherwise those of the resources that have become
 // encrypted, or are not any more.
 func (in Inputs) rewrites() []flow.Task {
-	wanted, before := in.encryptedResources(), in.encryptedBefore()
-	rotates := slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool { return c.credential == encryptionKeyRotated && c.isPreparing() })
-	all := slices.Concat(wanted, before)
-	slices.Sort(all)
+	resources := in.changing()
+	if slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool { return c.credential == encryptionKeyRotated && c.isPreparing() }) {
+		resources = canonical(slices.Concat(in.encryptedResources(), in.encryptedBefore()))
+	}
 	var tasks []flow.Task
-	for _, resource := range slices.Compact(all) {
-		if rotates || slices.Contains(wanted, resource) != slices.Contains(before, resource) {
-			tasks = append(tasks, in.rewrite(resource))
-		}
+	for _, resource := range resources {
+		tasks = append(tasks, in.rewrite(resource))
 	}
 	return tasks
 }

@@ -282,19 +282,23 @@ func (in Inputs) done(task flow.Task) bool {
 	return in.Ledger != nil && in.Ledger.Has(task.Name, task.Value)
 }
 
+func (in Inputs) allDone(tasks []flow.Task) bool {
+	return !slices.ContainsFunc(tasks, func(task flow.Task) bool { return !in.done(task) })
+}
+
 // tasks returns what has to be done beside the bundles, in order. What was done already is among them. First all servers have to accept the new
-// credentials of all rotations: then the plan is another one, which uses them.
+// credentials of all rotations, and to know what is encrypted: then the plan is another one, which uses that.
 func (in Inputs) tasks() []flow.Task {
 	var tasks []flow.Task
-	distributed, renews := true, false
+	renews := false
 	for _, c := range cycles(in.rotation()) {
 		if c.isPreparing() {
 			tasks = append(tasks, c.distribution())
-			distributed = distributed && in.done(c.distribution())
 			renews = renews || c.credential == accountKeyRotated
 		}
 	}
-	if !distributed || in.unknownSecrets() != "" {
+	tasks = append(tasks, in.readables()...)
+	if !in.allDone(tasks) || in.unknownSecrets() != "" {
 		return tasks
 	}
 	if renews {

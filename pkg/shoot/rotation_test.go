@@ -292,6 +292,7 @@ func TestRotationPlans(t *testing.T) {
 		}
 	}
 	key := "kube-apiserver-etcd-encryption-key-12345678"
+	changed := []flow.Task{{Name: "distribute-encryption-of-configmaps", Value: key}, {Name: "distribute-encryption-of-statefulsets.apps", Value: "plain"}}
 	for name, test := range map[string]struct {
 		change func(*Inputs)
 		done   []flow.Task
@@ -305,10 +306,15 @@ func TestRotationPlans(t *testing.T) {
 		"rotation-7-completing":         {phased("Completing", "Completing", "Completed"), nil},
 		"rotation-8-completed":          {phased("Completed", "Completed", "Completed"), nil},
 		"encryption-1-changed":          {encrypts("services", "statefulsets.apps"), nil},
-		"encryption-2-rewritten": {encrypts("services", "statefulsets.apps"), []flow.Task{
-			{Name: "rewrite-configmaps", Value: key}, {Name: "rewrite-statefulsets.apps", Value: "plain"},
-		}},
-		"encryption-3-reported": {encrypts("configmaps", "services"), nil},
+		"encryption-2-distributed":      {encrypts("services", "statefulsets.apps"), changed},
+		"encryption-3-rewritten": {encrypts("services", "statefulsets.apps"), append(changed,
+			flow.Task{Name: "rewrite-configmaps", Value: key}, flow.Task{Name: "rewrite-statefulsets.apps", Value: "plain"},
+		)},
+		"encryption-4-reported": {encrypts("configmaps", "services"), nil},
+		"encryption-5-created": {func(in *Inputs) {
+			encrypts()(in)
+			in.Shoot.Status.Credentials = nil
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := up(t, test.change)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -71,7 +72,12 @@ func TestRotation(t *testing.T) {
 	traffic.connect(w, latest)
 
 	w.operate(constants.OperationRotateCredentialsComplete)
-	r.until("the completion has begun", func() string { return w.phases("Completing", "Completing", "Completed") })
+	r.until("the completion has begun", func() string {
+		if phase := w.get().Status.Credentials.Rotation.CertificateAuthorities.Phase; phase == corev1beta1.RotationPrepared {
+			return "it has not"
+		}
+		return ""
+	})
 	restart()
 	r.until("the rotation is completed", func() string { return w.phases("Completed", "Completed", "Completed") })
 	t.Logf("completed after %s; rolled out: %v", time.Since(began).Round(time.Second), r.rolled)
@@ -80,13 +86,14 @@ func TestRotation(t *testing.T) {
 	w.refused(old)
 	w.checkMaterial(before, w.material())
 	w.checkTimes()
+	w.controllersWork(latest.admin)
+	r.changeEncryption(latest.admin)
 	traffic.stop()
-	t.Logf("requests while all was rotated: %d, failed: %d", traffic.sent, len(traffic.failed))
+	t.Logf("requests while all was rotated and the encryption changed: %d, failed: %d", traffic.sent, len(traffic.failed))
 	for _, failed := range traffic.failed {
 		t.Errorf("a request failed: %v", failed)
 	}
-	w.controllersWork(latest.admin)
-	r.changeEncryption(latest.admin)
+	w.deletion()
 	stop()
 }
 
@@ -136,19 +143,34 @@ func secretOf(name, text string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string][]byte{"text": []byte(text)}}
 }
 
-// writeAndRead creates a Secret with one client and reads it with another one.
+// requests is how many of them writeAndRead sends.
+const requests = 6
+
+// writeAndRead creates a Secret and a ConfigMap with one client and reads them with another one.
 func writeAndRead(ctx context.Context, writer, reader client.Client, name string) error {
-	if err := writer.Create(ctx, secretOf(name, name)); err != nil {
-		return fmt.Errorf("write: %w", err)
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"text": name}}
+	foundSecret, foundConfigMap := &corev1.Secret{}, &corev1.ConfigMap{}
+	for _, each := range []struct {
+		wanted, found client.Object
+		text          func() string
+	}{
+		{secretOf(name, name), foundSecret, func() string { return string(foundSecret.Data["text"]) }},
+		{configMap, foundConfigMap, func() string { return foundConfigMap.Data["text"] }},
+	} {
+		if err := writer.Create(ctx, each.wanted); err != nil {
+			return fmt.Errorf("write %T: %w", each.wanted, err)
+		}
+		if err := reader.Get(ctx, client.ObjectKeyFromObject(each.wanted), each.found); err != nil {
+			return fmt.Errorf("read %T: %w", each.wanted, err)
+		}
+		if each.text() != name {
+			return fmt.Errorf("wrote %T %q and read %q", each.wanted, name, each.text())
+		}
+		if err := writer.Delete(ctx, each.found); err != nil {
+			return fmt.Errorf("delete %T: %w", each.wanted, err)
+		}
 	}
-	found := &corev1.Secret{}
-	if err := reader.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, found); err != nil {
-		return fmt.Errorf("read: %w", err)
-	}
-	if string(found.Data["text"]) != name {
-		return fmt.Errorf("wrote %q and read %q", name, found.Data["text"])
-	}
-	return writer.Delete(ctx, found)
+	return nil
 }
 
 // works checks that the user and the program can use their credentials, over new connections.
@@ -232,7 +254,7 @@ func startTraffic(w *world, c credentials) *traffic {
 			if ctx.Err() != nil {
 				return
 			}
-			t.sent += 3
+			t.sent += requests
 			if err != nil {
 				t.failed = append(t.failed, fmt.Errorf("%s: %w", time.Now().Format(time.TimeOnly), err))
 			}
