@@ -33,8 +33,19 @@ var final = []corev1beta1.ErrorCode{
 // throttled is the only limit that is not a quota.
 var throttled = regexp.MustCompile(`(?i)RequestLimitExceeded`)
 
-// CodesIn returns the codes of an error by its text, in a fixed order.
+// namedCodes finds codes that a text names: see [ExtensionHealth].
+var namedCodes = regexp.MustCompile(`\bERR_[A-Z]+(_[A-Z]+)*\b`)
+
+// CodesIn returns the codes of an error by its text, in a fixed order. If the text names codes, these are taken as they are.
 func CodesIn(text string) []corev1beta1.ErrorCode {
+	if found := namedCodes.FindAllString(text, -1); len(found) > 0 {
+		codes := make([]corev1beta1.ErrorCode, 0, len(found))
+		for _, code := range found {
+			codes = append(codes, corev1beta1.ErrorCode(code))
+		}
+		slices.Sort(codes)
+		return slices.Compact(codes)
+	}
 	text = throttled.ReplaceAllLiteralString(text, "Throttling")
 	var codes []corev1beta1.ErrorCode
 	for _, known := range patterns {

@@ -69,6 +69,7 @@ func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey, force boo
 	documents := make([]manifestsecret.Document, 0, len(objects))
 	for _, obj := range objects {
 		annotations := obj.GetAnnotations()
+		delete(annotations, annotationOperation) // what is deleted next is asked for nothing else
 		if annotations == nil {
 			annotations = map[string]string{}
 		}

@@ -12,7 +12,8 @@ import (
 const extensionsGroup = "extensions.gardener.cloud"
 
 // ExtensionHealth returns the check of extension objects of a kind. It is healthy when its controller has finished what was asked for last:
-// it has observed the generation, has taken the operation away, has no error, and has finished since the timestamp.
+// it has observed the generation, has taken the operation away, has no error, and has finished since the timestamp. The message about an error
+// begins with its codes, so that they reach the errors of the owner: see [CodesIn].
 func ExtensionHealth(kind string) resourcesv1alpha1.HealthCheck {
 	const (
 		operation = "(has(metadata.annotations) && '" + annotationOperation + "' in metadata.annotations)"
@@ -27,7 +28,8 @@ func ExtensionHealth(kind string) resourcesv1alpha1.HealthCheck {
 		Group: extensionsGroup, Kind: kind, Healthy: healthy,
 		Progressing: "!has(status.lastError) && !(" + healthy + ")",
 		Failed:      "has(status.lastError)",
-		Message: "has(status.lastError) ? status.lastError.description : (has(status.lastOperation) ? 'the extension has not finished: ' + " +
+		Message: "has(status.lastError) ? (has(status.lastError.codes) && size(status.lastError.codes) > 0 ? '[' + status.lastError.codes.join(', ') + '] ' : '') + " +
+			"status.lastError.description : (has(status.lastOperation) ? 'the extension has not finished: ' + " +
 			"status.lastOperation.description : 'no extension has begun')",
 	}
 }

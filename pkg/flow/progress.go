@@ -138,7 +138,9 @@ func (r Result) errors(owner Owner, now time.Time) []corev1beta1.LastError {
 		}
 	}
 	for _, mr := range r.Live.owned(owner) {
-		add(mr.Name, failing(mr), codesOf(mr))
+		if r.counts(mr) {
+			add(mr.Name, failing(mr), codesOf(mr))
+		}
 	}
 	for key, why := range r.Problems {
 		add(key.Name, why, CodesIn(why))
@@ -159,7 +161,23 @@ func (r Result) errors(owner Owner, now time.Time) []corev1beta1.LastError {
 	return errs
 }
 
-// failing says why a ManagedResource fails; empty if it does not, or if that is not known yet.
+// counts reports whether what a ManagedResource says is about what the plan wants. A revision that has just been replaced, and one that is only waiting for
+// its deletion, may fail for a reason that has been removed: a final error of it would end the operation that removes it.
+func (r Result) counts(mr *resourcesv1alpha1.ManagedResource) bool {
+	key := keyOf(mr)
+	wanted := slices.ContainsFunc(r.Plan.Bundles, func(bundle Bundle) bool { return bundle.Key == key })
+	switch {
+	case mr.DeletionTimestamp != nil:
+		return true
+	case slices.ContainsFunc(r.Steps, func(step Step) bool { return step.Key == key && step.Action != ActionRecord }):
+		return false
+	case r.Plan.Deleting:
+		return wanted
+	}
+	return !slices.ContainsFunc(r.Plan.Tombstones, func(tombstone Tombstone) bool { return tombstone.Key == key })
+}
+
+// failing says why a ManagedResource fails; empty if it does not, or if that is not known yet. Of one that is being deleted, the health before does not count.
 func failing(mr *resourcesv1alpha1.ManagedResource) string {
 	if mr.Status.ObservedGeneration != mr.Generation {
 		return ""
@@ -167,6 +185,9 @@ func failing(mr *resourcesv1alpha1.ManagedResource) string {
 	for _, kind := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy} {
 		condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, kind)
 		if condition.Status != resourcesv1alpha1.ConditionFalse {
+			continue
+		}
+		if kind == resourcesv1alpha1.ResourcesHealthy && mr.DeletionTimestamp != nil && condition.LastUpdateTime.Time.Before(mr.DeletionTimestamp.Time) {
 			continue
 		}
 		progressing := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing).Status

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
@@ -61,6 +63,48 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// TestErrorsThatDoNotCount: a final error of what is replaced or deleted does not end the operation that does so.
+func TestErrorsThatDoNotCount(t *testing.T) {
+	before, after := Plan{Bundles: []Bundle{bundle("a", "1"), bundle("b", "1")}}, Plan{Bundles: []Bundle{bundle("a", "1"), bundle("b", "2")}}
+	gone := Plan{Bundles: after.Bundles[:1], Tombstones: []Tombstone{{Key: named("b")}}}
+	ends := Plan{Deleting: true, Bundles: after.Bundles[:1], Waits: []Wait{{Name: "order", Holds: []Key{named("b")}}}}
+	deleted := func(l Live) {
+		l.ManagedResources[named("b")].DeletionTimestamp = &metav1.Time{Time: start.Add(-time.Minute)}
+	}
+	since := func(at time.Time) func(Live) {
+		return func(l Live) {
+			for i := range l.ManagedResources[named("b")].Status.Conditions {
+				l.ManagedResources[named("b")].Status.Conditions[i].LastUpdateTime = metav1.NewTime(at)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		plan    Plan
+		kind    resourcesv1alpha1.ConditionType
+		disturb []func(Live)
+		counts  bool
+	}{
+		"the same revision":                       {before, resourcesv1alpha1.ResourcesHealthy, nil, true},
+		"another revision":                        {after, resourcesv1alpha1.ResourcesHealthy, nil, false},
+		"not wanted any more":                     {gone, resourcesv1alpha1.ResourcesHealthy, nil, false},
+		"being deleted, an error from before":     {gone, resourcesv1alpha1.ResourcesHealthy, []func(Live){deleted, since(start.Add(-time.Hour))}, false},
+		"being deleted, an error of that":         {gone, resourcesv1alpha1.ResourcesHealthy, []func(Live){deleted, since(start)}, true},
+		"being deleted, not possible":             {gone, resourcesv1alpha1.ResourcesApplied, []func(Live){deleted, since(start.Add(-time.Hour))}, true},
+		"the owner is deleted, and this is later": {ends, resourcesv1alpha1.ResourcesHealthy, nil, false},
+		"held, while the owner is not deleted":    {Plan{Bundles: before.Bundles, Waits: ends.Waits}, resourcesv1alpha1.ResourcesHealthy, nil, true},
+	} {
+		live := emitted(t, before)
+		condition(live.ManagedResources[named("b")], test.kind, "False", "Failed", "it is invalid")
+		for _, disturb := range test.disturb {
+			disturb(live)
+		}
+		got := Progress(Operation{Name: "x"}, owner, Result{Plan: test.plan, Decision: decide(t, test.plan, live), Live: live}, start)
+		if (len(got.LastErrors) > 0) != test.counts || (got.LastOperation.State == corev1beta1.LastOperationStateFailed) != test.counts {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestProgressKeepsTimes(t *testing.T) {
 	plan := Plan{Bundles: []Bundle{bundle("a", "1")}}
 	live := emitted(t, plan)
@@ -75,16 +119,17 @@ func TestProgressKeepsTimes(t *testing.T) {
 
 func TestCodesIn(t *testing.T) {
 	for text, want := range map[string][]corev1beta1.ErrorCode{
-		"AuthFailure: credentials":            {corev1beta1.ErrorInfraUnauthenticated},
-		"status 403 from the cloud":           {corev1beta1.ErrorInfraUnauthorized},
-		"InstanceLimitExceeded":               {corev1beta1.ErrorInfraQuotaExceeded},
-		"SubnetLimitExceeded":                 {corev1beta1.ErrorInfraQuotaExceeded},
-		"RequestLimitExceeded":                {corev1beta1.ErrorInfraRateLimitsExceeded},
-		"DependencyViolation: in use":         {corev1beta1.ErrorInfraDependencies},
-		"the zone is out of capacity":         {corev1beta1.ErrorInfraResourcesDepleted},
-		`Service "x" is invalid: spec.port`:   {corev1beta1.ErrorConfigurationProblem},
-		"connection refused":                  nil,
-		"the object has the generation 14032": nil,
+		"AuthFailure: credentials":                             {corev1beta1.ErrorInfraUnauthenticated},
+		"status 403 from the cloud":                            {corev1beta1.ErrorInfraUnauthorized},
+		"InstanceLimitExceeded":                                {corev1beta1.ErrorInfraQuotaExceeded},
+		"SubnetLimitExceeded":                                  {corev1beta1.ErrorInfraQuotaExceeded},
+		"RequestLimitExceeded":                                 {corev1beta1.ErrorInfraRateLimitsExceeded},
+		"DependencyViolation: in use":                          {corev1beta1.ErrorInfraDependencies},
+		"the zone is out of capacity":                          {corev1beta1.ErrorInfraResourcesDepleted},
+		`Service "x" is invalid: spec.port`:                    {corev1beta1.ErrorConfigurationProblem},
+		"connection refused":                                   nil,
+		"[ERR_B, ERR_INFRA_QUOTA_EXCEEDED] AuthFailure; ERR_B": {"ERR_B", corev1beta1.ErrorInfraQuotaExceeded},
+		"the object has the generation 14032":                  nil,
 	} {
 		if got := CodesIn(text); !slices.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", text, got, want)
