@@ -3,6 +3,7 @@ package shoot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
@@ -63,6 +65,10 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		events:  eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock),
 		written: map[types.UID]*corev1beta1.Shoot{}, copied: map[types.UID]string{}, owners: map[string]types.NamespacedName{},
 		rewrites: map[types.UID]cursor{}, ledgers: &flow.Ledgers{Cached: of.emitted, Uncached: mgr.GetAPIReader()},
+		asked: map[types.UID]asked{},
+	}
+	if r.domains, err = newDomains(garden); err != nil {
+		return err
 	}
 	r.emitter = &flow.Emitter{
 		Reader: of.indexed, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock,
@@ -73,7 +79,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		Garden: r.garden, GardenReader: garden.GetAPIReader(), Seed: r.uncached, Identity: identity, FieldManager: fieldManager, Period: o.statePeriod(), Clock: o.Clock,
 	}
 	r.ledgers = &flow.Ledgers{Cached: of.emitted, Uncached: r.uncached}
-	for _, runnable := range []manager.Runnable{of.emitted, of.material, of.access, r.objects} {
+	for _, runnable := range []manager.Runnable{of.emitted, of.material, of.access, r.objects, r.domains} {
 		if err := mgr.Add(runnable); err != nil {
 			return fmt.Errorf("add a cache of the control planes: %w", err)
 		}
@@ -124,6 +130,7 @@ func newCaches(mgr manager.Manager) (*caches, error) {
 		&corev1.Secret{}:    labelled(resourcesv1alpha1.LabelClass, resourcesv1alpha1.ClassShoot),
 		&corev1.Namespace{}: labelled(constants.LabelGardenRole, constants.RoleShoot),
 		&corev1.Node{}:      {Transform: reduceNode},
+		&corev1.Service{}:   {Label: labels.SelectorFromSet(kubeapiserver.Labels()), Transform: reduceService},
 	}); err != nil {
 		return nil, err
 	}
@@ -174,6 +181,9 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 		source.Kind[client.Object](r.caches.material, &corev1.Secret{}, byNamespace),
 		source.Kind[client.Object](r.caches.access, secret.DeepCopy(), byNamespace),
 		source.Kind[client.Object](r.caches.access, namespace, byNamespace, comesOrGoes()),
+		source.Kind[client.Object](r.caches.access, &corev1.Service{}, byNamespace),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, handler.EnqueueRequestsFromMapFunc(r.all), predicate.GenerationChangedPredicate{}),
+		source.Kind[client.Object](r.domains, &corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.all)),
 		source.Channel(changes, handler.EnqueueRequestsFromMapFunc(r.using)),
 	} {
 		if err := built.Watch(watched); err != nil {
@@ -210,9 +220,10 @@ func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Reque
 	return r.shoots(ctx)
 }
 
-// using leads from an object of the garden to the Shoots that may use it: those of its namespace, or all.
+// using leads from an object of the garden to the Shoots that may use it: those of its namespace, or all. The namespace garden has
+// the credentials of DNS services, too.
 func (r *reconciler) using(ctx context.Context, object client.Object) []reconcile.Request {
-	if object.GetNamespace() == "" || object.GetNamespace() == metav1.NamespaceSystem {
+	if slices.Contains([]string{"", metav1.NamespaceSystem, constants.GardenNamespace}, object.GetNamespace()) {
 		return r.shoots(ctx)
 	}
 	return r.shoots(ctx, client.InNamespace(object.GetNamespace()))

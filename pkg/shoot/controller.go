@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -52,12 +53,14 @@ type reconciler struct {
 	projects client.Reader
 	objects  *gardenobjects.Cache
 	caches   *caches
-	events   events.EventRecorder
-	emitter  *flow.Emitter
-	states   *state.Keeper
-	ledgers  *flow.Ledgers
-	options  Options
-	images   images.Vector
+	// domains has the Secrets of the garden with default domains.
+	domains cache.Cache
+	events  events.EventRecorder
+	emitter *flow.Emitter
+	states  *state.Keeper
+	ledgers *flow.Ledgers
+	options Options
+	images  images.Vector
 
 	mu sync.Mutex
 	// written are the Shoots as the garden's API server answered to the last write. A cache may not show it yet.
@@ -68,6 +71,8 @@ type reconciler struct {
 	owners map[string]types.NamespacedName
 	// rewrites say how far the objects of Shoots have been rewritten.
 	rewrites map[types.UID]cursor
+	// asked says when extensions were asked for which generations. What the bundles say of that may not be in the cache yet.
+	asked map[types.UID]asked
 }
 
 // Reconcile makes a plan and emits it. Each step leaves all as it is if nothing has to be done.
@@ -277,6 +282,7 @@ func (r *reconciler) forget(in Inputs) {
 	defer r.mu.Unlock()
 	delete(r.written, in.Owner.UID)
 	delete(r.copied, in.Owner.UID)
+	delete(r.asked, in.Owner.UID)
 	delete(r.owners, in.Namespace)
 	delete(r.rewrites, in.Owner.UID)
 	r.ledgers.Forget(in.ledgerKey())

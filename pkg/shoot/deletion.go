@@ -55,7 +55,9 @@ func (in Inputs) starts(name string, cleans bool) bool {
 	return slices.Contains([]string{bundleEtcdMain, bundleEtcdEvents, bundleServer, bundleManager}, name) || cleans && name == bundleControl
 }
 
-// confirms reports whether the objects of a bundle have to confirm their deletion before.
+// confirms reports whether the objects of a bundle have to confirm their deletion before, as the guards of their kinds ask for.
 func (in Inputs) confirms(key flow.Key) bool {
-	return strings.HasPrefix(key.Name, "etcd-") && key.Namespace == in.Namespace
+	return key.Namespace == in.Namespace && slices.ContainsFunc([]string{"etcd-", prefixExtension, prefixRecord}, func(prefix string) bool {
+		return strings.HasPrefix(key.Name, prefix)
+	})
 }

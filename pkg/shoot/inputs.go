@@ -5,7 +5,6 @@ package shoot
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -62,6 +61,23 @@ type Inputs struct {
 	SecretsUnused bool
 	// Given are the objects of the garden that the Shoot names, by kind and name, such as "ConfigMap/audit". One that is missing is not known.
 	Given map[string]Given
+	// Registrations are the ControllerRegistrations of the garden; nil if they are not known.
+	Registrations []corev1beta1.ControllerRegistration
+	// Asked is when extensions were asked for an operation for this generation of the Shoot: now if they were not.
+	Asked time.Time
+	// ClusterOf is the generation of the Shoot in the Cluster that is applied; empty if it is not known.
+	ClusterOf string
+	// Unfinished are the operations of extensions that are under way, by the names of their bundles.
+	Unfinished map[string]Unfinished
+	// RecordsMade are the type and the name of each DNS record that exists, by the names of their bundles.
+	RecordsMade map[string]string
+	// Addresses are those of the API server's Service for DNS records; empty if it has none yet.
+	Addresses []string
+	// DefaultDomains of the garden.
+	DefaultDomains []Domain
+	// References are the objects of the garden that the Shoot refers to, and the credentials of its DNS services, such as "Secret garden/dns". One that
+	// is missing does not exist.
+	References map[string]Referenced
 	// Tokens say until when the tokens in access Secrets are valid, by the names of the Secrets. One that has none is missing.
 	Tokens map[string]time.Time
 
@@ -179,29 +195,12 @@ func (in Inputs) hasToken(secret string) bool {
 	return found && in.Now.Before(renewal.Add(tokenGrace))
 }
 
-// extensions returns the types of the Extensions that the Shoot has, sorted.
-func (in Inputs) extensions() []string {
-	var types []string
-	for _, extension := range in.Shoot.Spec.Extensions {
-		if !ptr.Deref(extension.Disabled, false) {
-			types = append(types, extension.Type)
-		}
-	}
-	slices.Sort(types)
-	return types
-}
-
 // refused returns the fields that ask for what this version does not have, and without which the Shoot would be another one than was asked for.
 func (in Inputs) refused() []string {
 	var fields []string
 	spec := in.Shoot.Spec
 	if len(spec.Provider.Workers) > 0 {
 		fields = append(fields, "spec.provider.workers")
-	}
-	for i, extension := range spec.Extensions {
-		if !ptr.Deref(extension.Disabled, false) {
-			fields = append(fields, "spec.extensions["+strconv.Itoa(i)+"]")
-		}
 	}
 	if ptr.Deref(spec.ExposureClassName, "") != "" {
 		fields = append(fields, "spec.exposureClassName")

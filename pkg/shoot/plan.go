@@ -49,8 +49,12 @@ type part struct {
 	absent, removed bool
 	// unknown says what of the part's inputs is not known yet; empty if all are.
 	unknown string
+	// confirmed has the objects of the part confirm their deletion first, as the guards of their kinds ask for.
+	confirmed bool
 	// needs are the parts that have to be ready first.
 	needs []resourcesv1alpha1.Dependency
+	// deletedAfter are the parts that have to be gone before this one is deleted; nil for those that need it.
+	deletedAfter []string
 	// adjust changes the bundle.
 	adjust func(*flow.Bundle)
 }
@@ -63,12 +67,14 @@ func (in Inputs) contents() []part {
 	if in.authoritiesChange() {
 		ready = resourcesv1alpha1.UntilRolledOut
 	}
-	server := in.on(ready, bundleEtcdMain, bundleEtcdEvents)
+	server := append(in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(true)...), in.on(ready, bundleEtcdMain, bundleEtcdEvents)...)
 	serving := in.on(ready, bundleServer)
 	controlled := in.on(ready, bundleManager)
 	var stopped []resourcesv1alpha1.Dependency
 	if asleep {
-		server, serving, controlled = in.on(resourcesv1alpha1.UntilRolledOut, bundleControl, bundleManager), nil, nil
+		server = in.on(resourcesv1alpha1.UntilRolledOut, bundleControl, bundleManager)
+		serving = in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(false)...)
+		controlled = serving
 		stopped = in.on(resourcesv1alpha1.UntilRolledOut, bundleServer)
 	}
 	applied := in.on(resourcesv1alpha1.UntilApplied, bundleManager)
@@ -92,16 +98,24 @@ func (in Inputs) contents() []part {
 		{name: bundleSystem, objects: in.system, absent: asleep, needs: applied},
 		{name: bundleIdentity, objects: in.identity, absent: asleep, unknown: in.unknownIdentity(), needs: applied},
 	}
+	parts = slices.Concat(parts, in.referencedParts(), in.recordParts(), in.extensionParts())
+	in.orderDeletion(parts)
 	// Nothing can be in a namespace that does not exist. That is not a dependency of ManagedResources: the shoot's resource-manager sees those of its own
 	// namespace only.
 	var inside []flow.Key
 	for i := range parts {
 		inside = append(inside, in.key(parts[i].name))
+		if slices.Contains(programs, parts[i].name) {
+			parts[i].unknown = join(parts[i].unknown, in.unknownCluster())
+		}
 		if parts[i].unknown == "" {
 			parts[i].unknown = in.unknownNamespace()
 		}
 	}
-	namespace := part{name: bundleNamespace, objects: in.namespace, unknown: in.unknownCloudProfile(), adjust: func(bundle *flow.Bundle) { bundle.DeleteAfter = inside }}
+	namespace := part{name: bundleNamespace, objects: in.namespace, unknown: in.unknownCloudProfile(), adjust: func(bundle *flow.Bundle) {
+		bundle.DeleteAfter = inside
+		in.hasCluster(bundle)
+	}}
 	return append([]part{namespace}, parts...)
 }
 
@@ -112,9 +126,18 @@ func Plan(in Inputs) (flow.Plan, error) {
 	switch fields := in.refused(); {
 	case in.Deleting:
 		plan = deletion(in)
+		in.outlive(&plan)
+		in.addLimits(&plan)
 	case len(fields) > 0:
 		plan.Waits = append(plan.Waits, flow.Wait{
 			Name: "shoot-valid", Reason: "this version of gardenlet does not have " + strings.Join(fields, ", ") + ": remove it", Holds: in.Emitted,
+			Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
+		})
+	case in.Registrations == nil:
+		plan.Waits = append(plan.Waits, flow.Wait{Name: "extensions-known", Reason: "the ControllerRegistrations of the garden are not known", Holds: in.Emitted})
+	case len(in.refusedExtensions()) > 0:
+		plan.Waits = append(plan.Waits, flow.Wait{
+			Name: "extensions-valid", Reason: strings.Join(in.refusedExtensions(), "; ") + ": remove it", Holds: in.Emitted,
 			Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
 		})
 	default:
@@ -122,6 +145,7 @@ func Plan(in Inputs) (flow.Plan, error) {
 			in.add(&plan, part)
 		}
 		plan.Tasks = in.due()
+		in.addLimits(&plan)
 	}
 	plan.Inputs, err = in.digest()
 	return plan, err
@@ -133,7 +157,7 @@ func (in Inputs) add(plan *flow.Plan, part part) {
 	switch {
 	case part.absent, part.removed && !in.emitted(part.name):
 	case part.removed:
-		plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key})
+		plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: part.confirmed})
 	case part.unknown != "":
 		plan.Waits = append(plan.Waits, flow.Wait{Name: part.name + "-known", Reason: part.unknown, Holds: []flow.Key{key}})
 	default:
@@ -159,6 +183,12 @@ func (in Inputs) bundle(part part) (flow.Bundle, error) {
 		bundle.Labels = map[string]string{labelOrigin: originGardener}
 	} else {
 		bundle.Spec.Class = ptr.To(classSeed)
+	}
+	if part.deletedAfter != nil {
+		bundle.DeleteAfter = []flow.Key{}
+		for _, name := range part.deletedAfter {
+			bundle.DeleteAfter = append(bundle.DeleteAfter, in.key(name))
+		}
 	}
 	if part.adjust != nil {
 		part.adjust(&bundle)
@@ -235,5 +265,5 @@ func (in Inputs) unknownIdentity() string {
 
 // digest is that of what is declared, as opposed to what the program brings.
 func (in Inputs) digest() (string, error) {
-	return flow.InputsDigest(in.Shoot.Spec, in.Shoot.Annotations, in.Seed.Spec, in.Config, in.Deleting, in.ClusterIdentity)
+	return flow.InputsDigest(in.Shoot.Spec, in.Shoot.Annotations, in.Seed.Spec, in.Config, in.Deleting, in.ClusterIdentity, in.extensionInputs())
 }

@@ -70,6 +70,7 @@ func known(t *testing.T, change ...func(*Inputs)) Inputs {
 			DNS:      corev1beta1.SeedDNS{Internal: &corev1beta1.SeedDNSProviderConfig{Domain: "example.org"}},
 		}},
 		ClusterIdentity: "shoot--dev--one-2f4c5f6a-garden", Nodes: 3, NamespaceExists: true, Now: now, Given: map[string]Given{},
+		Registrations: []corev1beta1.ControllerRegistration{}, Asked: now, ClusterOf: "1", Addresses: []string{"10.0.0.7"}, References: map[string]Referenced{},
 		Tokens: map[string]time.Time{accessSecret(resourcemanager.Account): now.Add(time.Hour), accessSecret(kubecontrollermanager.Name): now.Add(time.Hour)},
 	}
 	for _, each := range change {
@@ -191,7 +192,7 @@ func TestPlans(t *testing.T) {
 		"08-waking":            up(t, noTokens, func(in *Inputs) { in.Shoot.Status.IsHibernated = true }),
 		"09-refused": up(t, func(in *Inputs) {
 			in.Shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
-			in.Shoot.Spec.Extensions = []corev1beta1.Extension{{Type: "off", Disabled: ptr.To(true)}, {Type: "dns"}}
+			in.Shoot.Spec.ExposureClassName = ptr.To("internet")
 		}),
 		"10-audit-policy-missing": up(t, func(in *Inputs) {
 			in.Shoot.Spec.Kubernetes.KubeAPIServer.AuditConfig = &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}}}
@@ -298,6 +299,8 @@ func TestUnknownInputsDeleteNothing(t *testing.T) {
 		noTokens,
 		func(in *Inputs) { in.Images = nil },
 		func(in *Inputs) { in.Nodes, in.Given = 0, nil },
+		func(in *Inputs) { in.Registrations = nil },
+		func(in *Inputs) { in.Addresses, in.References, in.RecordsMade, in.ClusterOf = nil, nil, nil, "" },
 	}
 	for bits := range 1 << len(forget) {
 		for _, state := range []func(*Inputs){func(*Inputs) {}, hibernate} {

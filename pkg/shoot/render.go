@@ -3,6 +3,7 @@ package shoot
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,8 +27,9 @@ import (
 
 // What stands for what only a cluster knows, where a Shoot is rendered from files.
 const (
-	renderedToken = "token-of-the-health-check"
-	renderedKey   = "bm90IGEga2V5LCBidXQgYXMgbG9uZyBhcyBvbmUgaXM="
+	renderedToken   = "token-of-the-health-check"
+	renderedAddress = "192.0.2.1"
+	renderedKey     = "bm90IGEga2V5LCBidXQgYXMgbG9uZyBhcyBvbmUgaXM="
 )
 
 // Renderer renders Shoots from files, for `kubectl mr render`.
@@ -72,7 +74,8 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 		Owner:           flow.Owner{Flow: FlowName, UID: shoot.UID, Namespace: shoot.Namespace, Name: shoot.Name},
 		GardenNamespace: constants.GardenNamespace, Shoot: shoot, Config: config, Version: given.Version, Images: vector, NamespaceExists: true,
 		Project: projectOf(shoot.Namespace), Seed: &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: ptr.Deref(shoot.Spec.SeedName, "")}},
-		CloudProfile: &corev1beta1.CloudProfile{}, Given: map[string]Given{}, Emitted: given.Emitted, Now: given.Now, Tokens: map[string]time.Time{
+		CloudProfile: &corev1beta1.CloudProfile{}, Given: map[string]Given{}, References: map[string]Referenced{}, Registrations: []corev1beta1.ControllerRegistration{},
+		Addresses: []string{renderedAddress}, Asked: given.Now, ClusterOf: strconv.FormatInt(shoot.Generation, 10), Emitted: given.Emitted, Now: given.Now, Tokens: map[string]time.Time{
 			accessSecret(resourcemanager.Account): given.Now, accessSecret(kubecontrollermanager.Name): given.Now,
 		},
 	}
@@ -106,6 +109,12 @@ func (in *Inputs) take(other *unstructured.Unstructured) error {
 		return read(in.Seed)
 	case corev1beta1.Kind("CloudProfile"):
 		return read(in.CloudProfile)
+	case corev1beta1.Kind("ControllerRegistration"):
+		registration := corev1beta1.ControllerRegistration{}
+		err := read(&registration)
+		corev1beta1.SetDefaultsControllerRegistration(&registration)
+		in.Registrations = append(in.Registrations, registration)
+		return err
 	case corev1beta1.Kind("Project"):
 		project := &corev1beta1.Project{}
 		err := read(project)
@@ -114,8 +123,8 @@ func (in *Inputs) take(other *unstructured.Unstructured) error {
 		}
 		return err
 	case corev1.SchemeGroupVersion.WithKind("ConfigMap").GroupKind(), corev1.SchemeGroupVersion.WithKind("Secret").GroupKind():
-		if other.GetNamespace() != in.Shoot.Namespace {
-			return nil
+		if err := in.takeReferenced(other); err != nil || other.GetNamespace() != in.Shoot.Namespace {
+			return err
 		}
 		given := Given{ConfigMap: &corev1.ConfigMap{}}
 		into := any(given.ConfigMap)
@@ -127,6 +136,21 @@ func (in *Inputs) take(other *unstructured.Unstructured) error {
 		return read(into)
 	}
 	return nil
+}
+
+// takeReferenced takes a Secret or ConfigMap for the references of the Shoot.
+func (in *Inputs) takeReferenced(other *unstructured.Unstructured) error {
+	found := Referenced{}
+	into := any(nil)
+	if other.GetKind() == kindSecret {
+		found.Secret = &corev1.Secret{}
+		into = found.Secret
+	} else {
+		found.ConfigMap = &corev1.ConfigMap{}
+		into = found.ConfigMap
+	}
+	in.References[reference{other.GetKind(), other.GetNamespace(), other.GetName()}.String()] = found
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(other.Object, into)
 }
 
 // renderedSecrets names Secrets after their configs. What manifests have of their content is replaced by a text that says so.

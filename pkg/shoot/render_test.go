@@ -29,15 +29,22 @@ func TestRenderedExample(t *testing.T) {
 	if !renderer.IsDeclaration(declaration) || renderer.IsDeclaration(read("core", "seed.yaml")) {
 		t.Error("the renderer does not know which objects declare Shoots")
 	}
+	credentials := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "garden", "name": "internal-domain"},
+	}}
 	for name, others := range map[string][]*unstructured.Unstructured{
-		"alone": nil, "with others": {read("core", "seed.yaml"), read("core", "cloudprofile.yaml"), read("core", "project.yaml")},
+		"alone": nil, "with others": {read("core", "seed.yaml"), read("core", "cloudprofile.yaml"), read("core", "project.yaml"), credentials},
 	} {
+		bundles := 15
+		if others != nil {
+			bundles++ // the record in the internal domain of the Seed
+		}
 		owner, plan, err := renderer.Plan(flow.RenderInputs{Declaration: declaration.DeepCopy(), Others: others, Version: "v1", Now: now})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		all, held, err := flow.RenderPlan(owner, plan, flow.Rules{Scheme: renderer.Scheme, Version: "v1"})
-		if err != nil || len(held) > 0 || len(plan.Waits) > 0 || len(all) != 15 {
+		if err != nil || len(held) > 0 || len(plan.Waits) > 0 || len(all) != bundles {
 			t.Errorf("%s: %d bundles, held %v, waits %v, %v", name, len(all), held, plan.Waits, err)
 		}
 		for _, each := range all {

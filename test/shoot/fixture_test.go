@@ -135,6 +135,7 @@ func (w *world) prepareGarden() {
 	w.example("seed", seed)
 	profile.Spec.Kubernetes.Versions = []corev1beta1.ExpirableVersion{{Version: version}}
 	seed.Spec.Backup, seed.Spec.Taints, seed.Spec.Extensions, seed.Spec.Resources, seed.Spec.AccessRestrictions = nil, nil, nil, nil, nil
+	seed.Spec.DNS.Internal.Type = corev1beta1.DNSUnmanaged // so that no extension is needed
 	for _, object := range []client.Object{project, profile, seed} {
 		w.create(w.garden, object)
 	}

@@ -66,15 +66,19 @@ func TestShoot(t *testing.T) {
 }
 
 // declare creates a Shoot as users do.
-func (w *world) declare() {
+func (w *world) declare(changes ...func(*corev1beta1.Shoot)) {
 	w.Helper()
-	kit.Must(w, w.garden.Create(w.Context(), &corev1beta1.Shoot{
+	shoot := &corev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: shootName},
 		Spec: corev1beta1.ShootSpec{
 			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}, Region: "local", SeedName: ptr.To(seedName),
 			Kubernetes: corev1beta1.Kubernetes{Version: version}, Provider: corev1beta1.Provider{Type: "local"},
 		},
-	}))
+	}
+	for _, change := range changes {
+		change(shoot)
+	}
+	kit.Must(w, w.garden.Create(w.Context(), shoot))
 }
 
 func (w *world) checkStatus(shoot *corev1beta1.Shoot) {

@@ -3,6 +3,7 @@ package kubeapiserver
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
+
+// Labels returns those of the Service, and of all that belongs to the API server.
+func Labels() map[string]string { return maps.Clone(selector) }
 
 // Service returns the Service by which clients in the seed reach the API server. It lasts as long as the control plane.
 func Service(namespace string) ([]client.Object, error) {

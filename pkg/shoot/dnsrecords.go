@@ -1,0 +1,267 @@
+package shoot
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+// The bundles with one DNSRecord and its credentials each.
+const (
+	prefixRecord         = "dnsrecord-"
+	bundleInternalRecord = prefixRecord + constants.AdvertisedAddressInternal
+	bundleExternalRecord = prefixRecord + constants.AdvertisedAddressExternal
+)
+
+const (
+	// recordTTL is how long records of API servers may be cached, in seconds (Gardener).
+	recordTTL = 120
+	// recordTimeout is how long an operation of a DNSRecord may take (Gardener).
+	recordTimeout = 2 * time.Minute
+	// annotationCredentials on a DNSRecord is a digest of its credentials: the extension is asked again when they change.
+	annotationCredentials = "checksum/credentials"
+	// choiceRecord of a bundle is the type and the name of its record, which cannot be changed: another one is created when the old one is gone.
+	choiceRecord = "record"
+)
+
+// Domain is a default domain of the garden: one for Shoots without a domain of their own.
+type Domain struct {
+	Name, Type string
+	Zone       *string
+	// Secret of the garden with the domain and the credentials.
+	Secret client.ObjectKey
+}
+
+// record is a DNS record for the API server.
+type record struct {
+	// Purpose is internal or external, and Host the name.
+	Purpose, Host string
+	// Type of the DNS service, and the zone; nil if the service finds it.
+	Type string
+	Zone *string
+	// Credentials of the service.
+	Credentials reference
+	// Problem says why the record cannot be made; empty if it can.
+	Problem string
+}
+
+// records returns the DNS records of the Shoot: those of the addresses that the status advertises, without the ones that users manage themselves.
+func (in Inputs) records() []record {
+	var records []record
+	if internal := in.Seed.Spec.DNS.Internal; internal != nil && isManaged(internal.Type) {
+		records = append(records, record{
+			Purpose: constants.AdvertisedAddressInternal, Host: in.internalHost(), Type: internal.Type, Zone: internal.Zone, Credentials: referenceOf(internal.CredentialsRef),
+		})
+	}
+	if external := in.externalRecord(); external != nil {
+		external.Purpose, external.Host = constants.AdvertisedAddressExternal, in.externalHost()
+		records = append(records, *external)
+	}
+	return records
+}
+
+func isManaged(kind string) bool { return kind != "" && kind != corev1beta1.DNSUnmanaged }
+
+func referenceOf(given corev1.ObjectReference) reference {
+	return reference{kind: cmp.Or(given.Kind, kindSecret), namespace: cmp.Or(given.Namespace, constants.GardenNamespace), name: given.Name}
+}
+
+// externalRecord returns who serves the domain of the Shoot: the DNS service of the default domain that it is in, or that of the primary provider. It is
+// nil if the Shoot has no domain, or one that is not managed.
+func (in Inputs) externalRecord() *record {
+	if in.externalHost() == "" {
+		return nil
+	}
+	dns := in.Shoot.Spec.DNS
+	if found := in.defaultDomain(*dns.Domain); found != nil {
+		if !isManaged(found.Type) {
+			return nil
+		}
+		return found
+	}
+	at := slices.IndexFunc(dns.Providers, func(provider corev1beta1.DNSProvider) bool { return ptr.Deref(provider.Primary, false) })
+	if at < 0 {
+		return &record{Problem: "spec.dns.domain is in no default domain, and no provider of spec.dns.providers is the primary one: add it, with the type unmanaged if you make the record yourself"}
+	}
+	provider := dns.Providers[at]
+	found := &record{Type: ptr.Deref(provider.Type, "")}
+	if provider.Zones != nil && len(provider.Zones.Include) == 1 {
+		found.Zone = &provider.Zones.Include[0]
+	}
+	switch ref, secret := provider.CredentialsRef, ptr.Deref(provider.SecretName, ""); {
+	case found.Type == corev1beta1.DNSUnmanaged:
+		return nil
+	case ref != nil:
+		found.Credentials = reference{kind: ref.Kind, namespace: in.Shoot.Namespace, name: ref.Name}
+	case secret != "":
+		found.Credentials = reference{kind: kindSecret, namespace: in.Shoot.Namespace, name: secret}
+	}
+	if found.Type == "" || found.Credentials.name == "" {
+		found.Problem = fmt.Sprintf("spec.dns.providers[%d] needs type and credentialsRef to make the record of spec.dns.domain", at)
+	}
+	return found
+}
+
+// defaultDomain returns who serves a domain that is below a default domain of the Seed, or of the garden if the Seed has none; nil if it is below none.
+func (in Inputs) defaultDomain(domain string) *record {
+	var found *record
+	longest := ""
+	try := func(suffix string, serving record) {
+		if strings.HasSuffix(domain, "."+suffix) && len(suffix) > len(longest) {
+			longest, found = suffix, &serving
+		}
+	}
+	for _, each := range in.Seed.Spec.DNS.Defaults {
+		try(each.Domain, record{Type: each.Type, Zone: each.Zone, Credentials: referenceOf(each.CredentialsRef)})
+	}
+	if len(in.Seed.Spec.DNS.Defaults) == 0 {
+		for _, each := range in.DefaultDomains {
+			try(each.Name, record{Type: each.Type, Zone: each.Zone, Credentials: reference{kind: kindSecret, namespace: each.Secret.Namespace, name: each.Secret.Name}})
+		}
+	}
+	return found
+}
+
+// recordParts returns the parts with the DNS records. The records of a Shoot that hibernates go when all has stopped.
+func (in Inputs) recordParts() []part {
+	parts := []part{{name: bundleInternalRecord, removed: true, confirmed: true}, {name: bundleExternalRecord, removed: true, confirmed: true}}
+	for i := range parts {
+		parts[i].absent = in.hibernated() && !in.Shoot.Status.IsHibernated
+		for _, wanted := range in.records() {
+			if parts[i].name != prefixRecord+wanted.Purpose || in.hibernated() || in.isReplaced(wanted) {
+				continue
+			}
+			parts[i] = part{
+				name: parts[i].name, objects: in.record(wanted), unknown: join(in.unknownOrder(), in.unknownRecord(wanted)),
+				needs: in.on(resourcesv1alpha1.UntilApplied, bundleService), confirmed: true, adjust: in.isRecord(wanted),
+			}
+		}
+	}
+	return parts
+}
+
+// isReplaced reports whether the record that exists has another type or name.
+func (in Inputs) isReplaced(wanted record) bool {
+	present := in.RecordsMade[prefixRecord+wanted.Purpose]
+	return present != "" && len(in.Addresses) > 0 && present != in.identityOf(wanted)
+}
+
+// identityOf is what of a record cannot be changed.
+func (in Inputs) identityOf(wanted record) string {
+	kind, _ := recordValues(in.Addresses)
+	return string(kind) + " " + wanted.Host
+}
+
+// unknownRecord says what is missing for a record.
+func (in Inputs) unknownRecord(wanted record) string {
+	switch {
+	case wanted.Problem != "":
+		return "" // which is an error
+	case len(in.Addresses) == 0:
+		return "the Service " + in.Namespace + "/" + kubeapiserver.Name + " has no address yet"
+	}
+	return in.unknownReferences("for the "+wanted.Purpose+" DNS record", wanted.Credentials)
+}
+
+// record returns the function for the objects of a DNS record.
+func (in Inputs) record(wanted record) func() ([]client.Object, error) {
+	return func() ([]client.Object, error) {
+		if wanted.Problem != "" {
+			return nil, fmt.Errorf("the DNS record of %s: %s", wanted.Host, wanted.Problem)
+		}
+		name := in.Shoot.Name + "-" + wanted.Purpose
+		secret, digest, err := in.credentialsFor(wanted.Credentials, client.ObjectKey{Namespace: in.Namespace, Name: prefixRecord + name})
+		if err != nil {
+			return nil, fmt.Errorf("the DNS record of %s: %w", wanted.Host, err)
+		}
+		kind, values := recordValues(in.Addresses)
+		return []client.Object{secret, &extensionsv1alpha1.DNSRecord{
+			ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: name, Annotations: map[string]string{
+				constants.AnnotationGardenerOperation: constants.OperationReconcile, constants.AnnotationDNSIPStack: in.ipStack(), annotationCredentials: digest,
+			}},
+			Spec: extensionsv1alpha1.DNSRecordSpec{
+				DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: wanted.Type}, SecretRef: corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name},
+				Zone: wanted.Zone, Name: wanted.Host, RecordType: kind, Values: values, TTL: ptr.To[int64](recordTTL),
+			},
+		}}, nil
+	}
+}
+
+// isRecord has a DNS record written when it changes.
+func (in Inputs) isRecord(wanted record) func(*flow.Bundle) {
+	return func(bundle *flow.Bundle) {
+		bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth(corev1beta1.KindDNSRecord)}
+		bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
+		bundle.Choices = map[string]string{choiceRecord: in.identityOf(wanted)}
+	}
+}
+
+// recordValues returns the type of a record for addresses, and the values: IPv4 before IPv6 before a name, as a record has one type.
+func recordValues(addresses []string) (extensionsv1alpha1.DNSRecordType, []string) {
+	found := map[extensionsv1alpha1.DNSRecordType][]string{}
+	for _, address := range addresses {
+		kind := extensionsv1alpha1.DNSRecordTypeCNAME
+		if ip, err := netip.ParseAddr(address); err == nil {
+			kind = extensionsv1alpha1.DNSRecordTypeAAAA
+			if ip.Unmap().Is4() {
+				kind = extensionsv1alpha1.DNSRecordTypeA
+			}
+		}
+		found[kind] = append(found[kind], address)
+	}
+	for _, kind := range []extensionsv1alpha1.DNSRecordType{extensionsv1alpha1.DNSRecordTypeA, extensionsv1alpha1.DNSRecordTypeAAAA} {
+		if values := found[kind]; len(values) > 0 {
+			slices.Sort(values)
+			return kind, values
+		}
+	}
+	names := found[extensionsv1alpha1.DNSRecordTypeCNAME]
+	return extensionsv1alpha1.DNSRecordTypeCNAME, names[:min(len(names), 1)]
+}
+
+// addressesOf returns the addresses of a Service for DNS records: those of its load balancer, or of the Service itself if it is for the seed only.
+func addressesOf(service *corev1.Service) []string {
+	var addresses []string
+	if service.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		for _, ingress := range service.Status.LoadBalancer.Ingress {
+			addresses = append(addresses, cmp.Or(ingress.IP, ingress.Hostname))
+		}
+		return addresses
+	}
+	for _, address := range service.Spec.ClusterIPs {
+		if address != "" && address != corev1.ClusterIPNone {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
+
+// ipStack returns the value of the annotation that says which families the cluster has.
+func (in Inputs) ipStack() string {
+	var families []corev1beta1.IPFamily
+	if networking := in.Shoot.Spec.Networking; networking != nil {
+		families = networking.IPFamilies
+	}
+	switch {
+	case len(families) > 1:
+		return "dual-stack"
+	case slices.Contains(families, corev1beta1.IPFamilyIPv6):
+		return "ipv6"
+	}
+	return "ipv4"
+}

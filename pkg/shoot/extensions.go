@@ -1,0 +1,340 @@
+package shoot
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+const (
+	// prefixExtension begins the names of the bundles with one Extension each. Extensions use "extension-" for their own ManagedResources.
+	prefixExtension = "shoot-extension-"
+	// extensionTimeout is how long an operation of an extension may take if its registration does not say.
+	extensionTimeout = 3 * time.Minute
+)
+
+// The choices of the bundle of an Extension: which generation of the Shoot its last operation was asked for, and when.
+const (
+	choiceAskedFor = "asked-for"
+	choiceAskedAt  = "asked-at"
+	// choiceGeneration of the bundle of the Cluster is the generation of the Shoot in it.
+	choiceGeneration = "generation"
+)
+
+// extension is an Extension that a Shoot has, with what its registration says about it.
+type extension struct {
+	Type   string
+	Config *runtime.RawExtension
+	// Registered is set if a registration is primarily responsible for the type.
+	Registered bool
+	// Reconciled and Deleted are when that happens, compared to the API server.
+	Reconciled, Deleted corev1beta1.ControllerResourceLifecycleStrategy
+	// Limit is how long an operation may take.
+	Limit time.Duration
+}
+
+// before reports whether the extension is reconciled before the API server comes up. For one that is reconciled after the workers, that is when the
+// Shoot has them: without, it is reconciled after the API server.
+func (e extension) before() bool { return e.Reconciled == corev1beta1.BeforeKubeAPIServer }
+
+// extensionsOf returns the extensions of a Shoot, sorted by type: those that it names, and those that are enabled for all Shoots, without those that it
+// disables. refused says which of those that it names it cannot have, with their paths.
+func extensionsOf(shoot *corev1beta1.Shoot, registrations []corev1beta1.ControllerRegistration) (wanted []extension, refused []string) {
+	registered, workerless := registeredExtensions(registrations), len(shoot.Spec.Provider.Workers) == 0
+	named := map[string]bool{}
+	for i, each := range shoot.Spec.Extensions {
+		named[each.Type] = true
+		resource, found := registered[each.Type]
+		switch why := unsupported(resource, workerless); {
+		case ptr.Deref(each.Disabled, false):
+		case found && why != "":
+			refused = append(refused, fmt.Sprintf("spec.extensions[%d]: the extension %s %s", i, each.Type, why))
+		default:
+			wanted = append(wanted, extensionFrom(each, resource, found))
+		}
+	}
+	for kind, resource := range registered {
+		if !named[kind] && slices.Contains(resource.AutoEnable, corev1beta1.ClusterTypeShoot) && unsupported(resource, workerless) == "" {
+			wanted = append(wanted, extensionFrom(corev1beta1.Extension{Type: kind}, resource, true))
+		}
+	}
+	slices.SortFunc(wanted, func(a, b extension) int { return cmp.Compare(a.Type, b.Type) })
+	return wanted, refused
+}
+
+// registeredExtensions returns what the primary registration of each type of the kind Extension says: the oldest one if there are several.
+func registeredExtensions(registrations []corev1beta1.ControllerRegistration) map[string]corev1beta1.ControllerResource {
+	ordered := slices.SortedFunc(slices.Values(registrations), func(a, b corev1beta1.ControllerRegistration) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	registered := map[string]corev1beta1.ControllerResource{}
+	for _, registration := range ordered {
+		for _, resource := range registration.Spec.Resources {
+			_, known := registered[resource.Type]
+			if !known && resource.Kind == corev1beta1.KindExtension && ptr.Deref(resource.Primary, true) {
+				registered[resource.Type] = resource
+			}
+		}
+	}
+	return registered
+}
+
+// unsupported says why a Shoot cannot have an extension; empty if it can.
+func unsupported(resource corev1beta1.ControllerResource, workerless bool) string {
+	switch {
+	case len(resource.ClusterCompatibility) > 0 && !slices.Contains(resource.ClusterCompatibility, corev1beta1.ClusterTypeShoot):
+		return "is not for Shoots, as clusterCompatibility of its ControllerRegistration says"
+	case workerless && !ptr.Deref(resource.WorkerlessSupported, false):
+		return "does not support Shoots without workers, as workerlessSupported of its ControllerRegistration says"
+	}
+	return ""
+}
+
+func extensionFrom(of corev1beta1.Extension, resource corev1beta1.ControllerResource, registered bool) extension {
+	lifecycle := ptr.Deref(resource.Lifecycle, corev1beta1.ControllerResourceLifecycle{})
+	return extension{
+		Type: of.Type, Config: of.ProviderConfig, Registered: registered,
+		Reconciled: ptr.Deref(lifecycle.Reconcile, corev1beta1.AfterKubeAPIServer), Deleted: ptr.Deref(lifecycle.Delete, corev1beta1.BeforeKubeAPIServer),
+		Limit: ptr.Deref(resource.ReconcileTimeout, metav1.Duration{Duration: extensionTimeout}).Duration,
+	}
+}
+
+// wantedExtensions returns the extensions of the Shoot.
+func (in Inputs) wantedExtensions() []extension {
+	wanted, _ := extensionsOf(in.Shoot, in.Registrations)
+	return wanted
+}
+
+// refusedExtensions returns those that the Shoot names and cannot have.
+func (in Inputs) refusedExtensions() []string {
+	_, refused := extensionsOf(in.Shoot, in.Registrations)
+	return refused
+}
+
+// extensions returns the types of the Extensions that the Shoot has, sorted.
+func (in Inputs) extensions() []string {
+	var types []string
+	for _, each := range in.wantedExtensions() {
+		types = append(types, each.Type)
+	}
+	return types
+}
+
+// extensionNames returns the bundles of the extensions that are reconciled before the API server, or of the others. Nothing waits for one that no
+// registration serves, and nothing at all while the Shoot is being deleted.
+func (in Inputs) extensionNames(before bool) []string {
+	var names []string
+	for _, each := range in.wantedExtensions() {
+		if each.Registered && !in.Deleting && each.before() == before {
+			names = append(names, prefixExtension+each.Type)
+		}
+	}
+	return names
+}
+
+// extensionParts returns a part for each extension of the Shoot, and one for each that it does not have any more. While the Shoot hibernates, those that
+// otherwise come before the API server come after it has stopped, and the others before.
+func (in Inputs) extensionParts() []part {
+	var parts []part
+	var known []resourcesv1alpha1.Dependency
+	if len(in.Shoot.Spec.Resources) > 0 {
+		known = in.on(resourcesv1alpha1.UntilApplied, bundleReferenced)
+	}
+	for _, each := range in.wantedExtensions() {
+		needs := known
+		switch asleep := in.hibernated(); {
+		case each.before() && asleep:
+			needs = slices.Concat(known, in.on(resourcesv1alpha1.UntilRolledOut, bundleServer))
+		case !each.before() && !asleep:
+			needs = slices.Concat(known, in.on(resourcesv1alpha1.UntilApplied, bundleAccess), in.on(resourcesv1alpha1.UntilHealthy, bundleManager))
+		}
+		parts = append(parts, part{
+			name: prefixExtension + each.Type, objects: in.extension(each), unknown: join(in.unknownOrder(), in.unknownCluster()), needs: needs, deletedAfter: []string{},
+			confirmed: true, adjust: in.isExtension,
+		})
+	}
+	for _, key := range in.Emitted {
+		gone := !slices.ContainsFunc(parts, func(part part) bool { return in.key(part.name) == key })
+		if gone && key.Namespace == in.Namespace && strings.HasPrefix(key.Name, prefixExtension) {
+			// What the extension has in the cluster cannot be deleted while nothing runs there.
+			parts = append(parts, part{name: key.Name, removed: true, absent: in.hibernated(), confirmed: true})
+		}
+	}
+	return parts
+}
+
+// unknownCluster has extensions, and what is ordered by them, keep their revisions until the Cluster has this generation of the Shoot, which extensions read
+// there. That is no dependency of ManagedResources for the same reason as that on the namespace.
+func (in Inputs) unknownCluster() string {
+	if in.Deleting || in.ClusterOf == in.generation() || len(in.wantedExtensions()) == 0 {
+		return ""
+	}
+	return "the Cluster of this generation of the Shoot has not been applied yet"
+}
+
+func (in Inputs) generation() string { return strconv.FormatInt(in.Shoot.Generation, 10) }
+
+// hasCluster remembers which generation of the Shoot a Cluster has, if extensions read it.
+func (in Inputs) hasCluster(bundle *flow.Bundle) {
+	if len(in.wantedExtensions()) > 0 {
+		bundle.Choices = map[string]string{choiceGeneration: in.generation()}
+	}
+}
+
+// unknownOrder has an object of an extension stay as it is while the Shoot is being deleted, until its turn has come.
+func (in Inputs) unknownOrder() string {
+	if in.Deleting {
+		return "what is in the cluster is deleted first"
+	}
+	return ""
+}
+
+// extension returns the function for the object of an extension. Each generation of the Shoot is an operation: extensions read the Shoot in its Cluster.
+func (in Inputs) extension(of extension) func() ([]client.Object, error) {
+	return func() ([]client.Object, error) {
+		if !of.Registered {
+			return nil, fmt.Errorf("no ControllerRegistration is primarily responsible for Extension/%s: create one, or remove the type from spec.extensions", of.Type)
+		}
+		object := &extensionsv1alpha1.Extension{
+			ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: of.Type},
+			Spec:       extensionsv1alpha1.ExtensionSpec{DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: of.Type, ProviderConfig: of.Config}},
+		}
+		flow.AskExtension(object, constants.OperationReconcile, in.Asked)
+		return []client.Object{object}, nil
+	}
+}
+
+// isExtension has an extension asked with each change, and its answer awaited.
+func (in Inputs) isExtension(bundle *flow.Bundle) {
+	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth(corev1beta1.KindExtension)}
+	bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
+	bundle.Choices = map[string]string{
+		choiceAskedFor: in.generation(), choiceAskedAt: in.Asked.UTC().Format(time.RFC3339Nano),
+	}
+}
+
+// programs are the parts with the programs whose order extensions are part of.
+var programs = []string{bundleServer, bundleManager, bundleControl}
+
+// orderDeletion has the programs of the control plane outlive the extensions that are deleted before the API server: these clean up in the cluster. The
+// order is that of a Shoot that is awake, as one that hibernates is woken up for its deletion.
+func (in Inputs) orderDeletion(parts []part) {
+	var early []string
+	for _, each := range in.wantedExtensions() {
+		if each.Deleted != corev1beta1.AfterKubeAPIServer {
+			early = append(early, prefixExtension+each.Type)
+		}
+	}
+	if len(early) == 0 {
+		return
+	}
+	awake := parts
+	if in.hibernated() {
+		up := in
+		up.Shoot = in.Shoot.DeepCopy()
+		up.Shoot.Spec.Hibernation = nil
+		awake = up.contents()
+	}
+	for i := range parts {
+		if slices.Contains(programs, parts[i].name) {
+			parts[i].deletedAfter = slices.Concat(in.dependents(awake, parts[i].name), early)
+		}
+	}
+}
+
+// outlive holds what is deleted after the API server in the plan of a deletion, until that is gone. It is no order of ManagedResources: what a Shoot loses
+// while it lives waits for nothing.
+func (in Inputs) outlive(plan *flow.Plan) {
+	if !in.emitted(bundleServer) || in.forced() {
+		return
+	}
+	late := []flow.Key{in.key(bundleInternalRecord), in.key(bundleExternalRecord)}
+	for _, each := range in.wantedExtensions() {
+		if each.Deleted == corev1beta1.AfterKubeAPIServer {
+			late = append(late, in.key(prefixExtension+each.Type))
+		}
+	}
+	var held []flow.Key
+	plan.Tombstones = slices.DeleteFunc(plan.Tombstones, func(tombstone flow.Tombstone) bool {
+		if !slices.Contains(late, tombstone.Key) {
+			return false
+		}
+		held = append(held, tombstone.Key)
+		return true
+	})
+	if len(held) > 0 {
+		plan.Waits = append(plan.Waits, flow.Wait{Name: waitOrder, Reason: "kube-apiserver is deleted first", Holds: held})
+	}
+}
+
+// dependents returns the parts that depend on one and say nothing else about their deletion.
+func (in Inputs) dependents(parts []part, on string) []string {
+	var names []string
+	for _, part := range parts {
+		depends := slices.ContainsFunc(part.needs, func(need resourcesv1alpha1.Dependency) bool {
+			return flow.Key{Namespace: need.Namespace, Name: need.Name} == in.key(on)
+		})
+		if depends && !strings.HasPrefix(part.name, prefixExtension) {
+			names = append(names, part.name)
+		}
+	}
+	return names
+}
+
+// Unfinished says since when an operation of an extension is under way, and whether it is its deletion.
+type Unfinished struct {
+	Since    time.Time
+	Deletion bool
+}
+
+// addLimits adds a wait for each operation of an extension that is under way: nothing is held, and the Shoot reports the extension when its time is over.
+func (in Inputs) addLimits(plan *flow.Plan) {
+	last := in.Shoot.Status.LastOperation
+	if last == nil || last.State == corev1beta1.LastOperationStateSucceeded {
+		return // what extensions do by themselves is reported by conditions
+	}
+	limits := map[string]time.Duration{bundleInternalRecord: recordTimeout, bundleExternalRecord: recordTimeout}
+	for _, each := range in.wantedExtensions() {
+		limits[prefixExtension+each.Type] = each.Limit
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.Unfinished)) {
+		what, act := strings.TrimPrefix(name, prefixRecord)+" DNSRecord", "finished its operation"
+		if kind, is := strings.CutPrefix(name, prefixExtension); is {
+			what = "extension " + kind
+		}
+		unfinished, limit := in.Unfinished[name], cmp.Or(limits[name], extensionTimeout)
+		switch {
+		case unfinished.Deletion:
+			act = "deleted what it has"
+		case in.Deleting:
+			continue // what it was asked before does not matter any more
+		}
+		plan.Waits = append(plan.Waits, flow.Wait{
+			Name: name, Reason: fmt.Sprintf("the %s has not %s, which may take %s", what, act, limit), Deadline: unfinished.Since.Add(limit),
+		})
+	}
+}
+
+// extensionInputs are what extension objects depend on beside the Shoot and its Seed. Without such objects they do not change what was read.
+func (in Inputs) extensionInputs() []any {
+	wanted := in.wantedExtensions()
+	if len(wanted) == 0 {
+		return nil
+	}
+	return []any{wanted, in.Shoot.Generation}
+}

@@ -1,0 +1,147 @@
+package shoot
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/credentials"
+	"github.com/trellis-k8s/trellis/pkg/object"
+)
+
+// bundleReferenced is the bundle with copies of what spec.resources names.
+const bundleReferenced = "referenced-resources"
+
+// The kinds that can be referred to.
+const (
+	kindSecret           = "Secret"
+	kindConfigMap        = "ConfigMap"
+	kindWorkloadIdentity = "WorkloadIdentity"
+)
+
+// reference names an object of the garden.
+type reference struct{ kind, namespace, name string }
+
+func (r reference) String() string { return r.kind + " " + r.namespace + "/" + r.name }
+
+// Referenced is an object of the garden: one of the three. It is empty if it is of another kind.
+type Referenced struct {
+	Secret           *corev1.Secret
+	ConfigMap        *corev1.ConfigMap
+	WorkloadIdentity *securityv1alpha1.WorkloadIdentity
+	// Unreadable says why it could not be read; empty if it could.
+	Unreadable string
+}
+
+// references returns what spec.resources names, in that order.
+func (in Inputs) references() []reference {
+	var named []reference
+	for _, each := range in.Shoot.Spec.Resources {
+		named = append(named, reference{each.ResourceRef.Kind, in.Shoot.Namespace, each.ResourceRef.Name})
+	}
+	return named
+}
+
+// referencedParts returns the part with the copies.
+func (in Inputs) referencedParts() []part {
+	return []part{{
+		name: bundleReferenced, removed: len(in.Shoot.Spec.Resources) == 0, objects: in.referenced,
+		unknown: in.unknownReferences("of spec.resources", in.references()...),
+	}}
+}
+
+// unknownReferences says which objects of the garden are missing, or cannot be read.
+func (in Inputs) unknownReferences(what string, named ...reference) string {
+	var missing []string
+	for _, each := range named {
+		switch found, exists := in.References[each.String()]; {
+		case !exists:
+			missing = append(missing, each.String()+" does not exist")
+		case found.Unreadable != "":
+			missing = append(missing, found.Unreadable)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return "objects of the garden " + what + " are missing: " + strings.Join(missing, ", ")
+}
+
+// referenced returns the copies of what spec.resources names. Two entries may name the same object.
+func (in Inputs) referenced() ([]client.Object, error) {
+	var copies []client.Object
+	named := in.references()
+	slices.SortFunc(named, func(a, b reference) int { return cmp.Compare(a.String(), b.String()) })
+	for _, each := range slices.Compact(named) {
+		made, err := in.copyOf(each)
+		if err != nil {
+			return nil, fmt.Errorf("spec.resources: %w", err)
+		}
+		copies = append(copies, made)
+	}
+	return copies, nil
+}
+
+func (in Inputs) copyOf(named reference) (client.Object, error) {
+	found := in.References[named.String()]
+	meta := metav1.ObjectMeta{Namespace: in.Namespace, Name: constants.PrefixReference + named.name}
+	switch {
+	case found.Secret != nil:
+		return &corev1.Secret{ObjectMeta: meta, Type: found.Secret.Type, Data: found.Secret.Data}, nil
+	case found.ConfigMap != nil:
+		return &corev1.ConfigMap{ObjectMeta: meta, Data: found.ConfigMap.Data, BinaryData: found.ConfigMap.BinaryData}, nil
+	case found.WorkloadIdentity != nil:
+		return in.forWorkloadIdentity(found.WorkloadIdentity, client.ObjectKey{Namespace: in.Namespace, Name: constants.PrefixWorkloadIdentityReference + named.name})
+	}
+	return nil, fmt.Errorf("%s cannot be copied: Secrets, ConfigMaps and WorkloadIdentities can", named)
+}
+
+// credentialsFor returns a Secret of the control plane with credentials of the garden, and a digest of them.
+func (in Inputs) credentialsFor(named reference, key client.ObjectKey) (*corev1.Secret, string, error) {
+	found := in.References[named.String()]
+	switch {
+	case found.Secret != nil:
+		return credentials.Copy(key, found.Secret), digestOf(found.Secret.Data), nil
+	case found.WorkloadIdentity != nil:
+		secret, err := in.forWorkloadIdentity(found.WorkloadIdentity, key)
+		if err != nil {
+			return nil, "", err
+		}
+		return secret, digestOf(secret.Data, found.WorkloadIdentity.UID), nil
+	}
+	return nil, "", fmt.Errorf("%s cannot be used as credentials: Secrets and WorkloadIdentities can", named)
+}
+
+// digestOf returns a digest of data, and of the object that they are for, if there is one.
+func digestOf(data map[string][]byte, of ...types.UID) string {
+	var parts [][]byte
+	for _, uid := range of {
+		parts = append(parts, []byte(uid))
+	}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		parts = append(parts, []byte(key), data[key])
+	}
+	return object.Digest(parts...)
+}
+
+// forWorkloadIdentity returns a Secret for tokens that are used for the Shoot.
+func (in Inputs) forWorkloadIdentity(of *securityv1alpha1.WorkloadIdentity, key client.ObjectKey) (*corev1.Secret, error) {
+	context, err := json.Marshal(map[string]string{
+		"apiVersion": corev1beta1.SchemeGroupVersion.String(), "kind": "Shoot", "namespace": in.Shoot.Namespace, "name": in.Shoot.Name, "uid": string(in.Owner.UID),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode the Shoot for WorkloadIdentity %s: %w", of.Name, err)
+	}
+	return credentials.ForWorkloadIdentity(key, of, context)
+}
