@@ -41,6 +41,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 	"github.com/trellis-k8s/trellis/pkg/seed/care"
+	"github.com/trellis-k8s/trellis/pkg/stalepods"
 )
 
 const (
@@ -144,7 +145,7 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 			&discoveryv1.EndpointSlice{}: {Namespaces: map[string]cache.Config{metav1.NamespaceDefault: {
 				LabelSelector: labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: "kubernetes"}),
 			}}},
-			&corev1.Pod{}: {Transform: care.ReducePod},
+			&corev1.Pod{}: {Transform: stalepods.Reduce},
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: reduceDefinition},
 		},
 	}

@@ -107,66 +107,6 @@ func TestTimesMoveWithTheirContent(t *testing.T) {
 	}
 }
 
-func TestStalePods(t *testing.T) {
-	pod := func(change func(*corev1.Pod)) *corev1.Pod {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "a"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
-		change(pod)
-		return pod
-	}
-	deleted := func(ago time.Duration) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) { at := metav1.NewTime(now.Add(-ago)); pod.DeletionTimestamp = &at }
-	}
-	reason := func(reason string) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, reason }
-	}
-	of := func(kind string, phase corev1.PodPhase) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) {
-			pod.Status.Phase, pod.OwnerReferences = phase, []metav1.OwnerReference{{Kind: kind, Name: "x"}}
-		}
-	}
-	for name, test := range map[string]struct {
-		pod  *corev1.Pod
-		want verdict
-	}{
-		"running":          {pod(func(*corev1.Pod) {}), verdict{}},
-		"evicted":          {pod(reason("Evicted")), verdict{remove: true}},
-		"node affinity":    {pod(reason("NodeAffinity")), verdict{remove: true}},
-		"node lost":        {pod(reason("NodeLost")), verdict{remove: true}},
-		"preempting":       {pod(reason("Preempting")), verdict{remove: true}},
-		"out of CPU":       {pod(reason("OutOfcpu")), verdict{remove: true}},
-		"failed otherwise": {pod(reason("Error")), verdict{}},
-		"disrupted": {pod(func(pod *corev1.Pod) {
-			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
-		}), verdict{remove: true}},
-		"ended, of a ReplicaSet":   {pod(of("ReplicaSet", corev1.PodSucceeded)), verdict{remove: true}},
-		"failed, of a ReplicaSet":  {pod(of("ReplicaSet", corev1.PodFailed)), verdict{remove: true}},
-		"running, of a ReplicaSet": {pod(of("ReplicaSet", corev1.PodRunning)), verdict{}},
-		"ended, of a Job":          {pod(of("Job", corev1.PodSucceeded)), verdict{}},
-		"terminating":              {pod(deleted(time.Minute)), verdict{again: now.Add(4 * time.Minute)}},
-		"terminating too long":     {pod(deleted(5 * time.Minute)), verdict{remove: true, force: true}},
-		"in kube-system":           {pod(func(pod *corev1.Pod) { reason("Evicted")(pod); pod.Namespace = "kube-system" }), verdict{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			reduced, err := ReducePod(test.pod)
-			if err != nil {
-				t.Fatal(err)
-			}
-			kept, ok := reduced.(*corev1.Pod)
-			if !ok {
-				t.Fatalf("a Pod became a %T", reduced)
-			}
-			for _, each := range []*corev1.Pod{test.pod, kept} {
-				if got := judge(each, now); got != test.want {
-					t.Errorf("%+v, want %+v", got, test.want)
-				}
-			}
-			if acts := judge(test.pod, now) != (verdict{}); acts != mayBeStale(test.pod) {
-				t.Errorf("the watch lets it pass: %t, want %t", mayBeStale(test.pod), acts)
-			}
-		})
-	}
-}
-
 // TestTooEarly: another explanation of a failure waits, and does not put off that the failure shows as one.
 func TestTooEarly(t *testing.T) {
 	before := corev1beta1.Condition{Status: corev1beta1.ConditionProgressing, LastUpdateTime: metav1.NewTime(now.Add(-time.Second))}
@@ -184,6 +124,16 @@ func TestTooEarly(t *testing.T) {
 	} {
 		if got := tooEarly(&before, test.next, test.changes, now); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// TestOwnPods: Pods of what the seed itself runs are left alone.
+func TestOwnPods(t *testing.T) {
+	for namespace, want := range map[string]bool{"kube-system": false, "shoot--dev--one": true} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}}
+		if mayBeStale(pod) != want {
+			t.Errorf("an evicted Pod in %s may be stale: %t, want %t", namespace, !want, want)
 		}
 	}
 }

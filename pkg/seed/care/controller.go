@@ -52,7 +52,7 @@ type conditions struct {
 }
 
 // AddToManager adds the controllers. The cache is one of the seed cluster: it has the ManagedResources of [Namespaces] and, reduced by
-// [ReducePod], all Pods.
+// [stalepods.Reduce], all Pods.
 func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed cache.Cache, options Options) error {
 	c := &conditions{garden: garden.GetClient(), seed: seed, options: options}
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: options.SeedName}}
