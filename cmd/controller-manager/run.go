@@ -29,6 +29,7 @@ import (
 	controllermanagerv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/controllermanager/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/controllers/controllerregistration"
+	"github.com/trellis-k8s/trellis/pkg/controllers/shootstatuslabel"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
 	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
 	"github.com/trellis-k8s/trellis/pkg/leaderfence"
@@ -71,11 +72,14 @@ func run(ctx context.Context, c *controllermanagerv1alpha1.ControllerManagerConf
 
 // addControllers adds all controllers.
 func addControllers(ctx context.Context, mgr manager.Manager, c *controllermanagerv1alpha1.ControllerManagerConfiguration) error {
-	return controllerregistration.AddToManager(ctx, mgr, controllerregistration.Options{
-		Recorder:          eventlimit.New(mgr.GetEventRecorder(component), mgr.GetScheme(), clock.RealClock{}),
-		RegistrationSyncs: *c.Controllers.ControllerRegistration.ConcurrentSyncs,
-		DeploymentSyncs:   *c.Controllers.ControllerDeployment.ConcurrentSyncs,
-	})
+	return errors.Join(
+		controllerregistration.AddToManager(ctx, mgr, controllerregistration.Options{
+			Recorder:          eventlimit.New(mgr.GetEventRecorder(component), mgr.GetScheme(), clock.RealClock{}),
+			RegistrationSyncs: *c.Controllers.ControllerRegistration.ConcurrentSyncs,
+			DeploymentSyncs:   *c.Controllers.ControllerDeployment.ConcurrentSyncs,
+		}),
+		shootstatuslabel.AddToManager(mgr, *c.Controllers.ShootStatusLabel.ConcurrentSyncs),
+	)
 }
 
 // restConfig returns how to reach the garden: by the kubeconfig file or, without one, as a Pod of it.

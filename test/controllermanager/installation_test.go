@@ -26,7 +26,7 @@ func TestInstallations(t *testing.T) {
 		name string
 		run  func()
 	}{
-		{"registered", f.registers}, {"Shoot", f.servesShoot}, {"changes", f.followsChanges}, {"policies", f.keepsPolicies}, {"rest", f.rests},
+		{"registered", f.registers}, {"Shoot", f.servesShoot}, {"label", f.labelsShoot}, {"changes", f.followsChanges}, {"policies", f.keepsPolicies}, {"rest", f.rests},
 		{"restart", f.restarts}, {"no longer needed", f.uninstalls}, {"registration deleted", f.deletesRegistration}, {"Seed deleted", f.deletesSeed},
 		{"requests", f.sendsWhatItMay},
 	} {
@@ -98,6 +98,25 @@ func (f *fixture) servesShoot() {
 		}
 		return "there is none"
 	})
+}
+
+// labelsShoot: the label of the Shoot follows its status, and is corrected.
+func (f *fixture) labelsShoot() {
+	shoot := example(f, "shoot.yaml", &corev1beta1.Shoot{})
+	eventually := func(value string) {
+		kit.EventuallyTrue(f, "the Shoot is labelled "+value, func() bool { return f.exists(shoot) && shoot.Labels[constants.LabelShootStatus] == value })
+	}
+	eventually("healthy")
+	shoot.Status.LastOperation = &corev1beta1.LastOperation{
+		Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateSucceeded, Description: "done", LastUpdateTime: metav1.Now(),
+	}
+	shoot.Status.Conditions = []corev1beta1.Condition{{
+		Type: corev1beta1.ShootControlPlaneHealthy, Status: corev1beta1.ConditionFalse, Reason: "Test", Message: "it fails", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+	}}
+	kit.Must(f, f.client.Status().Update(f.Context(), shoot))
+	eventually("unhealthy")
+	kit.Change(f, f.client, shoot, func() { shoot.Labels[constants.LabelShootStatus] = "healthy" })
+	eventually("unhealthy")
 }
 
 // followsChanges: an installation follows its deployment, and not the status of its Seed.
@@ -243,7 +262,7 @@ func (f *fixture) deletesSeed() {
 func (f *fixture) sendsWhatItMay() {
 	allowed := []string{
 		"create controllerinstallations", "patch controllerinstallations", "delete controllerinstallations",
-		"patch seeds", "patch controllerregistrations", "patch controllerdeployments", "create events", "patch events",
+		"patch seeds", "patch controllerregistrations", "patch controllerdeployments", "patch shoots", "create events", "patch events",
 	}
 	events, _ := f.requests(0)
 	for _, request := range described(events) {

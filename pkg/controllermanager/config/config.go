@@ -36,6 +36,7 @@ func validate(c *v1alpha1.ControllerManagerConfiguration) field.ErrorList {
 	oneOf("logFormat", c.LogFormat, "json", "text")
 	for name, controller := range map[string]*v1alpha1.Concurrency{
 		"controllerDeployment": c.Controllers.ControllerDeployment, "controllerRegistration": c.Controllers.ControllerRegistration,
+		"shootStatusLabel": c.Controllers.ShootStatusLabel,
 	} {
 		if *controller.ConcurrentSyncs < 1 {
 			errs = append(errs, field.Invalid(field.NewPath("controllers", name, "concurrentSyncs"), *controller.ConcurrentSyncs, "must be at least 1"))

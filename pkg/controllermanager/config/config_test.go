@@ -18,7 +18,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *c.Controllers.ControllerRegistration.ConcurrentSyncs != 5 || *c.Controllers.ControllerDeployment.ConcurrentSyncs != 5 ||
-		c.Controllers.CacheSyncTimeout.Duration != 2*time.Minute || c.Server.HealthProbes.Port != 2718 || c.Server.Metrics.Port != 2719 ||
+		*c.Controllers.ShootStatusLabel.ConcurrentSyncs != 5 || c.Controllers.CacheSyncTimeout.Duration != 2*time.Minute || c.Server.HealthProbes.Port != 2718 || c.Server.Metrics.Port != 2719 ||
 		c.LogLevel != "info" || c.LogFormat != "json" || c.GardenClientConnection.QPS != 50 || c.GardenClientConnection.Burst != 100 {
 		t.Errorf("the defaults are %+v", c)
 	}

@@ -17,6 +17,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
+	"github.com/trellis-k8s/trellis/pkg/controllers/shootstatuslabel"
 	"github.com/trellis-k8s/trellis/pkg/installation"
 )
 
@@ -51,7 +52,7 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	return object
 }
 
-// reduceShoot keeps what the decision reads of a Shoot.
+// reduceShoot keeps what the decision reads of a Shoot, and what the controller of the status label does: a process has one cache of Shoots.
 func reduceShoot(object any) (any, error) {
 	shoot, ok := object.(*corev1beta1.Shoot)
 	if !ok {
@@ -59,6 +60,8 @@ func reduceShoot(object any) (any, error) {
 	}
 	kept := &corev1beta1.Shoot{ObjectMeta: cachetransform.Meta(shoot)}
 	kept.Spec.SeedName, kept.Spec.DNS, kept.Status.SeedName = shoot.Spec.SeedName, shoot.Spec.DNS, shoot.Status.SeedName
+	kept.Labels = cachetransform.KeepKeys(shoot.Labels, constants.LabelShootStatus)
+	shootstatuslabel.Keep(&kept.Status, shoot.Status)
 	kept.Spec.Provider.Type = cachetransform.Intern(shoot.Spec.Provider.Type)
 	if networking := shoot.Spec.Networking; networking != nil {
 		kept.Spec.Networking = &corev1beta1.Networking{Type: networking.Type}

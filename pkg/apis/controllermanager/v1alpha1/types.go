@@ -42,6 +42,9 @@ type ControllersConfiguration struct {
 	// ControllerRegistration configures the controllers that have extensions installed.
 	// +optional
 	ControllerRegistration *Concurrency `json:"controllerRegistration,omitempty"`
+	// ShootStatusLabel configures the controller of the label with the health of Shoots.
+	// +optional
+	ShootStatusLabel *Concurrency `json:"shootStatusLabel,omitempty"`
 }
 
 // Concurrency configures how much a controller works on at once.
