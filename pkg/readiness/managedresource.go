@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -24,9 +25,26 @@ type Problem struct {
 
 // Check returns why a ManagedResource is not applied, healthy and rolled out; nil if it is.
 func Check(mr *resourcesv1alpha1.ManagedResource) *Problem {
+	found, _ := check(mr, Rollout{})
+	return found
+}
+
+// Rollout says for how long ManagedResources may be rolled out before that is a problem. The zero value allows no time.
+type Rollout struct {
+	Within time.Duration
+	Now    time.Time
+}
+
+// until returns when a roll-out that is under way becomes a problem.
+func (r Rollout) until(condition resourcesv1alpha1.Condition) time.Time {
+	return condition.LastTransitionTime.Add(r.Within)
+}
+
+// check is Check with a time for roll-outs, and also returns when a roll-out that is under way becomes a problem; zero for none.
+func check(mr *resourcesv1alpha1.ManagedResource, rollout Rollout) (*Problem, time.Time) {
 	name := fmt.Sprintf("ManagedResource %s/%s", mr.Namespace, mr.Name)
 	if mr.Status.ObservedGeneration != mr.Generation {
-		return &Problem{Reason: corev1beta1.ReasonOutdatedStatus, Message: fmt.Sprintf("%s: generation %d has not been observed", name, mr.Generation)}
+		return &Problem{Reason: corev1beta1.ReasonOutdatedStatus, Message: fmt.Sprintf("%s: generation %d has not been observed", name, mr.Generation)}, time.Time{}
 	}
 	for _, wanted := range []struct {
 		kind   resourcesv1alpha1.ConditionType
@@ -38,28 +56,44 @@ func Check(mr *resourcesv1alpha1.ManagedResource) *Problem {
 	} {
 		at := slices.IndexFunc(mr.Status.Conditions, func(condition resourcesv1alpha1.Condition) bool { return condition.Type == wanted.kind })
 		if at < 0 {
-			return &Problem{Reason: corev1beta1.ReasonMissingManagedResourceCondition, Message: fmt.Sprintf("%s has no condition %s", name, wanted.kind)}
+			return &Problem{Reason: corev1beta1.ReasonMissingManagedResourceCondition, Message: fmt.Sprintf("%s has no condition %s", name, wanted.kind)}, time.Time{}
 		}
 		condition := mr.Status.Conditions[at]
 		if condition.Status == wanted.status {
 			continue
 		}
 		found := &Problem{Reason: condition.Reason, Message: fmt.Sprintf("%s: %s", name, condition.Message)}
+		if wanted.kind == resourcesv1alpha1.ResourcesProgressing && condition.Status == resourcesv1alpha1.ConditionTrue && rollout.Within > 0 {
+			if until := rollout.until(condition); rollout.Now.Before(until) {
+				return nil, until
+			}
+			found.Reason = corev1beta1.ReasonProgressingRolloutStuck
+		}
 		for _, code := range condition.Codes {
 			found.Codes = append(found.Codes, corev1beta1.ErrorCode(code))
 		}
-		return found
+		return found, time.Time{}
 	}
-	return nil
+	return nil, time.Time{}
 }
 
 // CheckAll returns why ManagedResources are not applied, healthy and rolled out: the reason of the first that is not, the messages of up to ten, and
 // all codes, sorted; nil if all are.
 func CheckAll(all []resourcesv1alpha1.ManagedResource) *Problem {
+	found, _ := Rollout{}.CheckAll(all)
+	return found
+}
+
+// CheckAll is [CheckAll] with a time for roll-outs. It also returns when the first roll-out that is under way becomes a problem; zero for never.
+func (r Rollout) CheckAll(all []resourcesv1alpha1.ManagedResource) (*Problem, time.Time) {
 	var result *Problem
 	var texts []string
+	var next time.Time
 	for i := range all {
-		found := Check(&all[i])
+		found, until := check(&all[i], r)
+		if !until.IsZero() && (next.IsZero() || until.Before(next)) {
+			next = until
+		}
 		switch {
 		case found == nil:
 			continue
@@ -70,14 +104,14 @@ func CheckAll(all []resourcesv1alpha1.ManagedResource) *Problem {
 		texts = append(texts, Limited(found.Message))
 	}
 	if result == nil {
-		return nil
+		return nil, next
 	}
 	if more := len(texts) - maxNamed; more > 0 {
 		texts = append(texts[:maxNamed], fmt.Sprintf("and %d more", more))
 	}
 	slices.Sort(result.Codes)
 	result.Message, result.Codes = strings.Join(texts, "; "), slices.Compact(result.Codes)
-	return result
+	return result, next
 }
 
 // Limited returns the beginning of a text that is too long for a condition.

@@ -87,13 +87,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 	if err := r.watch(mgr, garden); err != nil {
 		return err
 	}
-	options := care.Options{
-		SeedName: o.SeedName, FlowName: FlowName, PrefixSystem: prefixShoot, Required: required, Clock: o.Clock, Healthz: r.healthz,
-	}
-	if controllers := o.Config.Controllers; controllers != nil {
-		options.Config = controllers.ShootCare
-	}
-	return care.AddToManager(mgr, garden, of.emitted, of.indexed, options)
+	return care.AddToManager(mgr, garden, of.emitted, of.indexed, r.careOptions())
 }
 
 // caches are those of the seed cluster: of what the flow has emitted, of the Secrets that it keeps, and of the metadata of what it looks at. They

@@ -77,6 +77,8 @@ type world struct {
 	port int
 	// clock is that of gardenlet.
 	clock clock.PassiveClock
+	// tune changes the options of gardenlet; nil leaves them as they are.
+	tune func(*shootflow.Options)
 }
 
 func newWorld(t *testing.T) *world {
@@ -189,10 +191,14 @@ func (w *world) gardenlet() (toGarden, toSeed *kit.Requests, stop func()) {
 	kit.Must(w, mgr.Add(garden))
 	configuration := &gardenletv1alpha1.GardenletConfiguration{}
 	gardenletv1alpha1.SetDefaults(configuration)
-	kit.Must(w, shootflow.AddToManager(mgr, garden, shootflow.Options{
+	flowOptions := shootflow.Options{
 		SeedName: seedName, Namespace: constants.GardenNamespace, Config: configuration, Clock: w.clock, Version: "v1", Identity: &identity,
 		Address: func(string) string { return w.address() },
-	}))
+	}
+	if w.tune != nil {
+		w.tune(&flowOptions)
+	}
+	kit.Must(w, shootflow.AddToManager(mgr, garden, flowOptions))
 	return toGarden, toSeed, kit.Run(w, mgr)
 }
 

@@ -104,7 +104,7 @@ func (w *world) checkConditions(status corev1beta1.ConditionStatus, reason strin
 	w.Helper()
 	kit.EventuallyWithin(w, 4*kit.Patience, "the conditions are "+string(status)+", "+reason, func() string {
 		conditions := w.get().Status.Conditions
-		if len(conditions) != 3 || conditions[0].Type != corev1beta1.ShootAPIServerAvailable || conditions[0].Reason != reason ||
+		if len(conditions) != 4 || conditions[0].Type != corev1beta1.ShootAPIServerAvailable || conditions[0].Reason != reason ||
 			slices.ContainsFunc(conditions, func(condition corev1beta1.Condition) bool { return condition.Status != status }) {
 			return fmt.Sprintf("%+v", conditions)
 		}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -23,7 +24,7 @@ import (
 const lookEvery = time.Second
 
 // WatchWhenDefined has a controller watch objects of a kind as soon as the seed defines it: the flow of the Seed brings the definition.
-func WatchWhenDefined(mgr manager.Manager, of cache.Cache, to controller.Controller, definition string, object client.Object, events handler.EventHandler) error {
+func WatchWhenDefined(mgr manager.Manager, of cache.Cache, to controller.Controller, definition string, object client.Object, events handler.EventHandler, filters ...predicate.Predicate) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		if !of.WaitForCacheSync(ctx) { // a manager that runs already starts the cache and this at the same time
 			return nil
@@ -48,7 +49,7 @@ func WatchWhenDefined(mgr manager.Manager, of cache.Cache, to controller.Control
 			return fmt.Errorf("read the definition %s: %w", definition, err)
 		}
 		log.FromContext(ctx).Info("watch a kind that the seed defines now", "definition", definition)
-		if err := to.Watch(source.Kind(of, object, events)); err != nil {
+		if err := to.Watch(source.Kind(of, object, events, filters...)); err != nil {
 			return fmt.Errorf("watch %s: %w", definition, err)
 		}
 		return nil

@@ -1,5 +1,3 @@
-// Package care keeps the conditions of Shoots: whether the API server answers, and how the components of the control plane and of the cluster are.
-// The latter are computed from the conditions of ManagedResources, which are watched. Only API servers are asked, each at its period.
 package care
 
 import (
@@ -17,41 +15,26 @@ import (
 
 // Reasons of conditions (Gardener).
 const (
-	reasonHealthz        = "HealthzRequestSucceeded"
-	reasonHealthzFailed  = "HealthzRequestFailed"
-	reasonServerDown     = "APIServerDown"
-	reasonControlPlane   = "ControlPlaneRunning"
-	reasonSystem         = "SystemComponentsRunning"
-	reasonMissing        = "DeploymentMissing"
-	reasonNotChecked     = "ConditionNotChecked"
-	messageHibernated    = "Shoot cluster has been hibernated."
-	messageNotReconciled = "the components have not been deployed yet"
+	reasonHealthz       = "HealthzRequestSucceeded"
+	reasonHealthzFailed = "HealthzRequestFailed"
+	reasonServerDown    = "APIServerDown"
+	reasonControlPlane  = "ControlPlaneRunning"
+	reasonObservability = "ObservabilityComponentsRunning"
+	reasonSystem        = "SystemComponentsRunning"
+	reasonMissing       = "DeploymentMissing"
+	reasonEtcdMissing   = "EtcdMissing"
 )
 
-// Observation is what the conditions of a Shoot are computed from.
-type Observation struct {
-	Shoot *corev1beta1.Shoot
-	// Hibernated is set if the Shoot hibernates or is to.
-	Hibernated bool
-	// ControlPlane and System are the ManagedResources of the control plane and of the cluster's own components.
-	ControlPlane, System []resourcesv1alpha1.ManagedResource
-	// Required are the names of those that a control plane has to have.
-	Required []string
-	// Asked is set if the API server was asked for its health, with the error, which is nil if it answered well.
-	Asked bool
-	Error error
-	// Thresholds are how long a failed check shows as Progressing, by type.
-	Thresholds map[corev1beta1.ConditionType]time.Duration
-	Now        time.Time
-}
-
-// sorted gives the components an order, so that the same ones give the same texts.
-func (o Observation) sorted() Observation {
-	for _, list := range [][]resourcesv1alpha1.ManagedResource{o.ControlPlane, o.System} {
-		slices.SortFunc(list, func(a, b resourcesv1alpha1.ManagedResource) int { return strings.Compare(a.Name, b.Name) })
-	}
-	return o
-}
+const (
+	messageHibernated    = "Shoot cluster has been hibernated."
+	messageNotReconciled = "the components have not been deployed yet"
+	messageNotServing    = "Shoot control plane is not running at the moment."
+	// prefixEtcd is that of the names of ManagedResources with an Etcd.
+	prefixEtcd = "etcd-"
+	// explainEvery is how often the message of a condition is written at most while its status and reason stay: while components come up it changes
+	// with each of them.
+	explainEvery = 10 * time.Second
+)
 
 // Conditions returns all conditions, and when they change without an event; zero for never.
 func (o Observation) Conditions() ([]corev1beta1.Condition, time.Time) {
@@ -59,24 +42,22 @@ func (o Observation) Conditions() ([]corev1beta1.Condition, time.Time) {
 	var next time.Time
 	for _, each := range []struct {
 		kind    corev1beta1.ConditionType
-		verdict func() (verdict, bool)
+		verdict func() (verdict, time.Time)
 	}{
 		{corev1beta1.ShootAPIServerAvailable, o.server},
 		{corev1beta1.ShootControlPlaneHealthy, o.controlPlane},
+		{corev1beta1.ShootObservabilityComponentsHealthy, o.observability},
 		{corev1beta1.ShootSystemComponentsHealthy, o.system},
 	} {
-		found, known := each.verdict()
+		found, changes := each.verdict()
+		contributed, outdated := o.contributed(each.kind)
+		found, changes = found.with(contributed...), earlier(changes, outdated)
 		if o.Hibernated {
-			found, known = verdict{status: corev1beta1.ConditionTrue, reason: reasonNotChecked, message: messageHibernated}, true
-		}
-		if !known {
-			continue
+			found, changes = verdict{status: corev1beta1.ConditionTrue, reason: corev1beta1.ReasonConditionNotChecked, message: messageHibernated}, time.Time{}
 		}
 		condition, until := o.condition(each.kind, found)
 		conditions = set(conditions, condition)
-		if !until.IsZero() && (next.IsZero() || until.Before(next)) {
-			next = until
-		}
+		next = earlier(next, earlier(until, changes))
 	}
 	return conditions, next
 }
@@ -88,44 +69,84 @@ type verdict struct {
 	codes           []corev1beta1.ErrorCode
 }
 
-// server says whether the API server answers. It is not known before it was asked.
-func (o Observation) server() (verdict, bool) {
-	switch {
-	case !o.Asked:
-		return verdict{status: corev1beta1.ConditionFalse, reason: reasonServerDown, message: "the API server is not expected to answer yet"}, o.Shoot.Status.LastOperation != nil
-	case o.Error != nil:
-		return verdict{status: corev1beta1.ConditionFalse, reason: reasonHealthzFailed, message: "the API server does not answer well to /healthz: " + readiness.Limited(o.Error.Error())}, true
-	}
-	return verdict{status: corev1beta1.ConditionTrue, reason: reasonHealthz, message: "API server /healthz endpoint responded with success status code."}, true
+// severity orders verdicts: the worst one decides.
+func (v verdict) severity() int {
+	return slices.Index([]corev1beta1.ConditionStatus{corev1beta1.ConditionTrue, corev1beta1.ConditionProgressing, corev1beta1.ConditionUnknown, corev1beta1.ConditionFalse}, v.status)
 }
 
-func (o Observation) controlPlane() (verdict, bool) {
+// with adds further verdicts: status and reason are those of the worst one, the first one if several are, messages and codes those of all that are as bad.
+func (v verdict) with(others ...verdict) verdict {
+	worst := v
+	for _, other := range others {
+		if other.severity() > worst.severity() {
+			worst = other
+		}
+	}
+	var messages []string
+	worst.codes = nil
+	for _, each := range append([]verdict{v}, others...) {
+		if each.severity() == worst.severity() && (each.status != corev1beta1.ConditionTrue || len(messages) == 0) {
+			messages, worst.codes = append(messages, each.message), append(worst.codes, each.codes...)
+		}
+	}
+	slices.Sort(worst.codes)
+	worst.message, worst.codes = strings.Join(messages, "; "), slices.Compact(worst.codes)
+	return worst
+}
+
+// server says whether the API server answers.
+func (o Observation) server() (verdict, time.Time) {
+	switch {
+	case !o.Asked:
+		return verdict{status: corev1beta1.ConditionFalse, reason: reasonServerDown, message: messageNotServing}, time.Time{}
+	case o.Error != nil:
+		return verdict{status: corev1beta1.ConditionFalse, reason: reasonHealthzFailed, message: "the API server does not answer well to /healthz: " + readiness.Limited(o.Error.Error())}, time.Time{}
+	}
+	return verdict{status: corev1beta1.ConditionTrue, reason: reasonHealthz, message: "API server /healthz endpoint responded with success status code."}, time.Time{}
+}
+
+func (o Observation) controlPlane() (verdict, time.Time) {
+	components := o.countFor(corev1beta1.ShootControlPlaneHealthy)
 	var missing []string
 	for _, name := range o.Required {
-		if !slices.ContainsFunc(o.ControlPlane, func(mr resourcesv1alpha1.ManagedResource) bool { return mr.Name == name }) {
+		if !slices.ContainsFunc(o.Components, func(mr resourcesv1alpha1.ManagedResource) bool { return mr.Name == name }) {
 			missing = append(missing, name)
 		}
 	}
 	if len(missing) > 0 {
-		return verdict{status: corev1beta1.ConditionFalse, reason: reasonMissing, message: "missing components: " + strings.Join(missing, ", ")}, true
+		reason := reasonMissing
+		if slices.ContainsFunc(missing, func(name string) bool { return strings.HasPrefix(name, prefixEtcd) }) {
+			reason = reasonEtcdMissing
+		}
+		return verdict{status: corev1beta1.ConditionFalse, reason: reason, message: "missing components: " + strings.Join(missing, ", ")}, time.Time{}
 	}
-	return all(o.ControlPlane, reasonControlPlane, "All control plane components are healthy."), true
+	return o.all(components, reasonControlPlane, "All control plane components are healthy.")
 }
 
-func (o Observation) system() (verdict, bool) {
-	if len(o.System) == 0 {
-		return verdict{status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionInitialized, message: messageNotReconciled}, true
-	}
-	return all(o.System, reasonSystem, "All system components are healthy."), true
+// observability says how the components are that observe the control plane. Without any the condition holds, as in Gardener.
+func (o Observation) observability() (verdict, time.Time) {
+	return o.all(o.countFor(corev1beta1.ShootObservabilityComponentsHealthy), reasonObservability, "All observability components are healthy.")
 }
 
-// all says whether all ManagedResources are applied, healthy and rolled out.
-func all(components []resourcesv1alpha1.ManagedResource, reason, message string) verdict {
-	found := readiness.CheckAll(components)
+// system says how the cluster's own components are. That is not known while the API server does not run: their conditions are as old as that.
+func (o Observation) system() (verdict, time.Time) {
+	components := o.countFor(corev1beta1.ShootSystemComponentsHealthy)
+	switch {
+	case !o.Asked:
+		return verdict{status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionCheckError, message: messageNotServing}, time.Time{}
+	case len(components) == 0:
+		return verdict{status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionInitialized, message: messageNotReconciled}, time.Time{}
+	}
+	return o.all(components, reasonSystem, "All system components are healthy.")
+}
+
+// all says whether all ManagedResources are applied, healthy and rolled out, and when that changes without an event.
+func (o Observation) all(components []resourcesv1alpha1.ManagedResource, reason, message string) (verdict, time.Time) {
+	found, next := readiness.Rollout{Within: o.Limits.Rollout, Now: o.Now}.CheckAll(components)
 	if found == nil {
-		return verdict{status: corev1beta1.ConditionTrue, reason: reason, message: message}
+		return verdict{status: corev1beta1.ConditionTrue, reason: reason, message: message}, next
 	}
-	return verdict{status: corev1beta1.ConditionFalse, reason: found.Reason, message: found.Message, codes: found.Codes}
+	return verdict{status: corev1beta1.ConditionFalse, reason: found.Reason, message: found.Message, codes: found.Codes}, next
 }
 
 // condition returns a condition with its times, and when it changes without an event. A failure shows as Progressing for its threshold, and as long as
@@ -139,20 +160,31 @@ func (o Observation) condition(kind corev1beta1.ConditionType, found verdict) (c
 	if status == corev1beta1.ConditionFalse && o.pardoned() {
 		status = corev1beta1.ConditionProgressing
 	}
+	found.status = status
+	if before != nil && before.Status == status && before.Reason == found.reason && (before.Message != found.message || !slices.Equal(before.Codes, found.codes)) {
+		if at := before.LastUpdateTime.Add(explainEvery); o.Now.Before(at) {
+			return *before, earlier(next, at)
+		}
+	}
+	return o.timed(before, kind, found), next
+}
+
+// timed returns a condition with its times: they move only with what they belong to. before is nil if the condition is new.
+func (o Observation) timed(before *corev1beta1.Condition, kind corev1beta1.ConditionType, found verdict) corev1beta1.Condition {
 	now := metav1.NewTime(o.Now)
-	condition := corev1beta1.Condition{Type: kind, Status: status, Reason: found.reason, Message: found.message, Codes: found.codes, LastTransitionTime: now, LastUpdateTime: now}
-	if before != nil && before.Status == status {
+	condition := corev1beta1.Condition{Type: kind, Status: found.status, Reason: found.reason, Message: found.message, Codes: found.codes, LastTransitionTime: now, LastUpdateTime: now}
+	if before != nil && before.Status == found.status {
 		condition.LastTransitionTime = before.LastTransitionTime
 		if before.Reason == condition.Reason && before.Message == condition.Message && slices.Equal(before.Codes, condition.Codes) {
 			condition.LastUpdateTime = before.LastUpdateTime
 		}
 	}
-	return condition, next
+	return condition
 }
 
 // failing returns Progressing while a failure is younger than the threshold, and when that ends.
 func (o Observation) failing(before *corev1beta1.Condition, kind corev1beta1.ConditionType, reason string) (corev1beta1.ConditionStatus, time.Time) {
-	threshold := o.Thresholds[kind]
+	threshold := o.Limits.Thresholds[kind]
 	if threshold <= 0 || before == nil {
 		return corev1beta1.ConditionFalse, time.Time{}
 	}
@@ -184,22 +216,4 @@ func (o Observation) pardoned() bool {
 		return last.State != corev1beta1.LastOperationStateSucceeded
 	}
 	return last.State == corev1beta1.LastOperationStateProcessing && len(o.Shoot.Status.LastErrors) == 0
-}
-
-func find(conditions []corev1beta1.Condition, kind corev1beta1.ConditionType) *corev1beta1.Condition {
-	for i := range conditions {
-		if conditions[i].Type == kind {
-			return &conditions[i]
-		}
-	}
-	return nil
-}
-
-// set puts a condition in its place in a list.
-func set(conditions []corev1beta1.Condition, condition corev1beta1.Condition) []corev1beta1.Condition {
-	if existing := find(conditions, condition.Type); existing != nil {
-		*existing = condition
-		return conditions
-	}
-	return append(conditions, condition)
 }

@@ -1,0 +1,169 @@
+package care
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/readiness"
+)
+
+// Reasons of constraints (Gardener).
+const (
+	reasonConstraintNotChecked = "ConstraintNotChecked"
+	reasonNoWebhooks           = "NoProblematicWebhooks"
+	reasonWebhooks             = "ProblematicWebhooks"
+	reasonRemediated           = "RemediatedWebhooks"
+	reasonExpiring             = "ExpiringCACertificates"
+	reasonConversion           = "CRDsWithProblematicConversionWebhooks"
+	reasonIgnored              = "ManagedResourcesIgnored"
+)
+
+const (
+	// authorityMargin is how long a certificate authority has to be valid yet.
+	authorityMargin = 365 * 24 * time.Hour
+	// maxNamed is how many objects a message names.
+	maxNamed = 10
+)
+
+// Cluster is what a shoot's own cluster has that disturbs hibernation or maintenance.
+type Cluster struct {
+	// Webhooks are the configurations of webhooks, in the order of kinds and names.
+	Webhooks []Configuration
+	// Converted are the names of the CustomResourceDefinitions whose stored objects a webhook has to convert.
+	Converted []string
+}
+
+// Constraints returns all constraints, and when they change without an event; zero for never. HibernationPossible and
+// MaintenancePreconditionsSatisfied are always present; the others only while they do not hold. Constraints of other writers are kept.
+func (o Observation) Constraints() ([]corev1beta1.Condition, time.Time) {
+	constraints := slices.Clone(o.Shoot.Status.Constraints)
+	if webhooks, known := o.webhooks(); known {
+		for _, kind := range []corev1beta1.ConditionType{corev1beta1.ShootHibernationPossible, corev1beta1.ShootMaintenancePreconditionsSatisfied} {
+			constraints = set(constraints, o.timed(find(constraints, kind), kind, webhooks))
+		}
+	}
+	authorities, next := o.expiring()
+	constraints = o.whileFalse(constraints, corev1beta1.ShootCACertificateValiditiesAcceptable, authorities, o.Authorities != nil)
+	constraints = o.whileFalse(constraints, corev1beta1.ShootCRDsWithProblematicConversionWebhooks, o.conversion(), o.Hibernated || o.Cluster != nil)
+	constraints = o.whileFalse(constraints, corev1beta1.ShootHasIgnoredManagedResources, o.ignored(), true)
+	return constraints, next
+}
+
+// whileFalse puts a constraint into a list while it does not hold, and leaves it out otherwise. One that is not known stays as it is.
+func (o Observation) whileFalse(constraints []corev1beta1.Condition, kind corev1beta1.ConditionType, found *verdict, known bool) []corev1beta1.Condition {
+	switch {
+	case !known:
+		return constraints
+	case found == nil:
+		return remove(constraints, kind)
+	}
+	return set(constraints, o.timed(find(constraints, kind), kind, *found))
+}
+
+// webhooks says whether webhooks of the cluster may keep it from starting again, or nodes from joining it. It is not known while the API server is
+// expected to answer and its webhooks have not been read; what was known before stays then.
+func (o Observation) webhooks() (verdict, bool) {
+	switch {
+	case o.Hibernated:
+		return verdict{status: corev1beta1.ConditionTrue, reason: reasonConstraintNotChecked, message: messageHibernated}, true
+	case !o.Asked:
+		return verdict{status: corev1beta1.ConditionFalse, reason: reasonConstraintNotChecked, message: messageNotServing}, true
+	case o.Cluster == nil:
+		return verdict{
+			status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionInitialized, message: "the webhooks of the cluster have not been read yet",
+		}, find(o.Shoot.Status.Constraints, corev1beta1.ShootHibernationPossible) == nil
+	}
+	var problems, remediated []string
+	for _, configuration := range o.Cluster.Webhooks {
+		if found := configuration.problems(); len(found) > 0 {
+			problems = append(problems, found...)
+		} else if configuration.Annotations[constants.AnnotationGardenerWarning] != "" {
+			remediated = append(remediated, configuration.String())
+		}
+	}
+	codes := []corev1beta1.ErrorCode{corev1beta1.ErrorProblematicWebhook}
+	switch {
+	case len(problems) > 0:
+		return verdict{
+			status: corev1beta1.ConditionFalse, reason: reasonWebhooks, codes: codes,
+			message: "these webhooks may keep the cluster from waking up, or nodes from joining it: " + named(problems),
+		}, true
+	case len(remediated) > 0:
+		return verdict{
+			status: corev1beta1.ConditionFalse, reason: reasonRemediated, codes: codes,
+			message: "gardenlet has changed these configurations of webhooks, and their annotation " + constants.AnnotationGardenerWarning + " says how; correct them, and remove the annotation: " + named(remediated),
+		}, true
+	}
+	return verdict{status: corev1beta1.ConditionTrue, reason: reasonNoWebhooks, message: "All webhooks are properly configured."}, true
+}
+
+// expiring says which certificate authorities expire within a year, and returns when the next one does.
+func (o Observation) expiring() (*verdict, time.Time) {
+	if o.Hibernated {
+		return nil, time.Time{}
+	}
+	var expiring []string
+	var next time.Time
+	for _, name := range slices.Sorted(maps.Keys(o.Authorities)) {
+		until := o.Authorities[name]
+		if from := until.Add(-authorityMargin); o.Now.Before(from) {
+			next = earlier(next, from)
+			continue
+		}
+		expiring = append(expiring, fmt.Sprintf("%s (%s)", name, until.UTC().Format(time.DateOnly)))
+	}
+	if len(expiring) == 0 {
+		return nil, next
+	}
+	return &verdict{
+		status: corev1beta1.ConditionFalse, reason: reasonExpiring,
+		message: "these certificate authorities expire within a year: " + named(expiring) + "; rotate them with the operation rotate-ca-start",
+	}, next
+}
+
+// conversion says which definitions have stored objects that a webhook has to convert: if it does not answer, they cannot be read.
+func (o Observation) conversion() *verdict {
+	if o.Hibernated || o.Cluster == nil || len(o.Cluster.Converted) == 0 {
+		return nil
+	}
+	return &verdict{
+		status: corev1beta1.ConditionFalse, reason: reasonConversion,
+		message: "these CustomResourceDefinitions have several stored versions and a webhook for conversion, without which their objects cannot be read or deleted: " + named(o.Cluster.Converted),
+	}
+}
+
+// ignored says which ManagedResources are annotated to be ignored.
+func (o Observation) ignored() *verdict {
+	var names []string
+	for i := range o.Components {
+		if ignored, err := strconv.ParseBool(o.Components[i].Annotations[resourcesv1alpha1.AnnotationIgnore]); err == nil && ignored {
+			names = append(names, o.Components[i].Namespace+"/"+o.Components[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return &verdict{
+		status: corev1beta1.ConditionFalse, reason: reasonIgnored,
+		message: "these ManagedResources are annotated with " + resourcesv1alpha1.AnnotationIgnore + ", so that nothing is applied: " + named(names),
+	}
+}
+
+// named joins texts, as many as a message has.
+func named(texts []string) string {
+	shown := make([]string, 0, maxNamed+1)
+	for _, text := range texts[:min(len(texts), maxNamed)] {
+		shown = append(shown, readiness.Limited(text))
+	}
+	if more := len(texts) - maxNamed; more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(shown, "; ")
+}

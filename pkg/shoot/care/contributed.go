@@ -1,0 +1,69 @@
+package care
+
+import (
+	"fmt"
+	"time"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/readiness"
+)
+
+// Contribution is what an extension reports about one of its objects, for the condition of the Shoot of the same type.
+type Contribution struct {
+	// Kind, such as Worker, and Name of the object, and the Type of the extension.
+	Kind, Name, Type string
+	Condition        corev1beta1.Condition
+	// Heartbeat is when the extension last gave a sign of life; zero if it never did.
+	Heartbeat time.Time
+}
+
+// contributed returns the verdicts of extensions on a condition, and when one of them becomes outdated; zero for never. Rules and reasons are
+// Gardener's: what an extension says counts while the extension lives.
+func (o Observation) contributed(kind corev1beta1.ConditionType) (verdicts []verdict, next time.Time) {
+	for _, each := range o.Contributions {
+		if each.Condition.Type != kind {
+			continue
+		}
+		if o.Limits.Stale > 0 {
+			if outdated := each.Heartbeat.Add(o.Limits.Stale); !o.Now.Before(outdated) {
+				verdicts = append(verdicts, each.outdated())
+				continue
+			} else if !each.Heartbeat.IsZero() {
+				next = earlier(next, outdated)
+			}
+		}
+		if found, counts := each.verdict(); counts {
+			verdicts = append(verdicts, found)
+		}
+	}
+	return verdicts, next
+}
+
+// outdated is the verdict of an extension that is silent. The message has the time of the last sign of life and not its age, so that it stays.
+func (c Contribution) outdated() verdict {
+	since := "has never renewed its heartbeat"
+	if !c.Heartbeat.IsZero() {
+		since = "has not renewed its heartbeat since " + c.Heartbeat.UTC().Format(time.RFC3339)
+	}
+	return verdict{
+		status: corev1beta1.ConditionUnknown, reason: c.Kind + "OutdatedHealthCheckReport",
+		message: fmt.Sprintf("%s %s: what the extension of type %s reports is outdated: it %s", c.Kind, c.Name, c.Type, since),
+	}
+}
+
+// verdict returns what a report says that is not True.
+func (c Contribution) verdict() (verdict, bool) {
+	found := verdict{
+		status: c.Condition.Status, message: fmt.Sprintf("%s %s of type %s: %s", c.Kind, c.Name, c.Type, readiness.Limited(c.Condition.Message)), codes: c.Condition.Codes,
+	}
+	switch c.Condition.Status {
+	case corev1beta1.ConditionProgressing:
+		found.reason = c.Kind + c.Condition.Reason
+	case corev1beta1.ConditionFalse, corev1beta1.ConditionUnknown:
+		// What an extension cannot check is a failure, too.
+		found.status, found.reason = corev1beta1.ConditionFalse, c.Kind+"UnhealthyReport"
+	default:
+		return verdict{}, false
+	}
+	return found, true
+}

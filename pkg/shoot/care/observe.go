@@ -1,0 +1,125 @@
+package care
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// operationChanged lets changes of a Shoot pass that its conditions depend on.
+func operationChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, was := e.ObjectOld.(*corev1beta1.Shoot)
+		after, is := e.ObjectNew.(*corev1beta1.Shoot)
+		if !was || !is {
+			return true
+		}
+		state := func(shoot *corev1beta1.Shoot) string {
+			last, status := ptr.Deref(shoot.Status.LastOperation, corev1beta1.LastOperation{}), shoot.Status
+			return fmt.Sprint(last.Type, last.State, status.IsHibernated, shoot.Generation, len(status.LastErrors) > 0, status.TechnicalID, ptr.Deref(status.SeedName, ""),
+				shoot.DeletionTimestamp != nil)
+		}
+		return state(before) != state(after)
+	}}
+}
+
+// componentChanged lets changes of ManagedResources pass that a condition or constraint may depend on.
+func componentChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, was := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
+		after, is := e.ObjectNew.(*resourcesv1alpha1.ManagedResource)
+		if !was || !is {
+			return true
+		}
+		return before.Generation != after.Generation || before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+			before.Annotations[resourcesv1alpha1.AnnotationIgnore] != after.Annotations[resourcesv1alpha1.AnnotationIgnore] ||
+			!equality.Semantic.DeepEqual(before.Labels, after.Labels) || !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
+	}}
+}
+
+// observe reads what conditions and constraints are computed from, and returns the watch of the cluster, which is nil if the API server does not run. All
+// but the health of the API server comes from caches.
+func (c *care) observe(ctx context.Context, shoot *corev1beta1.Shoot) (Observation, *connection, error) {
+	c.remember(shoot)
+	hibernates := shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
+	observation := Observation{
+		Shoot: shoot, Required: c.options.Required, Limits: c.limits(), Now: c.options.Clock.Now(),
+		// A Shoot that hibernates is started to be deleted.
+		Hibernated: (shoot.Status.IsHibernated || hibernates) && shoot.DeletionTimestamp == nil,
+	}
+	if err := c.observeComponents(ctx, &observation); err != nil {
+		return observation, nil, err
+	}
+	var err error
+	if observation.Contributions, err = c.extensions.contributions(ctx, shoot); err != nil {
+		return observation, nil, err
+	}
+	if observation.Authorities, err = c.options.Authorities(ctx, shoot.Status.TechnicalID); err != nil {
+		return observation, nil, err
+	}
+	connection, err := c.observeCluster(ctx, &observation)
+	return observation, connection, err
+}
+
+// observeComponents reads the ManagedResources of the control plane, in the order of their names.
+func (c *care) observeComponents(ctx context.Context, observation *Observation) error {
+	namespace := observation.Shoot.Status.TechnicalID
+	var list resourcesv1alpha1.ManagedResourceList
+	if err := c.emitted.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the ManagedResources in namespace %s: %w", namespace, err)
+	}
+	var own resourcesv1alpha1.ManagedResource
+	err := c.emitted.Get(ctx, client.ObjectKey{Namespace: c.options.Namespace, Name: namespace}, &own, client.UnsafeDisableDeepCopy)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the ManagedResource with namespace %s: %w", namespace, err)
+	}
+	observation.Components = list.Items
+	if err == nil {
+		observation.Components = append(observation.Components, own)
+	}
+	slices.SortFunc(observation.Components, func(a, b resourcesv1alpha1.ManagedResource) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// observeCluster asks the API server for its health, if it is to run, and reads what the cluster has.
+func (c *care) observeCluster(ctx context.Context, observation *Observation) (*connection, error) {
+	shoot := observation.Shoot
+	name := client.ObjectKeyFromObject(shoot)
+	runs := slices.ContainsFunc(observation.Components, func(mr resourcesv1alpha1.ManagedResource) bool {
+		return mr.Name == c.options.Server && mr.DeletionTimestamp == nil
+	})
+	if runs && !observation.Hibernated {
+		observation.Asked, observation.Error = c.options.Healthz(ctx, shoot)
+	}
+	if !observation.Asked {
+		c.clusters.close(name)
+		return nil, nil // there is nothing to watch
+	}
+	connection := c.clusters.present(name)
+	if observation.Error == nil {
+		access, err := c.options.Access(ctx, shoot)
+		if err != nil || access == nil {
+			return nil, err
+		}
+		if connection, err = c.clusters.of(shoot, access, observation.Now); err != nil {
+			return nil, err
+		}
+	}
+	if connection == nil {
+		return nil, nil // the API server has not answered yet
+	}
+	var err error
+	observation.Cluster, err = connection.read(ctx)
+	return connection, err
+}

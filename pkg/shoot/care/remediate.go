@@ -1,0 +1,94 @@
+package care
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+)
+
+// remediated returns a configuration as it does no harm any more, and what is different; nothing if it may not or need not be changed. The rules are
+// Gardener's.
+func (c Configuration) remediated() (Configuration, []string) {
+	if c.ofGardener() || c.Labels[constants.LabelWebhookRemediationExclude] == "true" {
+		return c, nil
+	}
+	var changes []string
+	c.Webhooks = slices.Clone(c.Webhooks)
+	for i := range c.Webhooks {
+		remediated, different := c.Webhooks[i].remediated()
+		for _, change := range different {
+			changes = append(changes, fmt.Sprintf("webhook %s: %s", remediated.Name, change))
+		}
+		c.Webhooks[i] = remediated
+	}
+	if len(changes) > 0 {
+		c.Annotations = maps.Clone(c.Annotations)
+		if c.Annotations == nil {
+			c.Annotations = map[string]string{}
+		}
+		c.Annotations[constants.AnnotationGardenerWarning] = "gardenlet has changed this configuration, as it could keep the cluster from waking up or nodes from joining it:\n- " +
+			strings.Join(changes, "\n- ")
+	}
+	return c, changes
+}
+
+// remediated returns a webhook as it does no harm any more, and what is different. A time limit that is too long is shortened. If requests fail without the
+// webhook: it is not called any more for protected resources that labels distinguish, and for others they do not fail.
+func (w Webhook) remediated() (Webhook, []string) {
+	var changes []string
+	most := int32(maxTimeout)
+	if len(w.matching(protectedLeases)) > 0 {
+		most = maxTimeoutLeases
+	}
+	if tooLong(w.TimeoutSeconds, most) {
+		changes = append(changes, fmt.Sprintf("%s became timeoutSeconds %d", w.timeout(), most))
+		w.TimeoutSeconds = ptr.To(most)
+	}
+	if !w.fails() {
+		return w, changes
+	}
+	ignore := false
+	for _, each := range protectedResources {
+		if len(w.matching([]protected{each})) == 0 {
+			continue
+		}
+		var changed string
+		switch {
+		case len(each.object) > 0:
+			w.ObjectSelector, changed = without(w.ObjectSelector, each.object)
+			changes = append(changes, "objectSelector got "+changed)
+		case len(each.namespace) > 0:
+			w.NamespaceSelector, changed = without(w.NamespaceSelector, each.namespace)
+			changes = append(changes, "namespaceSelector got "+changed)
+		default:
+			ignore = true
+		}
+	}
+	if ignore {
+		w.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
+		changes = append(changes, "failurePolicy became Ignore")
+	}
+	return w, changes
+}
+
+// without returns a selector that does not match what has one of some labels, and the requirements that were added.
+func without(selector *metav1.LabelSelector, of labels.Set) (*metav1.LabelSelector, string) {
+	extended := &metav1.LabelSelector{}
+	if selector != nil {
+		extended = selector.DeepCopy()
+	}
+	var texts []string
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		extended.MatchExpressions = append(extended.MatchExpressions, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{of[key]}})
+		texts = append(texts, fmt.Sprintf("%s notin (%s)", key, of[key]))
+	}
+	return extended, strings.Join(texts, ", ")
+}
