@@ -48,7 +48,7 @@ func explain(l *landscape.Landscape, say func(string, ...any)) error {
 			return fmt.Errorf("writing the kubeconfig of the %s: %w", name, err)
 		}
 	}
-	say("\n  export KUBECONFIG=%s\n  bin/kubectl get seeds\n  bin/kubectl-mr get --namespace garden\n\nRemove it with: make landscape-down",
+	say("\n  export KUBECONFIG=%s\n  bin/kubectl get seeds\n  bin/kubectl-mr get seed/local\n  bin/kubectl-mr get shoot/garden-dev/registry\n\nRemove it with: make landscape-down",
 		filepath.Join(l.Directory, "garden.kubeconfig"))
 	return nil
 }

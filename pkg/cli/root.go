@@ -36,7 +36,8 @@ func NewCommand(c *console.Console, name string) *cobra.Command {
 		Long: `kubectl mr shows the state of ManagedResources and their objects, explains why one is not ready, and previews changes.
 
 ManagedResources and their Secrets are read from the cluster of the kubeconfig, as with kubectl. If their objects are in another
-cluster, specify it with --target-kubeconfig (or TARGET_KUBECONFIG) or --target-context.
+cluster, specify it with --target-kubeconfig (or TARGET_KUBECONFIG) or --target-context. get, why, tree and top also take a Shoot
+(shoot/NAMESPACE/NAME) or a Seed (seed/NAME) of the garden that --garden-kubeconfig (or GARDEN_KUBECONFIG) or --garden-context specifies.
 
 Exit codes: 0 for success; 1 for a negative result, such as differences found by diff; 2 for an error, such as a missing permission
 or a cluster that cannot be reached.`,

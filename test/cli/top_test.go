@@ -247,7 +247,7 @@ func TestTopPermissions(t *testing.T) {
 		t.Errorf("without the kind: %s", text)
 	}
 	w.run("top").says(t, 2, "!top needs a terminal: use `kubectl mr get -w`")
-	w.run("top", "webshop-app").says(t, 2, "!unknown command")
+	w.run("top", "webshop-app").says(t, 2, "!kubectl mr get webshop-app -w")
 }
 
 // TestTopWithoutConnection breaks the connection, and mends it.

@@ -41,6 +41,7 @@ var exceptions = []exception{
 	{regexp.MustCompile(`^kubectl (-n \S+ )?(logs|port-forward)\b`), "needs a kubelet, which simulated nodes do not have"},
 	{regexp.MustCompile(`^kubectl mr ui\b`), "serves until it is stopped: test/ui"},
 	{regexp.MustCompile(`^kubectl mr top\b`), "needs a terminal: TestTop, TestTopOnTerminal"},
+	{regexp.MustCompile(`^kubectl mr (get|tree|why) (shoot|seed)/`), "needs a garden: TestFleet in test/cli"},
 	{regexp.MustCompile(`^kubectl mr render -f \S+ >|^kubectl mr diff --render|\| kubectl mr render\b`), "is about sites of the example flow: TestRenderedIsWhatIsEmitted"},
 	{regexp.MustCompile(`^export KUBECONFIG=`), "is for the demo; tests bring a kubeconfig of their own"},
 	{regexp.MustCompile(`^helm upgrade --install \S+ charts/(gardenlet|resource-manager) --namespace garden\b`), "needs a garden: TestSeed in test/landscape/e2e"},

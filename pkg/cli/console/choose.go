@@ -35,8 +35,8 @@ func (f *Choice) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Class, "class", "", `Select ManagedResources of this class; "resources" is the default class`)
 }
 
-// isEmpty reports whether nothing is selected.
-func (f *Choice) isEmpty() bool { return !f.AllNamespaces && f.Selector == "" && f.Class == "" }
+// IsEmpty reports whether nothing is selected.
+func (f *Choice) IsEmpty() bool { return !f.AllNamespaces && f.Selector == "" && f.Class == "" }
 
 // Options returns the options of a list.
 func (f *Choice) Options(namespace string) ([]client.ListOption, error) {
@@ -67,7 +67,7 @@ func (c *Console) Choose(ctx context.Context, names []string, choice Choice) ([]
 		return nil, err
 	}
 	if len(names) > 0 {
-		if !choice.isEmpty() {
+		if !choice.IsEmpty() {
 			return nil, errors.New("names cannot be combined with --all-namespaces, --selector or --class")
 		}
 		return c.chooseNamed(ctx, source, namespace, names)
@@ -152,17 +152,26 @@ func (c *Console) explainUnknown(ctx context.Context, source *Source, name types
 			elsewhere = append(elsewhere, mr.Namespace)
 		}
 	}
-	suggestions := nearest(name.Name, here)
+	suggestion := Suggest(name.Name, here)
 	switch {
 	case len(elsewhere) > 0:
 		slices.Sort(elsewhere)
 		return &UnknownError{name, fmt.Sprintf(", but there is one in namespace %s: use -n", enumerate(elsewhere[:min(len(elsewhere), mostSuggestions)]))}
-	case len(suggestions) > 0:
-		return &UnknownError{name, fmt.Sprintf(": did you mean %s?", enumerate(suggestions))}
+	case suggestion != "":
+		return &UnknownError{name, suggestion}
 	case len(here) == 0:
 		return &UnknownError{name, fmt.Sprintf(", and namespace %s has no ManagedResources: list all with `kubectl mr get -A`", name.Namespace)}
 	}
 	return &UnknownError{name, fmt.Sprintf(": list the existing ones with `kubectl mr get -n %s`", name.Namespace)}
+}
+
+// Suggest returns what an error about an unknown name ends with: those of the names that are like it; empty if none is.
+func Suggest(unknown string, names []string) string {
+	suggestions := nearest(unknown, names)
+	if len(suggestions) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": did you mean %s?", enumerate(suggestions))
 }
 
 // enumerate returns "a", "a or b", "a, b or c".

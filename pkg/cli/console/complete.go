@@ -81,6 +81,7 @@ func (c *Console) completeContexts(_ *cobra.Command, _ []string, prefix string) 
 func (c *Console) CompleteFlags(root *cobra.Command) error {
 	for flag, complete := range map[string]cobra.CompletionFunc{
 		"namespace": c.completeNamespaces, "context": c.completeContexts, "target-context": c.completeContexts,
+		"garden-context": c.completeContexts,
 	} {
 		if err := root.RegisterFlagCompletionFunc(flag, complete); err != nil {
 			return err

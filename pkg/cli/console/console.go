@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 )
 
@@ -24,6 +25,9 @@ type Clusters interface {
 	Target() (*rest.Config, error)
 	// HasOwnTarget reports whether the two clusters are configured separately.
 	HasOwnTarget() bool
+	// Garden returns how the cluster with Shoots and Seeds is reached, and HasOwnGarden whether it is configured separately from the source cluster.
+	Garden() (*rest.Config, error)
+	HasOwnGarden() bool
 	// TargetMapper knows the names of kinds of the target cluster, short ones too, as kubectl does.
 	TargetMapper() (meta.RESTMapper, error)
 	// Namespace is the one that commands are about. SetNamespace overrides it.
@@ -49,6 +53,9 @@ type Console struct {
 
 	source *Source
 	target *Target
+	garden *Garden
+	// placed says which cluster has the objects of a ManagedResource; nil if all are in the target cluster.
+	placed func(*resourcesv1alpha1.ManagedResource) (*Target, error)
 	// stderr is the writer of Err.
 	stderr *orderly
 }

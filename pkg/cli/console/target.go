@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,8 +12,10 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/openapi3"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
@@ -76,6 +79,38 @@ func (c *Console) Target() (*Target, error) {
 		Mapper: c.clusters.TargetMapper, Config: config, Host: config.Host, IsSource: !c.clusters.HasOwnTarget(),
 	}
 	return c.target, nil
+}
+
+// TargetOf returns the cluster with the objects of a ManagedResource: the target cluster, unless the console is one of OfFlow.
+func (c *Console) TargetOf(mr *resourcesv1alpha1.ManagedResource) (*Target, error) {
+	if c.placed == nil {
+		return c.Target()
+	}
+	return c.placed(mr)
+}
+
+// errShootNotNamed is the error for objects in the cluster of a Shoot, which has to be named.
+var errShootNotNamed = fmt.Errorf("%w: name the Shoot's cluster with --target-kubeconfig or --target-context", ErrNoTarget)
+
+// OfFlow returns a console for the ManagedResources of a flow in a seed. Objects of those with a class are in the seed. Those of the default class
+// are applied by the resource-manager of a Shoot, in its cluster, if inShoot is set: that is the target cluster, if flags name one.
+func (c *Console) OfFlow(inShoot bool) *Console {
+	seed, flow := ptr.To(*c), ptr.To(*c)
+	if c.clusters.HasOwnTarget() {
+		seed.target = nil
+	}
+	seed.clusters = controlPlanes{c.clusters}
+	inSeed, own := sync.OnceValues(seed.Target), sync.OnceValues(c.Target)
+	flow.placed = func(mr *resourcesv1alpha1.ManagedResource) (*Target, error) {
+		switch {
+		case !inShoot || mr.Spec.Class != nil && *mr.Spec.Class != "":
+			return inSeed()
+		case !c.clusters.HasOwnTarget():
+			return nil, errShootNotNamed
+		}
+		return own()
+	}
+	return flow
 }
 
 // TargetAs returns a client of the target cluster in the name of another user.

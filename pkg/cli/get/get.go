@@ -12,6 +12,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/fleet"
 	"github.com/trellis-k8s/trellis/pkg/cli/kubectl"
 	"github.com/trellis-k8s/trellis/pkg/cli/relations"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
@@ -31,7 +32,7 @@ type options struct {
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
-		Use:     "get [NAME...]",
+		Use:     "get [NAME... | shoot/NAMESPACE/NAME | seed/NAME]",
 		Aliases: []string{"list", "ls"},
 		Short:   "List ManagedResources with their states",
 		Long: `Lists ManagedResources with their states, when these began, and what is wrong.
@@ -45,7 +46,10 @@ func NewCommand(c *console.Console) *cobra.Command {
   Failed       something could not be applied or deleted
   Deleting     it and its objects are being deleted
   Suspended    reconciliation is suspended
-  Unknown      the conditions do not show the state`,
+  Unknown      the conditions do not show the state
+
+For a Shoot or a Seed of a garden, it shows how that is, and the ManagedResources behind it in the order in which they come up. The garden is
+the cluster of --garden-kubeconfig or --garden-context; by default, the cluster with the ManagedResources.`,
 		Example: `  # list the ManagedResources of all namespaces
   kubectl mr get -A
 
@@ -56,16 +60,13 @@ func NewCommand(c *console.Console) *cobra.Command {
   kubectl mr get -A --unhealthy -w
 
   # reconcile those that need attention
-  kubectl mr get -A --unhealthy -o name | xargs kubectl mr reconcile`,
-		ValidArgsFunction: c.CompleteNames(0),
+  kubectl mr get -A --unhealthy -o name | xargs kubectl mr reconcile
+
+  # show a Shoot and the ManagedResources behind it, in its seed
+  kubectl mr get shoot/garden-dev/one --garden-kubeconfig garden.kubeconfig`,
+		ValidArgsFunction: fleet.Complete(c, c.CompleteNames(0)),
 		RunE: func(command *cobra.Command, names []string) error {
-			if err := o.output.Check(); err != nil {
-				return err
-			}
-			if o.watch {
-				return o.follow(command.Context(), c, names)
-			}
-			return o.run(command.Context(), c, names)
+			return o.dispatch(command.Context(), c, names)
 		},
 	}
 	o.AddFlags(command.Flags())

@@ -17,8 +17,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// targetKubeconfigVariable names the kubeconfig of the target cluster, as for the resource-manager.
-const targetKubeconfigVariable = "TARGET_KUBECONFIG"
+// Variables that name kubeconfigs: of the target cluster, as for the resource-manager, and of the garden, as for gardenlet.
+const (
+	targetKubeconfigVariable = "TARGET_KUBECONFIG"
+	gardenKubeconfigVariable = "GARDEN_KUBECONFIG"
+)
 
 // NewConsole returns a console whose clusters are given by kubectl's flags, or by kubeconfigs.
 func NewConsole(streams genericiooptions.IOStreams, version string) *console.Console {
@@ -37,6 +40,7 @@ func NewConsole(streams genericiooptions.IOStreams, version string) *console.Con
 type clusters struct {
 	flags                           *genericclioptions.ConfigFlags
 	targetKubeconfig, targetContext string
+	gardenKubeconfig, gardenContext string
 	tune                            func(*rest.Config) *rest.Config
 	// ofTarget are flags that name the target cluster, made once.
 	ofTarget *genericclioptions.ConfigFlags
@@ -52,6 +56,9 @@ func (c *clusters) AddFlags(flags *pflag.FlagSet) {
 		"Path of the kubeconfig of the cluster with the objects (default: the cluster with the ManagedResources)")
 	flags.StringVar(&c.targetContext, "target-context", "",
 		"Context of the cluster with the objects")
+	flags.StringVar(&c.gardenKubeconfig, "garden-kubeconfig", os.Getenv(gardenKubeconfigVariable),
+		"Path of the kubeconfig of the garden, for shoot/NAMESPACE/NAME and seed/NAME (default: the cluster with the ManagedResources)")
+	flags.StringVar(&c.gardenContext, "garden-context", "", "Context of the garden")
 }
 
 // Source returns how the source cluster is reached.
@@ -59,6 +66,17 @@ func (c *clusters) Source() (*rest.Config, error) { return restConfig(c.flags) }
 
 // Target returns how the target cluster is reached.
 func (c *clusters) Target() (*rest.Config, error) { return restConfig(c.targetFlags()) }
+
+// Garden returns how the garden is reached.
+func (c *clusters) Garden() (*rest.Config, error) {
+	if !c.HasOwnGarden() {
+		return c.Source()
+	}
+	return restConfig(c.otherFlags(&c.gardenKubeconfig, &c.gardenContext))
+}
+
+// HasOwnGarden reports whether the garden is reached in another way than the source cluster.
+func (c *clusters) HasOwnGarden() bool { return c.gardenKubeconfig != "" || c.gardenContext != "" }
 
 // TargetMapper knows the names of kinds of the target cluster.
 func (c *clusters) TargetMapper() (meta.RESTMapper, error) { return c.targetFlags().ToRESTMapper() }
@@ -73,13 +91,18 @@ func (c *clusters) targetFlags() *genericclioptions.ConfigFlags {
 	if c.ofTarget != nil {
 		return c.ofTarget
 	}
+	c.ofTarget = c.otherFlags(&c.targetKubeconfig, &c.targetContext)
+	return c.ofTarget
+}
+
+// otherFlags returns flags that name another cluster than the source cluster: by a kubeconfig, or by a context in that of the source cluster.
+func (c *clusters) otherFlags(kubeconfig, context *string) *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(c.tune)
 	flags.CacheDir, flags.Timeout = c.flags.CacheDir, c.flags.Timeout
-	flags.KubeConfig, flags.Context = &c.targetKubeconfig, &c.targetContext
-	if c.targetKubeconfig == "" {
+	flags.KubeConfig, flags.Context = kubeconfig, context
+	if *kubeconfig == "" {
 		flags.KubeConfig = c.flags.KubeConfig
 	}
-	c.ofTarget = flags
 	return flags
 }
 

@@ -34,17 +34,56 @@ func RefsOf(mr *resourcesv1alpha1.ManagedResource) []object.Ref {
 // Inventories reads the objects of ManagedResources, each in the order of the inventory. It says on standard error what may not be
 // seen, and if it seems to be the wrong cluster.
 func Inventories(ctx context.Context, c *console.Console, items []resourcesv1alpha1.ManagedResource, below, all bool) ([][]*Object, error) {
-	target, err := c.Target()
-	if errors.Is(err, console.ErrNoTarget) {
-		c.Warn("%v", err)
-		return unread(items, err), nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	progress := c.Begin("Reading objects")
 	defer progress.End()
-	reader := NewReader(target, items, func(count int) { progress.Say("Reading objects (%d)", count) })
+	objects := make([][]*Object, len(items))
+	for _, group := range byTarget(c, items) {
+		switch {
+		case errors.Is(group.err, console.ErrNoTarget):
+			c.Warn("%v", group.err)
+			group.fill(objects, unread(group.items, group.err))
+		case group.err != nil:
+			return nil, group.err
+		default:
+			group.fill(objects, read(ctx, c, progress, group, below, all))
+		}
+	}
+	return objects, ctx.Err()
+}
+
+// group is ManagedResources whose objects are in the same cluster, with their places among all. err says why the cluster is not read.
+type group struct {
+	target *console.Target
+	err    error
+	items  []resourcesv1alpha1.ManagedResource
+	places []int
+}
+
+func (g *group) fill(objects, of [][]*Object) {
+	for i, place := range g.places {
+		objects[place] = of[i]
+	}
+}
+
+// byTarget groups ManagedResources by the clusters with their objects.
+func byTarget(c *console.Console, items []resourcesv1alpha1.ManagedResource) []*group {
+	var groups []*group
+	for i := range items {
+		target, err := c.TargetOf(&items[i])
+		at := slices.IndexFunc(groups, func(g *group) bool { return g.target == target })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, &group{target: target, err: err})
+		}
+		groups[at].items, groups[at].places = append(groups[at].items, items[i]), append(groups[at].places, i)
+	}
+	return groups
+}
+
+// read reads the objects of ManagedResources from one cluster.
+func read(ctx context.Context, c *console.Console, progress *console.Progress, group *group, below, all bool) [][]*Object {
+	items := group.items
+	reader := NewReader(group.target, items, func(count int) { progress.Say("Reading objects (%d)", count) })
 	var refs []object.Ref
 	for i := range items {
 		refs = append(refs, RefsOf(&items[i])...)
@@ -65,9 +104,9 @@ func Inventories(ctx context.Context, c *console.Console, items []resourcesv1alp
 		c.Warn("Not shown, because you may not read them: %s.", strings.Join(unseen, "; "))
 	}
 	if slices.ContainsFunc(items, isApplied) {
-		warnOfWrongCluster(c, target, roots)
+		warnOfWrongCluster(c, group.target, roots)
 	}
-	return objects, ctx.Err()
+	return objects
 }
 
 // unread returns objects with nothing but their names.

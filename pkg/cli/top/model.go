@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/trellis-k8s/trellis/pkg/cli/fleet"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
@@ -26,6 +27,13 @@ type model struct {
 	// lost is why the cluster cannot be reached, since when; nil if it can be.
 	lost      error
 	lostSince time.Time
+
+	// owner is the Shoot or Seed that they are behind, as it was read last; nil for none. ownerReading says that it is being read, ownerLost why it
+	// could not be read.
+	owner        *fleet.Owner
+	ownerReadAt  time.Time
+	ownerReading bool
+	ownerLost    error
 
 	filter filter
 	order  order
@@ -128,6 +136,26 @@ func (m *model) hasRead(name types.NamespacedName, read details, err error) {
 	}
 }
 
+// ownerAgain is how often a Shoot or Seed is read.
+const ownerAgain = 2 * time.Second
+
+// wantsOwner reports whether the Shoot or Seed has to be read now, and notes that it is being read.
+func (m *model) wantsOwner() bool {
+	if m.owner == nil || m.ownerReading || m.now.Sub(m.ownerReadAt) < ownerAgain {
+		return false
+	}
+	m.ownerReading = true
+	return true
+}
+
+// hasReadOwner takes in the Shoot or Seed, or why it could not be read.
+func (m *model) hasReadOwner(owner *fleet.Owner, err error) {
+	m.ownerReading, m.ownerReadAt, m.ownerLost = false, m.now, err
+	if err == nil {
+		m.owner = owner
+	}
+}
+
 // take takes in what has changed.
 func (m *model) take(changes changes) {
 	if changes.replaced || m.items == nil {
@@ -205,7 +233,7 @@ const (
 )
 
 // rows is how many items are on the screen.
-func (m *model) rows() int { return max(m.height-linesOfList, 1) }
+func (m *model) rows() int { return max(m.height-linesOfList-len(m.viewOwner()), 1) }
 
 // counts returns how many items there are in each state.
 func (m *model) counts() map[state.Word]int {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/cli/act"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/fleet"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 )
 
@@ -68,8 +69,10 @@ func (p *program) run(ctx context.Context) error {
 	p.model.resize(p.terminal.Size())
 	news := p.mailbox.news
 	var rested <-chan time.Time
+	p.model.ownerReadAt = p.model.now
 	for {
 		p.readOpened(ctx)
+		p.readOwner(ctx)
 		draw(p.terminal, p.model.view(), colours)
 		select {
 		case <-ctx.Done():
@@ -171,6 +174,18 @@ func (p *program) readOpened(ctx context.Context) {
 			return func(m *model) { m.hasRead(name, nil, p.console.Explain(err)) }
 		}
 		return func(m *model) { m.hasRead(name, read, nil) }
+	})
+}
+
+// readOwner reads the Shoot or Seed, if that is due.
+func (p *program) readOwner(ctx context.Context) {
+	if !p.model.wantsOwner() {
+		return
+	}
+	name := p.model.owner.Name
+	p.goOn(ctx, func() func(*model) {
+		owner, err := fleet.Read(ctx, p.console, name)
+		return func(m *model) { m.hasReadOwner(owner, err) }
 	})
 }
 

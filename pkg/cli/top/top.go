@@ -3,8 +3,11 @@ package top
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"sync"
 
 	"github.com/gdamore/tcell/v2"
 	"github.com/spf13/cobra"
@@ -12,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/fleet"
 	"github.com/trellis-k8s/trellis/pkg/cli/watch"
 )
 
@@ -20,26 +24,40 @@ type Options struct {
 	console.Choice
 	// Unhealthy omits those that are ready or suspended.
 	Unhealthy bool
+	// Of is the Shoot or Seed whose ManagedResources are shown; nil for those of the choice.
+	Of *fleet.Name
 }
 
 // NewCommand returns the command.
 func NewCommand(c *console.Console) *cobra.Command {
 	o := Options{}
 	command := &cobra.Command{
-		Use:   "top",
+		Use:   "top [shoot/NAMESPACE/NAME | seed/NAME]",
 		Short: "Watch ManagedResources live, full screen",
 		Long: `Shows the states of ManagedResources live and full screen, those that need attention first. Open one to see why it is not ready,
 and its objects down to Pods. The help of get and tree explains the states.
+
+For a Shoot or a Seed of a garden, it shows the ManagedResources behind it, and above them how far its operation is.
 
 ` + keys,
 		Example: `  # all namespaces
   kubectl mr top -A
 
   # only what needs attention
-  kubectl mr top -A --unhealthy`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(command *cobra.Command, _ []string) error {
+  kubectl mr top -A --unhealthy
+
+  # a Shoot while it comes up
+  kubectl mr top shoot/garden-dev/one --garden-kubeconfig garden.kubeconfig`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: fleet.Complete(c, cobra.NoFileCompletions),
+		RunE: func(command *cobra.Command, names []string) error {
+			var err error
+			if o.Of, err = fleet.Of(names, o.Choice); err != nil {
+				return err
+			}
+			if o.Of == nil && len(names) > 0 {
+				return fmt.Errorf("top shows all ManagedResources of a namespace, or those of shoot/NAMESPACE/NAME or seed/NAME. To follow %s: kubectl mr get %s -w", names[0], names[0])
+			}
 			terminal, err := openTerminal(c)
 			if err != nil {
 				return err
@@ -59,26 +77,67 @@ func Run(ctx context.Context, c *console.Console, o Options, terminal tcell.Scre
 	if err != nil {
 		return err
 	}
-	namespace, err := c.Namespace()
+	shown, err := o.find(ctx, c)
 	if err != nil {
 		return err
 	}
-	options, err := o.Options(namespace)
-	if err != nil {
-		return err
-	}
-	if err := source.List(ctx, &resourcesv1alpha1.ManagedResourceList{}, append(options, client.Limit(1))...); err != nil {
-		return err
+	for _, options := range shown.lists {
+		if err := source.List(ctx, &resourcesv1alpha1.ManagedResourceList{}, append(slices.Clone(options), client.Limit(1))...); err != nil {
+			return err
+		}
 	}
 	if err := start(terminal); err != nil {
 		return err
 	}
+	if shown.owner != nil {
+		c = shown.owner.Console(c)
+	}
 	box := newMailbox()
-	follow := watch.Watcher[*item]{Name: "top", Source: source, Choice: o.Choice, Options: options, Summarize: newItem, Sink: box}
-	p := newProgram(c, terminal, follow.Run, box)
-	p.model.scope, p.model.host, p.model.everywhere = scope(o.Choice, namespace), hostOf(source), o.AllNamespaces
-	p.model.filter.unwell = o.Unhealthy
+	joined := newParts(box, len(shown.lists))
+	follow := func(ctx context.Context) {
+		var all sync.WaitGroup
+		for i, options := range shown.lists {
+			watcher := watch.Watcher[*item]{Name: "top", Source: source, Choice: o.Choice, Options: options, Summarize: newItem, Sink: joined.part(i)}
+			all.Go(func() { watcher.Run(ctx) })
+		}
+		all.Wait()
+	}
+	p := newProgram(c, terminal, follow, box)
+	p.model.scope, p.model.host, p.model.everywhere = shown.scope, hostOf(source), shown.everywhere
+	p.model.filter.unwell, p.model.owner = o.Unhealthy, shown.owner
 	return p.run(ctx)
+}
+
+// selection is what is shown.
+type selection struct {
+	// scope says what for people, and lists are the options of lists that have it.
+	scope string
+	lists [][]client.ListOption
+	// everywhere says that it is in several namespaces.
+	everywhere bool
+	// owner is the Shoot or Seed that it is behind; nil for none.
+	owner *fleet.Owner
+}
+
+// find returns what the options select.
+func (o Options) find(ctx context.Context, c *console.Console) (selection, error) {
+	if o.Of != nil {
+		owner, err := fleet.Read(ctx, c, *o.Of)
+		if err != nil {
+			return selection{}, err
+		}
+		lists := owner.Scopes()
+		if len(lists) == 0 {
+			return selection{}, errors.New(owner.WhyNone(c))
+		}
+		return selection{scope: "of " + owner.Name.String(), lists: lists, everywhere: true, owner: owner}, nil
+	}
+	namespace, err := c.Namespace()
+	if err != nil {
+		return selection{}, err
+	}
+	options, err := o.Options(namespace)
+	return selection{scope: scope(o.Choice, namespace), lists: [][]client.ListOption{options}, everywhere: o.AllNamespaces}, err
 }
 
 // scope describes which ManagedResources are shown.

@@ -90,6 +90,22 @@ func (m *model) title() line {
 	return painted(screen.Strong, fmt.Sprintf("ManagedResources %s at %s", m.scope, m.host))
 }
 
+// viewOwner returns the line about the Shoot or Seed; none without one.
+func (m *model) viewOwner() []line {
+	switch {
+	case m.owner == nil:
+		return nil
+	case m.ownerLost != nil:
+		return []line{painted(screen.Bad, fmt.Sprintf("%s cannot be read: %v", m.owner.Name, m.ownerLost))}
+	}
+	_, style := m.owner.Word()
+	text := m.owner.Operation(m.now)
+	if description := m.owner.Description(); description != "" {
+		text += ": " + description
+	}
+	return []line{painted(style, text)}
+}
+
 // summary counts the ManagedResources in each state.
 func (m *model) summary() line {
 	if !m.loaded {
@@ -122,7 +138,7 @@ func (f filter) text() string {
 }
 
 func (m *model) viewList() []line {
-	lines := []line{m.title(), m.summary()}
+	lines := append(append([]line{m.title()}, m.viewOwner()...), m.summary())
 	if len(m.shown) == 0 {
 		return append(lines, line{}, m.nothingShown())
 	}

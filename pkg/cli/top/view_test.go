@@ -11,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/fleet"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
@@ -157,5 +159,32 @@ func BenchmarkChange(b *testing.B) {
 	for b.Loop() {
 		m.take(changes{items: map[types.NamespacedName]*item{items[0].FullName(): items[0]}})
 		m.view()
+	}
+}
+
+// TestOwner: the operation of a Shoot is above the list, and leaves the list a line less.
+func TestOwner(t *testing.T) {
+	m := shop()
+	rows := m.rows()
+	m.owner = &fleet.Owner{
+		Name: fleet.Name{Kind: fleet.Shoot, NamespacedName: types.NamespacedName{Namespace: "garden-dev", Name: "one"}}, Observed: true,
+		LastOperation: &corev1beta1.LastOperation{
+			Type: "Create", State: "Processing", Progress: 40, Description: "etcd-main", LastUpdateTime: metav1.NewTime(m.now.Add(-3 * time.Second)),
+		},
+	}
+	if want := "\nCreate Processing, 40 %, 3s ago: etcd-main\n1 Failed"; !strings.Contains(m.text(), want) || m.rows() != rows-1 {
+		t.Errorf("%q is not in\n%s", want, m.text())
+	}
+	m.ownerReadAt = m.now
+	if m.wantsOwner() {
+		t.Error("it is read again at once")
+	}
+	m.now = m.now.Add(ownerAgain)
+	if !m.wantsOwner() || m.wantsOwner() {
+		t.Error("it is not read again, or twice at a time")
+	}
+	m.hasReadOwner(nil, errors.New("no answer"))
+	if want := "\nShoot garden-dev/one cannot be read: no answer\n"; !strings.Contains(m.text(), want) {
+		t.Errorf("%q is not in\n%s", want, m.text())
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/fleet"
 	"github.com/trellis-k8s/trellis/pkg/cli/relations"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
@@ -28,7 +29,7 @@ type options struct {
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
-		Use:   "tree [NAME...]",
+		Use:   "tree [NAME... | shoot/NAMESPACE/NAME | seed/NAME]",
 		Short: "Show what ManagedResources own, down to Pods",
 		Long: `Shows the objects of ManagedResources and the objects that they own (by owner references), with their health and age.
 Health is determined by the built-in health checks of the resource-manager and by those of the ManagedResource.
@@ -43,7 +44,10 @@ Health is determined by the built-in health checks of the resource-manager and b
   Unseen       you may not read it
 
 What a ManagedResource depends on, and what has to be deleted before it, is listed before its objects. With -o wide, so are the fields of
-objects that are sent only with changes, and the time after which finalizers are removed.`,
+objects that are sent only with changes, and the time after which finalizers are removed.
+
+For a Shoot or a Seed of a garden, it shows the ManagedResources behind it in steps: those of a step wait for some of the step before. Objects in
+the cluster of a Shoot are read if --target-kubeconfig or --target-context names it.`,
 		Example: `  kubectl mr tree webshop-app -n garden
 
   # show only unhealthy objects, of all ManagedResources
@@ -53,13 +57,13 @@ objects that are sent only with changes, and the time after which finalizers are
   kubectl mr tree webshop-app -n garden -o wide
 
   # the objects are in another cluster
-  kubectl mr tree -n shoot--dev --target-kubeconfig shoot.kubeconfig`,
-		ValidArgsFunction: c.CompleteNames(0),
+  kubectl mr tree -n shoot--dev --target-kubeconfig shoot.kubeconfig
+
+  # what a Shoot consists of, in its seed and in its own cluster
+  kubectl mr tree shoot/garden-dev/one --garden-context garden --target-kubeconfig shoot.kubeconfig`,
+		ValidArgsFunction: fleet.Complete(c, c.CompleteNames(0)),
 		RunE: func(command *cobra.Command, names []string) error {
-			if err := o.output.Check(); err != nil {
-				return err
-			}
-			return o.run(command.Context(), c, names)
+			return o.dispatch(command.Context(), c, names)
 		},
 	}
 	o.AddFlags(command.Flags())

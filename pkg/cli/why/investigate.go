@@ -34,16 +34,16 @@ const (
 func investigate(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource, states map[string]state.Word,
 	objects [][]*snapshot.Object, below bool,
 ) ([]finding, error) {
-	i := &investigation{console: c, states: states, now: c.Clock.Now(), events: map[string][]corev1.Event{}, below: below}
+	i := &investigation{console: c, states: states, now: c.Clock.Now(), events: map[place][]corev1.Event{}, below: below}
 	var err error
-	if i.target, err = c.Target(); err != nil && !errors.Is(err, console.ErrNoTarget) {
-		return nil, err
-	}
 	if i.source, err = c.Source(); err != nil {
 		return nil, err
 	}
 	findings := make([]finding, 0, len(chosen))
 	for n := range chosen {
+		if i.target, err = c.TargetOf(&chosen[n]); err != nil && !errors.Is(err, console.ErrNoTarget) {
+			return nil, err
+		}
 		findings = append(findings, i.find(ctx, &chosen[n], objects[n]))
 	}
 	if i.forbidden {
@@ -55,16 +55,22 @@ func investigate(ctx context.Context, c *console.Console, chosen []resourcesv1al
 type investigation struct {
 	console *console.Console
 	source  *console.Source
-	// target is nil if it is not read.
+	// target has the objects of the ManagedResource that is being looked at; nil if it is not read.
 	target *console.Target
 	now    time.Time
 	// states are those of ManagedResources, by name.
 	states map[string]state.Word
 	// below is set if the owned objects were read.
 	below bool
-	// events are those of the target cluster, by namespace.
-	events    map[string][]corev1.Event
+	// events are those that were read.
+	events    map[place][]corev1.Event
 	forbidden bool
+}
+
+// place is a namespace of a cluster.
+type place struct {
+	target    *console.Target
+	namespace string
 }
 
 func (i *investigation) find(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, objects []*snapshot.Object) finding {
@@ -140,14 +146,15 @@ func describe(events []corev1.Event) []snapshot.Event {
 
 // eventsIn reads the Events of a namespace once.
 func (i *investigation) eventsIn(ctx context.Context, namespace string) []corev1.Event {
-	if events, known := i.events[namespace]; known || i.target == nil {
+	at := place{i.target, namespace}
+	if events, known := i.events[at]; known || i.target == nil {
 		return events
 	}
 	events, err := snapshot.ListEvents(ctx, i.target.Events, namespace, nil)
 	if err != nil {
 		i.handleError(err)
 	}
-	i.events[namespace] = events
+	i.events[at] = events
 	return events
 }
 

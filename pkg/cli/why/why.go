@@ -9,6 +9,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/fleet"
 	"github.com/trellis-k8s/trellis/pkg/cli/relations"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
@@ -27,7 +28,7 @@ type options struct {
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
-		Use:   "why [NAME...]",
+		Use:   "why [NAME... | shoot/NAMESPACE/NAME | seed/NAME]",
 		Short: "Explain why ManagedResources are not ready, and since when",
 		Long: `Explains why ManagedResources are not ready: which objects are missing, unhealthy or stuck and since when, their conditions,
 the objects that they own, their latest Events, who changed their fields, and the conditions of the ManagedResource. If it waits for
@@ -36,7 +37,11 @@ another ManagedResource, to be applied or to be deleted, that one is explained, 
 It also names what the ManagedResource depends on and what each dependency must have reached, what is deleted before it, which fields
 are sent only with changes, and when finalizers are removed.
 
-Without a name, it explains all ManagedResources that are neither ready nor suspended.`,
+Without a name, it explains all ManagedResources that are neither ready nor suspended.
+
+For a Shoot or a Seed of a garden, it explains what that waits for or fails with: its last operation, errors and conditions, and the
+ManagedResources behind it that are not ready, those first that the errors name. The garden is the cluster of --garden-kubeconfig or
+--garden-context; by default, the cluster with the ManagedResources.`,
 		Example: `  # explain what is wrong in this namespace
   kubectl mr why -n garden
 
@@ -44,13 +49,13 @@ Without a name, it explains all ManagedResources that are neither ready nor susp
   kubectl mr why -A
 
   # explain the state of one ManagedResource, which may be suspended, be deleted, or wait for others
-  kubectl mr why webshop-app -n garden`,
-		ValidArgsFunction: c.CompleteNames(0),
+  kubectl mr why webshop-app -n garden
+
+  # explain why a Shoot does not come up
+  kubectl mr why shoot/garden-dev/one --garden-kubeconfig garden.kubeconfig`,
+		ValidArgsFunction: fleet.Complete(c, c.CompleteNames(0)),
 		RunE: func(command *cobra.Command, names []string) error {
-			if err := o.output.Check(); err != nil {
-				return err
-			}
-			return o.run(command.Context(), c, names)
+			return o.dispatch(command.Context(), c, names)
 		},
 	}
 	o.AddFlags(command.Flags())

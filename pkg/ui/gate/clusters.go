@@ -37,6 +37,12 @@ func (c *clusters) Target() (*rest.Config, error) {
 // HasOwnTarget reports whether the objects are in another cluster than the ManagedResources.
 func (c *clusters) HasOwnTarget() bool { return c.hasOwnTarget }
 
+// Garden returns how the garden is reached: no view reads it yet.
+func (c *clusters) Garden() (*rest.Config, error) { return c.source, nil }
+
+// HasOwnGarden reports that no other cluster is configured.
+func (c *clusters) HasOwnGarden() bool { return false }
+
 // AddFlags does nothing: there is no command line.
 func (c *clusters) AddFlags(*pflag.FlagSet) {}
 

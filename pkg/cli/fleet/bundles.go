@@ -1,0 +1,119 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+// flows are the names of the flows in flow.LabelFlow, by the kinds of their owners.
+var flows = map[string]string{Shoot: "shoot", Seed: "seed"}
+
+// Scopes returns the options of the lists that have all ManagedResources behind an owner; none if its namespace is not known yet. In the namespace of
+// a control plane, those of extensions are, too.
+func (o *Owner) Scopes() [][]client.ListOption {
+	labels := client.MatchingLabels{flow.LabelFlow: flows[o.Kind], flow.LabelOwner: string(o.UID)}
+	emitted := []client.ListOption{client.InNamespace(constants.GardenNamespace), labels}
+	switch {
+	case o.Kind == Seed:
+		return [][]client.ListOption{emitted}
+	case o.TechnicalID == "":
+		return nil
+	}
+	return [][]client.ListOption{emitted, {client.InNamespace(o.TechnicalID)}}
+}
+
+// Console returns the console for the objects of these ManagedResources.
+func (o *Owner) Console(c *console.Console) *console.Console { return c.OfFlow(o.Kind == Shoot) }
+
+// ManagedResources reads the ManagedResources behind an owner, in the order in which they come up.
+func (o *Owner) ManagedResources(ctx context.Context, c *console.Console) ([]resourcesv1alpha1.ManagedResource, error) {
+	source, err := c.Source()
+	if err != nil {
+		return nil, err
+	}
+	progress := c.Begin("Reading ManagedResources")
+	defer progress.End()
+	var all []resourcesv1alpha1.ManagedResource
+	for _, options := range o.Scopes() {
+		items, err := source.ListManagedResources(ctx, func(count int) { progress.Say("Reading ManagedResources (%d)", count) }, options...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, items...)
+	}
+	return slices.Concat(Steps(all)...), nil
+}
+
+// WhyNone says why there are no ManagedResources behind an owner, and what to do.
+func (o *Owner) WhyNone(c *console.Console) string {
+	host := ""
+	if source, err := c.Source(); err == nil {
+		host = " " + source.Host
+	}
+	switch {
+	case o.Kind == Seed:
+		return fmt.Sprintf("No ManagedResource of %s is in the cluster%s. Check that this is the cluster of the Seed (--context), and that its gardenlet runs.", o.Name, host)
+	case o.SeedName == "":
+		return fmt.Sprintf("%s is not scheduled yet: spec.seedName is empty. A scheduler chooses the Seed, or set it.", o.Name)
+	case o.TechnicalID == "":
+		return fmt.Sprintf("The gardenlet of Seed %s has not begun to work on %s. Check that it runs, and that the Seed is ready: `kubectl mr get seed/%s`.", o.SeedName, o.Name, o.SeedName)
+	}
+	return fmt.Sprintf("No ManagedResource of %s is in the cluster%s. Check that this is the cluster of Seed %s (--context).", o.Name, host, o.SeedName)
+}
+
+// Steps groups ManagedResources by when they come up: those of a step wait for some of the step before, or are deleted before one of them. In a step they
+// are sorted by namespace and name. If some wait for each other, one of them comes first.
+func Steps(items []resourcesv1alpha1.ManagedResource) [][]resourcesv1alpha1.ManagedResource {
+	before := map[types.NamespacedName][]types.NamespacedName{}
+	for i := range items {
+		own := state.NameOf(&items[i])
+		before[own] = append(before[own], items[i].Dependencies()...)
+		later, _ := items[i].DeletedAfter()
+		for _, name := range later {
+			before[name] = append(before[name], own)
+		}
+	}
+	ranks := map[types.NamespacedName]int{}
+	for i := range items {
+		ranks[state.NameOf(&items[i])] = 0 // while it is being computed, too
+	}
+	computed := map[types.NamespacedName]bool{}
+	var rank func(types.NamespacedName) int
+	rank = func(name types.NamespacedName) int {
+		if computed[name] {
+			return ranks[name]
+		}
+		computed[name] = true
+		highest := 0
+		for _, earlier := range before[name] {
+			if _, known := ranks[earlier]; known && earlier != name {
+				highest = max(highest, rank(earlier)+1)
+			}
+		}
+		ranks[name] = highest
+		return highest
+	}
+	sorted := slices.SortedFunc(slices.Values(items), func(a, b resourcesv1alpha1.ManagedResource) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	var steps [][]resourcesv1alpha1.ManagedResource
+	for i := range sorted {
+		at := rank(state.NameOf(&sorted[i]))
+		for len(steps) <= at {
+			steps = append(steps, nil)
+		}
+		steps[at] = append(steps[at], sorted[i])
+	}
+	return slices.DeleteFunc(steps, func(step []resourcesv1alpha1.ManagedResource) bool { return len(step) == 0 })
+}

@@ -1,0 +1,58 @@
+package fleet
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+)
+
+// completionTimeout bounds how long a shell waits for names.
+const completionTimeout = 5 * time.Second
+
+// Complete offers Shoots and Seeds for what begins like one, and otherwise what another function offers.
+func Complete(c *console.Console, otherwise cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(command *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		const alone = cobra.ShellCompDirectiveNoFileComp
+		for _, kind := range []string{Shoot, Seed} {
+			begin := strings.ToLower(kind) + "/"
+			switch {
+			case len(given) > 0 || prefix == "":
+			case strings.HasPrefix(prefix, begin):
+				return complete(command.Context(), c, kind, prefix), alone
+			case strings.HasPrefix(begin, prefix):
+				offered, _ := otherwise(command, given, prefix)
+				return append(offered, begin), alone | cobra.ShellCompDirectiveNoSpace
+			}
+		}
+		return otherwise(command, given, prefix)
+	}
+}
+
+// complete returns the Shoots or Seeds that begin like a text; none if they cannot be read.
+func complete(ctx context.Context, c *console.Console, kind, prefix string) []cobra.Completion {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	garden, err := c.Garden()
+	if err != nil {
+		return nil
+	}
+	namespace := ""
+	if parts := strings.Split(prefix, "/"); kind == Shoot && len(parts) > 2 {
+		namespace = parts[1]
+	}
+	found, err := names(ctx, garden, kind, namespace)
+	if err != nil {
+		return nil
+	}
+	var offered []cobra.Completion
+	for _, each := range found {
+		if argument := (Name{kind, each}).Argument(); strings.HasPrefix(argument, prefix) {
+			offered = append(offered, argument)
+		}
+	}
+	return offered
+}

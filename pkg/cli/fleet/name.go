@@ -1,0 +1,76 @@
+// Package fleet has the Shoots and Seeds of a garden for commands of kubectl mr: how they are, and which ManagedResources are behind them.
+package fleet
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+)
+
+// The kinds.
+const (
+	Shoot = "Shoot"
+	Seed  = "Seed"
+)
+
+// Name names a Shoot, or a Seed, which has no namespace.
+type Name struct {
+	Kind string
+	types.NamespacedName
+}
+
+// String returns the name for people, such as "Shoot garden-dev/one".
+func (n Name) String() string {
+	if n.Namespace == "" {
+		return n.Kind + " " + n.Name
+	}
+	return n.Kind + " " + n.NamespacedName.String()
+}
+
+// Argument returns the name as Parse reads it.
+func (n Name) Argument() string {
+	return strings.ToLower(n.Kind) + "/" + strings.TrimPrefix(n.NamespacedName.String(), "/")
+}
+
+// Parse reads shoot/NAMESPACE/NAME or seed/NAME. It returns false for the name of a ManagedResource.
+func Parse(text string) (name Name, is bool, err error) {
+	kind, rest, found := strings.Cut(text, "/")
+	kind, _, _ = strings.Cut(strings.ToLower(kind), ".") // as kubectl get -o name prints it
+	parts := strings.Split(rest, "/")
+	switch {
+	case !found:
+	case kind == "shoot" || kind == "shoots":
+		if len(parts) != 2 || parts[0] == "" || parts[1] == "" {
+			return name, true, fmt.Errorf("%q does not name a Shoot: write shoot/NAMESPACE/NAME. A ManagedResource in a namespace called %s is named with -n", text, kind)
+		}
+		return Name{Shoot, types.NamespacedName{Namespace: parts[0], Name: parts[1]}}, true, nil
+	case kind == "seed" || kind == "seeds":
+		if len(parts) != 1 || rest == "" {
+			return name, true, fmt.Errorf("%q does not name a Seed: write seed/NAME. A ManagedResource in a namespace called %s is named with -n", text, kind)
+		}
+		return Name{Seed, types.NamespacedName{Name: rest}}, true, nil
+	}
+	return name, false, nil
+}
+
+// Of returns the Shoot or Seed that the arguments of a command name; nil if they name ManagedResources.
+func Of(args []string, choice console.Choice) (*Name, error) {
+	for _, arg := range args {
+		name, is, err := Parse(arg)
+		switch {
+		case err != nil:
+			return nil, err
+		case !is:
+		case len(args) > 1:
+			return nil, fmt.Errorf("%s has to be the only argument: its ManagedResources are shown together", arg)
+		case !choice.IsEmpty():
+			return nil, fmt.Errorf("%s cannot be combined with --all-namespaces, --selector or --class", arg)
+		default:
+			return &name, nil
+		}
+	}
+	return nil, nil
+}

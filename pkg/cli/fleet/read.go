@@ -1,0 +1,122 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+)
+
+// Owner is a Shoot or a Seed, for which a flow emits ManagedResources.
+type Owner struct {
+	Name
+
+	UID     types.UID
+	Created time.Time
+	// SeedName is the Seed that has the control plane of a Shoot, and TechnicalID its namespace; empty if they are not known yet.
+	SeedName, TechnicalID string
+	// Observed is set if gardenlet has seen the present generation.
+	Observed bool
+	// LastOperation is nil if none has begun.
+	LastOperation *corev1beta1.LastOperation
+	LastErrors    []corev1beta1.LastError
+	Conditions    []corev1beta1.Condition
+}
+
+// Read reads a Shoot or a Seed from the garden.
+func Read(ctx context.Context, c *console.Console, name Name) (*Owner, error) {
+	garden, err := c.Garden()
+	if err != nil {
+		return nil, err
+	}
+	var owner *Owner
+	if name.Kind == Shoot {
+		shoot := &corev1beta1.Shoot{}
+		err = garden.Get(ctx, name.NamespacedName, shoot)
+		owner = ofShoot(shoot)
+	} else {
+		seed := &corev1beta1.Seed{}
+		err = garden.Get(ctx, name.NamespacedName, seed)
+		owner = ofSeed(seed)
+	}
+	switch {
+	case console.HasNoKind(err):
+		return nil, notServed(garden)
+	case apierrors.IsNotFound(err):
+		return nil, unknown(ctx, garden, name)
+	case apierrors.IsForbidden(err) && garden.IsSource:
+		return nil, fmt.Errorf("%w\nIf the garden is another cluster, name it with --garden-kubeconfig or --garden-context", err)
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	owner.Name = name
+	return owner, nil
+}
+
+func ofShoot(shoot *corev1beta1.Shoot) *Owner {
+	seed := ptr.Deref(shoot.Status.SeedName, "")
+	if seed == "" {
+		seed = ptr.Deref(shoot.Spec.SeedName, "")
+	}
+	return &Owner{
+		UID: shoot.UID, Created: shoot.CreationTimestamp.Time, SeedName: seed, TechnicalID: shoot.Status.TechnicalID,
+		Observed: shoot.Status.ObservedGeneration == shoot.Generation, LastOperation: shoot.Status.LastOperation, LastErrors: shoot.Status.LastErrors,
+		Conditions: shoot.Status.Conditions,
+	}
+}
+
+func ofSeed(seed *corev1beta1.Seed) *Owner {
+	return &Owner{
+		UID: seed.UID, Created: seed.CreationTimestamp.Time, Observed: seed.Status.ObservedGeneration == seed.Generation,
+		LastOperation: seed.Status.LastOperation, Conditions: seed.Status.Conditions,
+	}
+}
+
+// notServed is the error for a cluster without Shoots and Seeds. It does not wrap what the API server said: that would be explained as a cluster
+// without ManagedResources.
+func notServed(garden *console.Garden) error {
+	advice := "name the garden with --garden-kubeconfig or --garden-context"
+	if !garden.IsSource {
+		advice = "check --garden-kubeconfig and --garden-context"
+	}
+	return fmt.Errorf("the cluster %s does not serve Shoots and Seeds (%s): %s", garden.Host, corev1beta1.SchemeGroupVersion, advice)
+}
+
+// unknown is the error for a Shoot or Seed that does not exist. It offers other names, if they can be read.
+func unknown(ctx context.Context, garden *console.Garden, name Name) error {
+	list, err := names(ctx, garden, name.Kind, name.Namespace)
+	var others []string
+	for _, other := range list {
+		others = append(others, other.Name)
+	}
+	suggestion := console.Suggest(name.Name, others)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s not found in the garden %s", name, garden.Host)
+	case suggestion == "" && len(others) == 0 && name.Kind == Shoot:
+		suggestion = fmt.Sprintf(", and namespace %s has no Shoots", name.Namespace)
+	}
+	return fmt.Errorf("%s not found in the garden %s%s", name, garden.Host, suggestion)
+}
+
+// names returns the names of all Shoots of a namespace, or of all namespaces if that is empty, or of all Seeds.
+func names(ctx context.Context, garden *console.Garden, kind, namespace string) ([]types.NamespacedName, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind(kind + "List"))
+	if err := garden.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list %ss: %w", kind, err)
+	}
+	found := make([]types.NamespacedName, 0, len(list.Items))
+	for i := range list.Items {
+		found = append(found, client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	return found, nil
+}

@@ -1,0 +1,113 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/fleet"
+	"github.com/trellis-k8s/trellis/pkg/cli/screen"
+	"github.com/trellis-k8s/trellis/pkg/cli/state"
+)
+
+// ownerReport is the result for a Shoot or Seed in the JSON and YAML output.
+type ownerReport struct {
+	fleet.Report
+	// Waiting are ManagedResources that wait for others alone.
+	Waiting          []string  `json:"waiting,omitempty"`
+	ManagedResources []finding `json:"managedResources"`
+}
+
+// dispatch runs the command for a Shoot or Seed, or for ManagedResources.
+func (o *options) dispatch(ctx context.Context, c *console.Console, names []string) error {
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	switch named, err := fleet.Of(names, o.Choice); {
+	case err != nil:
+		return err
+	case named != nil:
+		return o.runOf(ctx, c, *named)
+	}
+	return o.run(ctx, c, names)
+}
+
+// runOf explains what a Shoot or Seed waits for, or fails with: its errors, the ManagedResources behind them, and their objects.
+func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name) error {
+	owner, err := fleet.Read(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	items, err := owner.ManagedResources(ctx, c)
+	if err != nil {
+		return err
+	}
+	causes, waiting := split(items, owner)
+	findings := []finding{}
+	if len(causes) > 0 {
+		if _, findings, err = find(ctx, owner.Console(c), causes, false); err != nil {
+			return err
+		}
+	}
+	if o.output.Format != "" {
+		return c.PrintValue(o.output.Format, ownerReport{owner.Report(), waiting, findings})
+	}
+	now := c.Clock.Now()
+	if err := owner.Print(c.Screen, now); err != nil {
+		return err
+	}
+	switch {
+	case len(items) == 0:
+		c.Warn("%s", owner.WhyNone(c))
+		return nil
+	case len(causes) == 0:
+		c.Warn("All ManagedResources behind %s are ready or suspended (%d).", name, len(items))
+		return nil
+	}
+	for i := range findings {
+		if err := findings[i].printTo(c.Screen, now, true); err != nil {
+			return err
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	return c.Screen.Paragraph("", screen.Plain, fmt.Sprintf("\n%d more wait for these: %s", len(waiting), strings.Join(waiting, ", ")))
+}
+
+// split returns the ManagedResources that are not well, those first that the errors of the owner name, and the names of those that only wait for
+// others of them.
+func split(items []resourcesv1alpha1.ManagedResource, owner *fleet.Owner) (causes []resourcesv1alpha1.ManagedResource, waiting []string) {
+	named := func(mr *resourcesv1alpha1.ManagedResource) bool {
+		for _, each := range owner.LastErrors {
+			if each.TaskID != nil && *each.TaskID == mr.Name {
+				return true
+			}
+		}
+		return false
+	}
+	unwell := map[string]bool{}
+	for i := range items {
+		unwell[state.NameOf(&items[i]).String()] = !state.Of(&items[i]).Word.IsWell()
+	}
+	var others []resourcesv1alpha1.ManagedResource
+	for i := range items {
+		mr := &items[i]
+		waits := state.Of(mr).Word == state.Waiting && slices.ContainsFunc(mr.Dependencies(), func(on types.NamespacedName) bool { return unwell[on.String()] })
+		switch {
+		case !unwell[state.NameOf(mr).String()]:
+		case named(mr):
+			causes = append(causes, *mr)
+		case waits:
+			waiting = append(waiting, state.NameOf(mr).String())
+		default:
+			others = append(others, *mr)
+		}
+	}
+	return append(causes, others...), waiting
+}
