@@ -27,8 +27,8 @@ func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "controller-manager --config FILE",
 		Short: "Run the controllers of a garden",
-		Long: `controller-manager runs beside the garden's API server. It decides which extensions are installed in which Seeds, and
-keeps what is in use from being deleted.
+		Long: `controller-manager runs beside the garden's API server. It decides which extensions are installed in which Seeds,
+keeps what is in use from being deleted, and lets gardenlets read the Secrets that Shoots of their Seeds name.
 
 Environment:
   KUBECONFIG  overrides gardenClientConnection.kubeconfig`,

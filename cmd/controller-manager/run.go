@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -29,6 +30,7 @@ import (
 	controllermanagerv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/controllermanager/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/controllers/controllerregistration"
+	"github.com/trellis-k8s/trellis/pkg/controllers/shootsecrets"
 	"github.com/trellis-k8s/trellis/pkg/controllers/shootstatuslabel"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
 	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
@@ -79,6 +81,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 			DeploymentSyncs:   *c.Controllers.ControllerDeployment.ConcurrentSyncs,
 		}),
 		shootstatuslabel.AddToManager(mgr, *c.Controllers.ShootStatusLabel.ConcurrentSyncs),
+		shootsecrets.AddToManager(mgr),
 	)
 }
 
@@ -115,6 +118,7 @@ func newManager(c *controllermanagerv1alpha1.ControllerManagerConfiguration, con
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(kinds, shootsecrets.CacheOptions())
 	timing := c.LeaderElection
 	mgr, err := manager.New(config, manager.Options{
 		Scheme:                              newScheme(),

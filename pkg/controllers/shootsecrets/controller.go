@@ -1,0 +1,158 @@
+package shootsecrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+)
+
+const (
+	name         = "shoot-secrets"
+	fieldManager = "controller-manager"
+	// syncs is how many namespaces are worked on at once.
+	syncs = 5
+)
+
+// CacheOptions are those of the cache that the controller reads from, beside that of Shoots: its own Roles and RoleBindings.
+func CacheOptions() map[client.Object]cache.ByObject {
+	own := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{constants.LabelGardenRole: roleShootSecrets})}
+	return map[client.Object]cache.ByObject{&rbacv1.Role{}: own, &rbacv1.RoleBinding{}: own}
+}
+
+// AddToManager adds the controller to the manager of the garden, whose cache has CacheOptions, and of Shoots what Reduce keeps.
+func AddToManager(mgr manager.Manager) error {
+	built, err := controller.New(name, mgr, controller.Options{
+		Reconciler: &reconciler{garden: mgr.GetClient()}, MaxConcurrentReconciles: syncs, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
+		RecoverPanic: ptr.To(true),
+	})
+	if err != nil {
+		return fmt.Errorf("add the controller %s: %w", name, err)
+	}
+	toNamespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}}
+	})
+	for object, changed := range map[client.Object]predicate.Predicate{
+		&corev1beta1.Shoot{}: concerns(), &rbacv1.Role{}: predicate.ResourceVersionChangedPredicate{}, &rbacv1.RoleBinding{}: predicate.ResourceVersionChangedPredicate{},
+	} {
+		if err := built.Watch(source.Kind(mgr.GetCache(), object, toNamespace, changed)); err != nil {
+			return fmt.Errorf("add a watch of the controller %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// concerns lets changes of Shoots pass that change which Secrets they name, or where they are.
+func concerns() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, was := e.ObjectOld.(*corev1beta1.Shoot)
+		after, is := e.ObjectNew.(*corev1beta1.Shoot)
+		return !was || !is || !slices.Equal(seedsOf(before), seedsOf(after)) || !slices.Equal(Named(before), Named(after))
+	}}
+}
+
+// reconciler has the gardenlets of Seeds be allowed what Shoots name.
+type reconciler struct{ garden client.Client }
+
+// Reconcile writes and deletes the Roles and RoleBindings of a namespace. All is read from the cache; at rest nothing is sent.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	namespace := client.InNamespace(request.Name)
+	var shoots corev1beta1.ShootList
+	var roles rbacv1.RoleList
+	var bindings rbacv1.RoleBindingList
+	if err := errors.Join(
+		r.garden.List(ctx, &shoots, namespace, client.UnsafeDisableDeepCopy), r.garden.List(ctx, &roles, namespace), r.garden.List(ctx, &bindings, namespace),
+	); err != nil {
+		return reconcile.Result{}, fmt.Errorf("read what Shoots of namespace %s name: %w", request.Name, err)
+	}
+	allowed := wanted(shoots.Items)
+	var errs []error
+	kept := map[string]bool{}
+	for _, seed := range slices.Sorted(maps.Keys(allowed)) {
+		role, binding := role(request.Name, seed, allowed[seed]), binding(request.Name, seed)
+		kept[role.Name] = true
+		// The Role comes first: a RoleBinding without it allows nothing, and the other way round nothing is missing.
+		errs = append(errs, r.ensureRole(ctx, role, roles.Items), r.ensureBinding(ctx, binding, bindings.Items))
+	}
+	for i := range bindings.Items {
+		if !kept[bindings.Items[i].Name] {
+			errs = append(errs, r.delete(ctx, &bindings.Items[i], "RoleBinding"))
+		}
+	}
+	for i := range roles.Items {
+		if !kept[roles.Items[i].Name] {
+			errs = append(errs, r.delete(ctx, &roles.Items[i], "Role"))
+		}
+	}
+	return reconcile.Result{}, errors.Join(errs...)
+}
+
+func (r *reconciler) ensureRole(ctx context.Context, role *rbacv1.Role, present []rbacv1.Role) error {
+	at := slices.IndexFunc(present, func(each rbacv1.Role) bool { return each.Name == role.Name })
+	if at >= 0 && equality.Semantic.DeepEqual(present[at].Rules, role.Rules) {
+		return nil
+	}
+	return r.write(ctx, role, "Role")
+}
+
+func (r *reconciler) ensureBinding(ctx context.Context, binding *rbacv1.RoleBinding, present []rbacv1.RoleBinding) error {
+	at := slices.IndexFunc(present, func(each rbacv1.RoleBinding) bool { return each.Name == binding.Name })
+	switch {
+	case at < 0:
+	case present[at].RoleRef != binding.RoleRef: // which cannot be changed
+		return r.delete(ctx, &present[at], "RoleBinding") // the watch leads here again
+	case equality.Semantic.DeepEqual(present[at].Subjects, binding.Subjects):
+		return nil
+	}
+	return r.write(ctx, binding, "RoleBinding")
+}
+
+// write creates an object, or replaces what it allows: nobody else adds to it.
+func (r *reconciler) write(ctx context.Context, object client.Object, kind string) error {
+	wanted, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("copy %s %s: it has no metadata", kind, object.GetName())
+	}
+	err := r.garden.Create(ctx, object, client.FieldOwner(fieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		err = r.garden.Update(ctx, wanted, client.FieldOwner(fieldManager))
+	}
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil // its Shoots are gone
+	case err != nil:
+		return fmt.Errorf("write %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
+	}
+	log.FromContext(ctx).Info("Changed what the gardenlet of a Seed may read", "kind", kind, "name", object.GetName())
+	return nil
+}
+
+func (r *reconciler) delete(ctx context.Context, object client.Object, kind string) error {
+	uid := object.GetUID()
+	if err := r.garden.Delete(ctx, object, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package controllermanager
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// TestShootSecrets: the gardenlet of a Seed may read the Secrets that Shoots of that Seed name, by their names, and no others. The steps follow each other.
+func TestShootSecrets(t *testing.T) {
+	f := newFixture(t)
+	s := &shootSecrets{fixture: f}
+	s.prepare()
+	f.start()
+	for _, step := range []struct {
+		name string
+		run  func()
+	}{
+		{"declared", s.declared}, {"changed by hand", s.changedByHand}, {"another name", s.changed}, {"rest", f.rests}, {"restart", f.restarts}, {"deleted", s.deleted},
+	} {
+		before := f.T
+		if !t.Run(step.name, func(t *testing.T) { f.T = t; step.run() }) {
+			f.T = before
+			t.FailNow()
+		}
+		f.T = before
+	}
+	sent, _ := f.requests(0)
+	for _, event := range sent {
+		if event.ObjectRef.Resource == "secrets" && event.Verb != "list" {
+			t.Errorf("it sent %s secrets/%s", event.Verb, event.ObjectRef.Name)
+		}
+		if event.ResponseStatus != nil && event.ResponseStatus.Code == 403 {
+			t.Errorf("it may not %s %s", event.Verb, event.ObjectRef.Resource)
+		}
+	}
+}
+
+type shootSecrets struct {
+	*fixture
+	shoot *corev1beta1.Shoot
+}
+
+const (
+	project  = "garden-dev"
+	roleName = "gardener.cloud:system:seed:" + seedName + ":shoot-secrets"
+)
+
+// prepare creates a namespace with Secrets, and a Shoot that names one of them.
+func (s *shootSecrets) prepare() {
+	s.Helper()
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: project}})
+	for _, name := range []string{"named", "later", "other"} {
+		s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: project, Name: name}})
+	}
+	s.create(example(s.fixture, "seed.yaml", &corev1beta1.Seed{}))
+	s.shoot = example(s.fixture, "shoot.yaml", &corev1beta1.Shoot{})
+	s.shoot.Namespace, s.shoot.Spec.SeedName = project, ptr.To(seedName)
+	s.shoot.Spec.Resources, s.shoot.Spec.DNS = nil, nil
+	s.names("named")
+	s.create(s.shoot)
+}
+
+// names has the Shoot name a Secret.
+func (s *shootSecrets) names(secret string) {
+	if s.shoot.Spec.Kubernetes.KubeAPIServer == nil {
+		s.shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{}
+	}
+	server := s.shoot.Spec.Kubernetes.KubeAPIServer
+	server.StructuredAuthorization = nil
+	server.AdmissionPlugins = []corev1beta1.AdmissionPlugin{{Name: "ValidatingAdmissionWebhook", KubeconfigSecretName: ptr.To(secret)}}
+}
+
+// mayRead waits until the gardenlets of the Seed, and of another one, may read these Secrets, by their names, and no others.
+func (s *shootSecrets) mayRead(want ...string) {
+	s.Helper()
+	kit.Eventually(s, fmt.Sprintf("the gardenlet may read %q", want), func() string {
+		if got := s.readable(seedName); !slices.Equal(got, want) {
+			return fmt.Sprintf("it may read %q", got)
+		}
+		return ""
+	})
+	if got := s.readable("another"); len(got) > 0 {
+		s.Errorf("the gardenlet of another Seed may read %q", got)
+	}
+}
+
+// readable returns the Secrets that the gardenlet of a Seed can list by their names, as it watches them.
+func (s *shootSecrets) readable(seed string) []string {
+	s.Helper()
+	config := s.plane.Config()
+	config.Impersonate = rest.ImpersonationConfig{UserName: constants.PrefixSeedUser + seed, Groups: []string{constants.SeedsGroup, "system:authenticated"}}
+	as, err := client.New(config, client.Options{Scheme: s.client.Scheme()})
+	kit.Must(s, err)
+	var names []string
+	for _, name := range []string{"later", "named", "other"} {
+		var list corev1.SecretList
+		err := as.List(s.Context(), &list, client.InNamespace(project), client.MatchingFields{"metadata.name": name})
+		if err == nil && len(list.Items) == 1 {
+			err = as.Get(s.Context(), client.ObjectKeyFromObject(&list.Items[0]), &list.Items[0])
+		}
+		if err == nil {
+			names = append(names, name)
+		} else if !apierrors.IsForbidden(err) {
+			kit.Must(s, err)
+		}
+	}
+	if err := as.List(s.Context(), &corev1.SecretList{}, client.InNamespace(project)); !apierrors.IsForbidden(err) {
+		s.Errorf("the gardenlet of Seed %s can list all Secrets: %v", seed, err)
+	}
+	return names
+}
+
+func (s *shootSecrets) declared() { s.mayRead("named") }
+
+// changedByHand: what is changed or deleted by hand comes back.
+func (s *shootSecrets) changedByHand() {
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: project, Name: roleName}}
+	kit.Must(s, s.client.Get(s.Context(), client.ObjectKeyFromObject(role), role))
+	kit.Change(s, s.client, role, func() { role.Rules[0].ResourceNames = append(role.Rules[0].ResourceNames, "other") })
+	s.mayRead("named")
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: project, Name: roleName}}
+	s.delete(binding)
+	s.mayRead("named")
+	s.delete(binding)
+	s.create(&rbacv1.RoleBinding{ // it refers to another Role, which cannot be changed
+		ObjectMeta: metav1.ObjectMeta{Namespace: project, Name: roleName, Labels: map[string]string{constants.LabelGardenRole: "shoot-secrets"}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "other"},
+	})
+	s.mayRead("named")
+}
+
+func (s *shootSecrets) changed() {
+	s.exists(s.shoot)
+	kit.Change(s, s.client, s.shoot, func() { s.names("later") })
+	s.mayRead("later")
+}
+
+// deleted: with the last Shoot that names Secrets, the rights go.
+func (s *shootSecrets) deleted() {
+	s.exists(s.shoot)
+	kit.Change(s, s.client, s.shoot, func() {
+		metav1.SetMetaDataAnnotation(&s.shoot.ObjectMeta, constants.AnnotationConfirmationDeletion, "true")
+		s.shoot.Finalizers = nil
+	})
+	s.delete(s.shoot)
+	s.mayRead()
+	for _, list := range []client.ObjectList{&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
+		kit.Eventually(s, "nothing is left", func() string {
+			kit.Must(s, s.client.List(s.Context(), list, client.InNamespace(project), client.MatchingLabels{constants.LabelGardenRole: "shoot-secrets"}))
+			if text := fmt.Sprintf("%+v", list); strings.Contains(text, roleName) {
+				return text
+			}
+			return ""
+		})
+	}
+}
