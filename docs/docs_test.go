@@ -26,7 +26,7 @@ var (
 // TestNamedTestsExist checks that every test that these pages name exists. A name that ends in … is a prefix.
 func TestNamedTestsExist(t *testing.T) {
 	existing := testsBelow(t, "..")
-	for _, page := range []string{"compatibility.md", "guarantees.md", "security.md"} {
+	for _, page := range []string{"compatibility.md", "guarantees.md", "security.md", "shoot.md"} {
 		for _, name := range testName.FindAllString(pages(t)[page], -1) {
 			if !exists(name, existing) {
 				t.Errorf("%s names the test %s, which does not exist", page, name)

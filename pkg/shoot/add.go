@@ -174,7 +174,7 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 		source.Kind[client.Object](r.caches.emitted, secret.DeepCopy(), toOwner, own),
 		source.Kind[client.Object](r.caches.material, &corev1.Secret{}, byNamespace),
 		source.Kind[client.Object](r.caches.access, secret.DeepCopy(), byNamespace),
-		source.Kind[client.Object](r.caches.access, namespace, byNamespace, comesOrGoes()),
+		source.Kind[client.Object](r.caches.access, namespace, byNamespace, namespaceChanged()),
 		source.Kind[client.Object](r.caches.access, &corev1.Service{}, byNamespace),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, handler.EnqueueRequestsFromMapFunc(r.all), predicate.GenerationChangedPredicate{}),
 		source.Kind[client.Object](r.domains, &corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.all)),
@@ -276,9 +276,10 @@ func statuses(seed *corev1beta1.Seed) map[corev1beta1.ConditionType]corev1beta1.
 	return all
 }
 
-// comesOrGoes lets creations and deletions pass.
-func comesOrGoes() predicate.Predicate {
+// namespaceChanged lets creations and deletions of namespaces pass, and changes of what they say about failures and zones.
+func namespaceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+			spreadOf(e.ObjectOld.GetAnnotations()) != spreadOf(e.ObjectNew.GetAnnotations())
 	}}
 }

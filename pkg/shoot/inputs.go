@@ -52,8 +52,9 @@ type Inputs struct {
 	ClusterIdentity string
 	// Nodes is the number of nodes of the seed; 0 if it is not known.
 	Nodes int
-	// NamespaceExists is set once the seed has the namespace.
+	// NamespaceExists is set once the seed has the namespace. Spread is what that says about failures and zones; empty if nothing.
 	NamespaceExists bool
+	Spread          string
 	// Secrets by the names of their configs, and when one of them has to be renewed; zero for never.
 	Secrets        map[string]secrets.Item
 	SecretsRenewed time.Time

@@ -69,7 +69,8 @@ func (in Inputs) contents() []part {
 	}
 	server := append(in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(true)...), in.on(ready, bundleEtcdMain, bundleEtcdEvents)...)
 	serving := in.on(ready, bundleServer)
-	controlled := in.on(ready, bundleManager)
+	// Controllers must not be newer than the API server (Kubernetes, "Version Skew Policy"): they follow when it is rolled out.
+	controlled := append(in.on(ready, bundleManager), in.on(resourcesv1alpha1.UntilRolledOut, bundleServer)...)
 	var stopped []resourcesv1alpha1.Dependency
 	if asleep {
 		server = in.on(resourcesv1alpha1.UntilRolledOut, bundleControl, bundleManager)
@@ -178,6 +179,7 @@ func (in Inputs) bundle(part part) (flow.Bundle, error) {
 	if err != nil {
 		return flow.Bundle{}, err
 	}
+	in.markSpread(objects)
 	bundle := flow.Bundle{Key: in.key(part.name), Objects: objects, Spec: resourcesv1alpha1.ManagedResourceSpec{DependsOn: part.needs}}
 	if isOfShoot(part.name) {
 		bundle.Labels = map[string]string{labelOrigin: originGardener}

@@ -89,7 +89,7 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 	}
 	in.Namespace = TechnicalID(shoot, in.Project)
 	in.ClusterIdentity = cmp.Or(ptr.Deref(shoot.Status.ClusterIdentity, ""), in.Namespace)
-	in.Secrets = in.renderedSecrets()
+	in.Secrets, in.Spread = in.renderedSecrets(), in.spread()
 	return in, nil
 }
 

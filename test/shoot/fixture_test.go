@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -175,9 +176,15 @@ func (w *world) create(c client.Client, object client.Object) {
 func (w *world) gardenlet() (toGarden, toSeed *kit.Requests, stop func()) {
 	w.Helper()
 	toGarden, toSeed = &kit.Requests{}, &kit.Requests{}
+	return toGarden, toSeed, kit.Run(w, w.newGardenlet(toGarden.Wrap, toSeed.Wrap))
+}
+
+// newGardenlet returns a manager with the controller of Shoots, whose requests go through these transports.
+func (w *world) newGardenlet(toGarden, toSeed transport.WrapperFunc) manager.Manager {
+	w.Helper()
 	config, gardenConfig := w.seeds.Config(), w.gardens.Config()
-	config.Wrap(toSeed.Wrap)
-	gardenConfig.Wrap(toGarden.Wrap)
+	config.Wrap(toSeed)
+	gardenConfig.Wrap(toGarden)
 	gardenConfig.QPS, config.QPS = -1, -1
 	options := kit.ManagerOptions(w.scheme)
 	options.Cache.NewInformer = rewatch.NewInformer
@@ -199,7 +206,7 @@ func (w *world) gardenlet() (toGarden, toSeed *kit.Requests, stop func()) {
 		w.tune(&flowOptions)
 	}
 	kit.Must(w, shootflow.AddToManager(mgr, garden, flowOptions))
-	return toGarden, toSeed, kit.Run(w, mgr)
+	return mgr
 }
 
 func (w *world) address() string { return fmt.Sprintf("https://127.0.0.1:%d", w.port) }

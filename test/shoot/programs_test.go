@@ -132,12 +132,15 @@ func (w *world) startServer() *controlplane.Process {
 	return w.startReplica(w.pod("kube-apiserver"), w.port)
 }
 
+// etcdPrefix is where the objects of the shoot are in the etcd that tests share.
+func (w *world) etcdPrefix() string { return "/" + string(w.get().UID) }
+
 // startReplica runs a replica of it.
 func (w *world) startReplica(p pod, port int) *controlplane.Process {
 	w.Helper()
 	args := with(p.args, map[string]string{
 		"secure-port": strconv.Itoa(port), "bind-address": "127.0.0.1", "advertise-address": "192.0.2.1", "endpoint-reconciler-type": "none",
-		"etcd-servers": w.seeds.EtcdURL().String(), "etcd-prefix": "/shoot", "etcd-servers-overrides": "", "etcd-cafile": "", "etcd-certfile": "", "etcd-keyfile": "",
+		"etcd-servers": w.seeds.EtcdURL().String(), "etcd-prefix": w.etcdPrefix(), "etcd-servers-overrides": "", "etcd-cafile": "", "etcd-certfile": "", "etcd-keyfile": "",
 	})
 	process := w.start("kube-apiserver", args)
 	// The probe of its Pods asks so.

@@ -166,7 +166,7 @@ func (w *world) checkEncryption(resource, key string) {
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{w.seeds.EtcdURL().String()}})
 	kit.Must(w, err)
 	defer etcd.Close()
-	answer, err := etcd.Get(w.Context(), "/shoot/"+resource+"/", clientv3.WithPrefix())
+	answer, err := etcd.Get(w.Context(), w.etcdPrefix()+"/"+resource+"/", clientv3.WithPrefix())
 	kit.Must(w, err)
 	wrong := 0
 	for _, entry := range answer.Kvs {

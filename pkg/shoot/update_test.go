@@ -1,0 +1,260 @@
+package shoot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/images"
+)
+
+// runs has a Shoot run a version of Kubernetes, with the images of that version.
+func runs(version string) func(*Inputs) {
+	return func(in *Inputs) {
+		in.Shoot.Spec.Kubernetes.Version = version
+		vector := images.Vector{}
+		for _, source := range in.Images {
+			if source.Name != "resource-manager" {
+				source.Tag = nil // that of the version
+			}
+			vector = append(vector, source)
+		}
+		in.Images = vector
+	}
+}
+
+// updates are changes of a Shoot that is up.
+var updates = []struct {
+	name          string
+	before, after func(*Inputs)
+	// changed are the bundles that change.
+	changed []string
+}{
+	{"update-1-patch", runs("1.37.0"), runs("1.37.1"), []string{bundleNamespace, bundleServer, bundleControl, bundleSystem}},
+	{"update-2-minor", runs("1.36.1"), runs("1.37.1"), []string{bundleNamespace, bundleServer, bundleControl, bundleSystem}},
+	{"update-3-node", func(*Inputs) {}, available(corev1beta1.FailureToleranceTypeNode), []string{bundleNamespace, bundleEtcdMain, bundleEtcdEvents, bundleServer, bundleScaling, bundleManager, bundleControl}},
+	{"update-4-zone", func(*Inputs) {}, available(corev1beta1.FailureToleranceTypeZone), []string{bundleNamespace, bundleEtcdMain, bundleEtcdEvents, bundleServer, bundleScaling, bundleManager, bundleControl}},
+	{
+		"update-5-node-to-zone", available(corev1beta1.FailureToleranceTypeNode), available(corev1beta1.FailureToleranceTypeZone),
+		[]string{bundleNamespace, bundleServer, bundleScaling, bundleManager, bundleControl},
+	},
+}
+
+// TestUpdates compares what updates change in the plan with files, line by line: no bundle changes that the update does not concern.
+func TestUpdates(t *testing.T) {
+	for _, update := range updates {
+		t.Run(update.name, func(t *testing.T) {
+			says := func(in *Inputs) { in.Spread = in.spread() } // the namespace has been applied
+			before, after := up(t, update.before, says), up(t, update.before, update.after, says)
+			text, changed := changes(t, planOf(t, before), planOf(t, after))
+			compare(t, update.name, text)
+			var want []string
+			for _, name := range update.changed {
+				want = append(want, after.key(name).String())
+			}
+			if !slices.Equal(changed, want) {
+				t.Errorf("the bundles %v change, want %v", changed, want)
+			}
+		})
+	}
+}
+
+// changes returns the lines of manifests that differ in two plans, and the bundles with them. The Cluster has the whole Shoot: its lines are left out.
+func changes(t *testing.T, before, after flow.Plan) (text string, changed []string) {
+	t.Helper()
+	var all strings.Builder
+	was := map[flow.Key]map[string]string{}
+	for _, bundle := range before.Bundles {
+		was[bundle.Key] = manifests(t, bundle)
+	}
+	for _, bundle := range after.Bundles {
+		is := manifests(t, bundle)
+		var lines strings.Builder
+		for _, name := range sortedNames(was[bundle.Key], is) {
+			old, now := was[bundle.Key][name], is[name]
+			switch {
+			case old == now:
+			case old == "":
+				fmt.Fprintf(&lines, "  + %s\n", name)
+			case now == "":
+				fmt.Fprintf(&lines, "  - %s\n", name)
+			default:
+				fmt.Fprintf(&lines, "  ~ %s\n", name)
+				if !strings.HasPrefix(name, "Cluster ") {
+					writeLines(&lines, old, now)
+				}
+			}
+		}
+		if lines.Len() == 0 {
+			continue
+		}
+		changed = append(changed, bundle.Key.String())
+		fmt.Fprintf(&all, "bundle %s", bundle.Key)
+		for _, need := range bundle.Spec.DependsOn {
+			fmt.Fprintf(&all, " [after %s %s]", need.Name, need.Until)
+		}
+		all.WriteString("\n" + lines.String())
+	}
+	return all.String(), changed
+}
+
+// manifests returns the objects of a bundle by kind and name, as YAML.
+func manifests(t *testing.T, bundle flow.Bundle) map[string]string {
+	t.Helper()
+	scheme, found := newScheme(t), map[string]string{}
+	for _, object := range bundle.Objects {
+		kind, err := apiutil.GVKForObject(object, scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[kind.Kind+" "+client.ObjectKeyFromObject(object).String()] = string(text)
+	}
+	return found
+}
+
+func sortedNames(maps ...map[string]string) []string {
+	var names []string
+	for _, each := range maps {
+		for name := range each {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// writeLines writes the lines that are in one of two texts alone.
+func writeLines(to *strings.Builder, old, now string) {
+	count := map[string]int{}
+	for line := range strings.Lines(now) {
+		count[line]++
+	}
+	for line := range strings.Lines(old) {
+		if count[line]--; count[line] < 0 {
+			fmt.Fprintf(to, "    - %s\n", strings.TrimSpace(line))
+		}
+	}
+	count = map[string]int{}
+	for line := range strings.Lines(old) {
+		count[line]++
+	}
+	for line := range strings.Lines(now) {
+		if count[line]--; count[line] < 0 {
+			fmt.Fprintf(to, "    + %s\n", strings.TrimSpace(line))
+		}
+	}
+}
+
+// TestControllersAreNotNewerThanTheServer: with each change, kube-controller-manager waits until all API servers are rolled out (Kubernetes, "Version
+// Skew Policy").
+func TestControllersAreNotNewerThanTheServer(t *testing.T) {
+	for number, setting := range settings() {
+		in := up(t, setting)
+		if in.hibernated() {
+			continue // both go down, the controllers first
+		}
+		for _, bundle := range planOf(t, in).Bundles {
+			waits := slices.ContainsFunc(bundle.Spec.DependsOn, func(on resourcesv1alpha1.Dependency) bool {
+				return on.Name == bundleServer && on.Until == resourcesv1alpha1.UntilRolledOut
+			})
+			if bundle.Name == bundleControl && !waits {
+				t.Errorf("setting %b: kube-controller-manager does not wait for the API servers: %v", number, bundle.Spec.DependsOn)
+			}
+		}
+	}
+}
+
+// TestRefusedFieldsHavePaths: what is refused is named by its path, for people and their editors.
+func TestRefusedFieldsHavePaths(t *testing.T) {
+	in := up(t, func(in *Inputs) {
+		spec := &in.Shoot.Spec
+		spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
+		spec.Extensions = []corev1beta1.Extension{{Type: "a"}}
+		exposure := "internet"
+		spec.ExposureClassName = &exposure
+		in.Shoot.Annotations = map[string]string{"authentication.gardener.cloud/issuer": "managed"}
+	})
+	fields := in.refused()
+	if len(fields) == 0 {
+		t.Fatal("nothing is refused")
+	}
+	for _, field := range fields {
+		if !strings.HasPrefix(field, "spec.") && !strings.HasPrefix(field, "metadata.annotations[") {
+			t.Errorf("%q is not a path", field)
+		}
+	}
+	waits := planOf(t, in).Waits
+	if len(waits) != 1 || waits[0].Code != corev1beta1.ErrorConfigurationProblem {
+		t.Fatalf("the plan waits for %+v", waits)
+	}
+	for _, field := range fields {
+		if !strings.Contains(waits[0].Reason, field) {
+			t.Errorf("%q does not name %s", waits[0].Reason, field)
+		}
+	}
+}
+
+// TestFieldsWithoutEffect: what is for other components changes the Cluster, which has the whole Shoot, and nothing else.
+func TestFieldsWithoutEffect(t *testing.T) {
+	for name, change := range map[string]func(*corev1beta1.ShootSpec){
+		"spec.hibernation.schedules": func(spec *corev1beta1.ShootSpec) {
+			spec.Hibernation = &corev1beta1.Hibernation{Schedules: []corev1beta1.HibernationSchedule{{Start: ptr.To("0 20 * * *")}}}
+		},
+		"spec.maintenance.autoUpdate": func(spec *corev1beta1.ShootSpec) { spec.Maintenance.AutoUpdate = &corev1beta1.MaintenanceAutoUpdate{} },
+		"spec.maintenance.autoRotation": func(spec *corev1beta1.ShootSpec) {
+			spec.Maintenance.AutoRotation = &corev1beta1.MaintenanceAutoRotation{}
+		},
+		"spec.purpose":       func(spec *corev1beta1.ShootSpec) { spec.Purpose = ptr.To(corev1beta1.ShootPurpose("production")) },
+		"spec.tolerations":   func(spec *corev1beta1.ShootSpec) { spec.Tolerations = []corev1beta1.Toleration{{Key: "a"}} },
+		"spec.seedSelector":  func(spec *corev1beta1.ShootSpec) { spec.SeedSelector = &corev1beta1.SeedSelector{} },
+		"spec.schedulerName": func(spec *corev1beta1.ShootSpec) { spec.SchedulerName = ptr.To("other") },
+		"spec.accessRestrictions": func(spec *corev1beta1.ShootSpec) {
+			spec.AccessRestrictions = []corev1beta1.AccessRestrictionWithOptions{{}}
+		},
+		"spec.resources": func(spec *corev1beta1.ShootSpec) { spec.Resources = []corev1beta1.NamedResourceReference{{Name: "a"}} },
+		"spec.dns.providers": func(spec *corev1beta1.ShootSpec) {
+			spec.DNS.Providers = []corev1beta1.DNSProvider{{}}
+		},
+		"spec.monitoring":             func(spec *corev1beta1.ShootSpec) { spec.Monitoring = &corev1beta1.Monitoring{} },
+		"spec.addons":                 func(spec *corev1beta1.ShootSpec) { spec.Addons = &corev1beta1.Addons{} },
+		"spec.systemComponents":       func(spec *corev1beta1.ShootSpec) { spec.SystemComponents = &corev1beta1.SystemComponents{} },
+		"spec.credentialsBindingName": func(spec *corev1beta1.ShootSpec) { spec.CredentialsBindingName = ptr.To("a") },
+	} {
+		domain := func(in *Inputs) { in.Shoot.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("one.example.org")} }
+		before := up(t, domain)
+		after := up(t, domain, func(in *Inputs) { change(&in.Shoot.Spec) })
+		if text, changed := changes(t, planOf(t, before), planOf(t, after)); !slices.Equal(changed, []string{after.key(bundleNamespace).String()}) {
+			t.Errorf("%s changes %v:\n%s", name, changed, text)
+		}
+	}
+}
+
+// TestSpread: objects that a webhook changes by what the namespace says are sent again once it says so, and not before.
+func TestSpread(t *testing.T) {
+	says := func(in *Inputs) { in.Spread = in.spread() }
+	before := up(t, available(corev1beta1.FailureToleranceTypeNode), says)
+	zone := []func(*Inputs){available(corev1beta1.FailureToleranceTypeNode), says, available(corev1beta1.FailureToleranceTypeZone)}
+	if text, changed := changes(t, planOf(t, before), planOf(t, up(t, zone...))); len(changed) != 1 {
+		t.Errorf("while the namespace says the old, %v change:\n%s", changed, text)
+	}
+	if _, changed := changes(t, planOf(t, before), planOf(t, up(t, append(zone, says)...))); len(changed) != 5 {
+		t.Errorf("when the namespace says the new, %v change", changed)
+	}
+	objects, err := before.namespace()
+	if err != nil || spreadOf(objects[0].GetAnnotations()) != before.Spread || spreadOf(nil) != "" {
+		t.Errorf("the namespace says %q, and the objects %q: %v", spreadOf(objects[0].GetAnnotations()), before.Spread, err)
+	}
+}

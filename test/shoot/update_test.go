@@ -1,0 +1,133 @@
+package shoot
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+// nextVersion is what a Shoot is updated to.
+const nextVersion = "1.37.2"
+
+// TestVersionUpdate updates the version of Kubernetes while new API servers cannot start: kube-controller-manager keeps its version until all API servers
+// are rolled out. Only the bundles that the version concerns are written.
+func TestVersionUpdate(t *testing.T) {
+	w := newWorld(t)
+	w.offerVersions()
+	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
+	w.etcdOperator()
+	toGarden, toSeed, stop := w.gardenlet()
+	defer func() { stop(); w.forget() }()
+	w.declare()
+	w.startServer()
+	w.startManager()
+	w.eventually(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateSucceeded, "finished")
+	quiet(t, toGarden, toSeed)
+
+	w.cordon(true)
+	toSeed.Forget()
+	shoot := w.get()
+	kit.Change(t, w.garden, shoot, func() { shoot.Spec.Kubernetes.Version = nextVersion })
+	w.awaitImage("kube-apiserver", nextVersion)
+	kit.EventuallyWithin(t, 4*kit.Patience, "kube-controller-manager waits", func() string {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		kit.Must(t, w.seed.Get(t.Context(), client.ObjectKey{Namespace: technical, Name: "kube-controller-manager"}, mr))
+		applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
+		if mr.Generation < 2 || applied.Reason != resourcesv1alpha1.ReasonDependencyNotReady {
+			return fmt.Sprintf("generation %d, %+v", mr.Generation, applied)
+		}
+		return ""
+	})
+	if image := w.image("kube-controller-manager"); image != imageOf("kube-controller-manager", version) {
+		t.Errorf("kube-controller-manager runs %s while API servers of the version before run", image)
+	}
+	w.cordon(false)
+	w.awaitImage("kube-controller-manager", nextVersion)
+	w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished")
+	quiet(t, toGarden, toSeed)
+	w.checkWrites(writes(toSeed), "kube-apiserver", "kube-controller-manager", "shoot-core-system")
+}
+
+// checkWrites: each of these bundles was written once, and the Cluster, which has the Shoot's specification: each is a Secret and a ManagedResource.
+func (w *world) checkWrites(sent []string, bundles ...string) {
+	w.Helper()
+	const of = "PATCH /apis/resources.gardener.cloud/v1alpha1/namespaces/"
+	want := []string{"POST /api/v1/namespaces/garden/secrets", of + "garden/managedresources/" + technical}
+	for _, name := range bundles {
+		want = append(want, "POST /api/v1/namespaces/"+technical+"/secrets", of+technical+"/managedresources/"+name)
+	}
+	slices.Sort(want)
+	if got := slices.Sorted(slices.Values(sent)); !slices.Equal(got, want) {
+		w.Errorf("gardenlet wrote to the seed\n%q, want\n%q", got, want)
+	}
+}
+
+// offerVersions has the CloudProfile offer two versions, with an image for each.
+func (w *world) offerVersions() {
+	w.Helper()
+	profile := &corev1beta1.CloudProfile{}
+	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKey{Name: "local"}, profile))
+	kit.Change(w, w.garden, profile, func() {
+		profile.Spec.Kubernetes.Versions = []corev1beta1.ExpirableVersion{{Version: nextVersion}, {Version: version}}
+	})
+	file := filepath.Join(w.TempDir(), "images.yaml")
+	kit.Must(w, os.WriteFile(file, []byte(`images:
+- {name: resource-manager, repository: registry.example.org/resource-manager, tag: v1}
+- {name: kube-apiserver, repository: registry.example.org/kube-apiserver}
+- {name: kube-controller-manager, repository: registry.example.org/kube-controller-manager}
+`), 0o600))
+	w.Setenv("IMAGEVECTOR_OVERWRITE", file)
+}
+
+func imageOf(name, version string) string { return "registry.example.org/" + name + ":v" + version }
+
+// image returns the image of a Deployment of the control plane.
+func (w *world) image(name string) string {
+	w.Helper()
+	deployment := &appsv1.Deployment{}
+	kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, deployment))
+	return deployment.Spec.Template.Spec.Containers[0].Image
+}
+
+func (w *world) awaitImage(name, version string) {
+	w.Helper()
+	kit.EventuallyWithin(w, 4*kit.Patience, "Deployment "+name+" has the version "+version, func() string {
+		if image := w.image(name); image != imageOf(name, version) {
+			return image + "\n" + w.bundles()
+		}
+		return ""
+	})
+}
+
+// cordon has the nodes of the seed take no more Pods, or take them again.
+func (w *world) cordon(cordoned bool) {
+	w.Helper()
+	var nodes corev1.NodeList
+	kit.Must(w, w.seed.List(w.Context(), &nodes))
+	for i := range nodes.Items {
+		kit.Change(w, w.seed, &nodes.Items[i], func() { nodes.Items[i].Spec.Unschedulable = cordoned })
+	}
+}
+
+// forget removes the Shoot from the garden, whose seed goes with the test.
+func (w *world) forget() {
+	shoot := w.get()
+	if shoot == nil {
+		return
+	}
+	kit.Change(w, w.garden, shoot, func() {
+		shoot.Finalizers, shoot.Annotations = nil, map[string]string{constants.AnnotationConfirmationDeletion: "true"}
+	})
+	kit.Must(w, client.IgnoreNotFound(w.garden.Delete(w.Context(), shoot)))
+}
