@@ -155,9 +155,9 @@ func TestPlansWithExtensions(t *testing.T) {
 			in.Shoot.Spec.Extensions = []corev1beta1.Extension{{Type: "first"}, {Type: "global", Disabled: ptr.To(true)}}
 			in.Shoot.Spec.Resources = nil
 		}),
-		"34-extensions-deleting":      extendedUp(t, func(in *Inputs) { in.Deleting = true }),
-		"35-extensions-deleting-seed": extendedUp(t, func(in *Inputs) { in.Deleting = true; in.Emitted = slices.DeleteFunc(in.Emitted, ofShoot) }),
-		"39-extensions-server-gone": extendedUp(t, func(in *Inputs) {
+		"34-extensions-deleting":      extendedUp(t, cleaned, func(in *Inputs) { in.Deleting = true }),
+		"35-extensions-deleting-seed": extendedUp(t, cleaned, func(in *Inputs) { in.Deleting = true; in.Emitted = slices.DeleteFunc(in.Emitted, ofShoot) }),
+		"39-extensions-server-gone": extendedUp(t, cleaned, func(in *Inputs) {
 			in.Deleting = true
 			in.Emitted = slices.DeleteFunc(in.Emitted, func(key flow.Key) bool { return ofShoot(key) || key.Name == bundleServer })
 		}),
