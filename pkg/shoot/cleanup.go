@@ -53,7 +53,7 @@ func (in Inputs) cleanUpSince() time.Time {
 // cleanUp takes a step of the deletion of what users have in the cluster, if one is due, and returns after how long the next one is; 0 for never. While
 // something is left, the result says so by a wait, which becomes an error.
 func (r *reconciler) cleanUp(ctx context.Context, in Inputs, result *flow.Result) (time.Duration, error) {
-	if len(result.Plan.Tasks) == 0 || in.Ledger == nil {
+	if !in.Deleting || len(result.Plan.Tasks) == 0 || in.Ledger == nil {
 		return 0, nil
 	}
 	runner := &flow.Runner{Writer: r.seed, Clock: r.options.Clock, Acts: map[string]flow.Act{

@@ -338,3 +338,13 @@ func TestRotationOfUnknownSecrets(t *testing.T) {
 		t.Errorf("%+v", plan.Tasks)
 	}
 }
+
+// TestTasksOfRotations are not carried out by the clean-up of a deletion, which would not know them.
+func TestTasksOfRotations(t *testing.T) {
+	in := up(t, func(in *Inputs) { in.Shoot.Status.Credentials = rotating("Preparing", "", "").Status.Credentials })
+	in.Ledger = flow.NewLedger(in.ledgerKey(), nil)
+	result := flow.Result{Plan: planOf(t, in)}
+	if _, err := reporter(t).cleanUp(t.Context(), in, &result); err != nil || len(result.Plan.Tasks) != 1 {
+		t.Errorf("%+v, %v", result.Plan.Tasks, err)
+	}
+}
