@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -22,17 +23,16 @@ import (
 // stopGrace is how long a program may take to end.
 const stopGrace = 30 * time.Second
 
-// gate keeps a Pod of a control plane from being scheduled, and so from becoming ready.
-const gate = "test.example.org/program"
-
 // rollout runs the programs of a control plane as their Deployments are rolled out: the simulated Pods of a revision become ready when the program runs as
-// that revision says, and not before.
+// that revision says, and not before. No Pod is scheduled but by the test.
 type rollout struct {
 	*world
 	balancer *balancer
-	running  map[string]corev1.PodSpec
-	pods     map[string]pod
-	stop     map[string]func()
+	// node is where Pods run.
+	node    string
+	running map[string]corev1.PodSpec
+	pods    map[string]pod
+	stop    map[string]func()
 	// port is that of the API server that runs.
 	port int
 	// together is called while two replicas of the API server run, with their ports.
@@ -50,11 +50,13 @@ func (w *world) newRollout() *rollout {
 	}
 	for _, name := range []string{"kube-apiserver", "gardener-resource-manager", "kube-controller-manager"} {
 		r.start(name)
-		deployment := r.deployment(name)
-		kit.Change(w, w.seed, deployment, func() {
-			deployment.Spec.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
-		})
 	}
+	var nodes corev1.NodeList
+	kit.Must(w, w.seed.List(w.Context(), &nodes))
+	for i := range nodes.Items {
+		kit.Change(w, w.seed, &nodes.Items[i], func() { nodes.Items[i].Spec.Unschedulable = true })
+	}
+	r.node = nodes.Items[0].Name
 	return r
 }
 
@@ -71,26 +73,25 @@ func (r *rollout) follow() {
 	for _, name := range slices.Sorted(maps.Keys(r.running)) {
 		r.refresh(r.pods[name])
 		deployment := r.deployment(name)
-		if !equality.Semantic.DeepEqual(ungated(deployment.Spec.Template.Spec), r.running[name]) {
+		if !equality.Semantic.DeepEqual(deployment.Spec.Template.Spec, r.running[name]) {
 			r.start(name)
 		}
 		r.release(name)
 	}
 }
 
-// refresh writes the tokens of a Pod again, as a kubelet does.
+// refresh writes the tokens of a Pod again, as a kubelet does. What the Pod mounts may be gone with its Deployment's revision.
 func (r *rollout) refresh(p pod) {
 	r.Helper()
 	for _, volume := range p.volumes {
-		if volume.Projected != nil {
-			r.write(p, volume)
+		if volume.Projected == nil || slices.ContainsFunc(volume.Projected.Sources, func(source corev1.VolumeProjection) bool {
+			key := client.ObjectKey{Namespace: technical, Name: source.Secret.Name}
+			return apierrors.IsNotFound(r.seed.Get(r.Context(), key, &corev1.Secret{}))
+		}) {
+			continue
 		}
+		r.write(p, volume)
 	}
-}
-
-func ungated(spec corev1.PodSpec) corev1.PodSpec {
-	spec.SchedulingGates = nil
-	return spec
 }
 
 // start runs a program as its Deployment says, and stops the one before. Two API servers run together for a while.
@@ -101,7 +102,7 @@ func (r *rollout) start(name string) {
 		stop = r.stop[name]
 	}
 	p := r.pod(name)
-	spec := ungated(r.deployment(name).Spec.Template.Spec)
+	spec := r.deployment(name).Spec.Template.Spec
 	switch name {
 	case "kube-apiserver":
 		port, before := kit.FreePort(r), r.port
@@ -130,7 +131,7 @@ func (r *rollout) ends(process *controlplane.Process) func() {
 	return func() { kit.Must(r, process.Stop(stopGrace)) }
 }
 
-// release lets the Pods of the revision that runs be scheduled.
+// release schedules the Pods of the revision that runs.
 func (r *rollout) release(name string) {
 	r.Helper()
 	var sets appsv1.ReplicaSetList
@@ -138,17 +139,17 @@ func (r *rollout) release(name string) {
 	var list corev1.PodList
 	kit.Must(r, r.seed.List(r.Context(), &list, client.InNamespace(technical)))
 	for _, set := range sets.Items {
-		if len(set.OwnerReferences) == 0 || set.OwnerReferences[0].Name != name || !equality.Semantic.DeepEqual(ungated(set.Spec.Template.Spec), r.running[name]) {
+		if len(set.OwnerReferences) == 0 || set.OwnerReferences[0].Name != name || !equality.Semantic.DeepEqual(set.Spec.Template.Spec, r.running[name]) {
 			continue
 		}
 		for i := range list.Items {
 			pod := &list.Items[i]
-			if len(pod.Spec.SchedulingGates) == 0 || len(pod.OwnerReferences) == 0 || pod.OwnerReferences[0].UID != set.UID {
+			if pod.Spec.NodeName != "" || len(pod.OwnerReferences) == 0 || pod.OwnerReferences[0].UID != set.UID {
 				continue
 			}
-			pod.Spec.SchedulingGates = nil
-			if err := r.seed.Update(r.Context(), pod); err != nil {
-				r.Logf("Pod %s is released later: %v", pod.Name, err)
+			to := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: r.node}}
+			if err := r.seed.SubResource("binding").Create(r.Context(), pod, to); err != nil {
+				r.Logf("Pod %s is scheduled later: %v", pod.Name, err)
 			}
 		}
 	}
