@@ -35,7 +35,7 @@ func (l later) Since(at time.Time) time.Duration { return l.Now().Sub(at) }
 
 const example = "example.org"
 
-// TestDeletion deletes a Shoot in whose cluster users have webhooks that deny all, custom resources that a controller elsewhere has to delete, and others.
+// TestDeletion deletes a Shoot that hibernates, and in whose cluster users have webhooks that deny all, custom resources that a controller elsewhere has to delete, and others.
 func TestDeletion(t *testing.T) {
 	w := newWorld(t)
 	w.discard()
@@ -43,14 +43,21 @@ func TestDeletion(t *testing.T) {
 	w.etcdOperator()
 	_, _, stop := w.gardenlet()
 	w.declare()
-	w.startServer()
-	w.startManager()
+	server, manager := w.startServer(), w.startManager()
 	w.eventually(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateSucceeded, "finished")
-	w.startControllers()
 	admin := w.as("system:masters") // whose rights need no objects
 	custom := w.use(admin)
+	shoot := w.get()
+	kit.Change(t, w.garden, shoot, func() { shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} })
+	manager.Stop()
+	w.awaitReplicas("kube-apiserver", 0)
+	kit.Must(t, server.Stop(0))
+	w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished")
 
 	w.delete(constants.AnnotationShootCleanupKubernetesResourcesFinalizeGracePeriodSeconds)
+	w.startServer()
+	w.startManager()
+	w.startControllers()
 	w.eventually(corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateProcessing, "CustomResourceDefinition things."+example)
 	w.gone(admin, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", "deny-all")
 	kit.Must(t, admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "mine"}, &corev1.Service{})) // its stage comes later
