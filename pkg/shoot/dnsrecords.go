@@ -34,7 +34,7 @@ const (
 	// recordTimeout is how long an operation of a DNSRecord may take (Gardener).
 	recordTimeout = 2 * time.Minute
 	// annotationCredentials on a DNSRecord is a digest of its credentials: the extension is asked again when they change.
-	annotationCredentials = "checksum/credentials"
+	annotationCredentials = "checksum/credentials" //nolint:gosec // the name of an annotation
 	// choiceRecord of a bundle is the type and the name of its record, which cannot be changed: another one is created when the old one is gone.
 	choiceRecord = "record"
 )

@@ -93,11 +93,12 @@ func (r *reconciler) observeExtensions(ctx context.Context, in *Inputs) error {
 func (r *reconciler) observeCluster(ctx context.Context, in *Inputs) error {
 	key, mr := in.key(bundleNamespace), &resourcesv1alpha1.ManagedResource{}
 	err := r.caches.emitted.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, mr, client.UnsafeDisableDeepCopy)
-	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read ManagedResource %s: %w", key, err)
-	case err != nil, mr.Status.ObservedGeneration != mr.Generation, applied.Status != resourcesv1alpha1.ConditionTrue:
+	}
+	// One that does not exist has no condition.
+	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
+	if mr.Status.ObservedGeneration != mr.Generation || applied.Status != resourcesv1alpha1.ConditionTrue {
 		return nil
 	}
 	live := flow.Live{ManagedResources: map[flow.Key]*resourcesv1alpha1.ManagedResource{key: mr}}

@@ -140,14 +140,11 @@ func (in *Inputs) take(other *unstructured.Unstructured) error {
 
 // takeReferenced takes a Secret or ConfigMap for the references of the Shoot.
 func (in *Inputs) takeReferenced(other *unstructured.Unstructured) error {
-	found := Referenced{}
-	into := any(nil)
+	found := Referenced{ConfigMap: &corev1.ConfigMap{}}
+	into := any(found.ConfigMap)
 	if other.GetKind() == kindSecret {
-		found.Secret = &corev1.Secret{}
+		found = Referenced{Secret: &corev1.Secret{}}
 		into = found.Secret
-	} else {
-		found.ConfigMap = &corev1.ConfigMap{}
-		into = found.ConfigMap
 	}
 	in.References[reference{other.GetKind(), other.GetNamespace(), other.GetName()}.String()] = found
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(other.Object, into)
