@@ -56,6 +56,9 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 	return e.apply(ctx, owner, next)
 }
 
+// forcedFinalizeAfter is how long the controllers of objects have for a deletion that is forced. They may not exist any more.
+const forcedFinalizeAfter = "5m"
+
 // confirmed returns the objects in a Secret with the confirmation of their deletion, and of its being forced.
 func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey, force bool) ([]manifestsecret.Document, error) {
 	var secret corev1.Secret
@@ -76,6 +79,7 @@ func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey, force boo
 		annotations[AnnotationConfirmDeletion] = "true"
 		if force {
 			annotations[AnnotationForceDeletion] = "true"
+			annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter] = forcedFinalizeAfter
 		}
 		obj.SetAnnotations(annotations)
 		text, err := yaml.Marshal(obj.Object)

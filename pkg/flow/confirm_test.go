@@ -10,10 +10,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
 )
 
-// TestForcedDeletionIsConfirmed: the objects of a tombstone that forces their deletion say so, those of others do not.
+// TestForcedDeletionIsConfirmed: the objects of a tombstone that forces their deletion say so, and lose their finalizers after a time; those of others do
+// not. None of them is asked for another operation.
 func TestForcedDeletionIsConfirmed(t *testing.T) {
 	live := emitted(t, Plan{Bundles: []Bundle{bundle("a", "1")}})
-	secrets, err := pack(owner, named("a"), []manifestsecret.Document{{Name: "one", Text: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\n")}})
+	secrets, err := pack(owner, named("a"), []manifestsecret.Document{{Name: "one", Text: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default, annotations: {gardener.cloud/operation: reconcile}}\n")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,6 +27,9 @@ func TestForcedDeletionIsConfirmed(t *testing.T) {
 		}
 		text := string(documents[0].Text)
 		if !strings.Contains(text, AnnotationConfirmDeletion+`: "true"`) || strings.Contains(text, AnnotationForceDeletion+`: "true"`) != force {
+			t.Errorf("force %t: %s", force, text)
+		}
+		if strings.Contains(text, "finalize-deletion-after: 5m") != force || strings.Contains(text, "gardener.cloud/operation") {
 			t.Errorf("force %t: %s", force, text)
 		}
 	}
