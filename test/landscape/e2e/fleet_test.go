@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -9,8 +11,10 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
@@ -32,6 +36,7 @@ func TestFleet(t *testing.T) {
 	})
 	must(t, f.Up(c.ctx))
 	c.inShoot(f)
+	c.extensionsOfShoot(f)
 
 	began := time.Now()
 	must(t, f.Up(c.ctx))
@@ -64,6 +69,32 @@ func (c *cluster) inShoot(f *fleet.Fleet) {
 		return nil
 	})
 	c.t.Logf("In the Shoot:\n%s", kubectl("get", "namespaces,priorityclasses,configmaps", "--all-namespaces"))
+}
+
+// extensionsOfShoot: both extensions have answered in the seed and in the Shoot, and the DNS server of the landscape resolves the API server's name.
+func (c *cluster) extensionsOfShoot(f *fleet.Fleet) {
+	c.t.Helper()
+	shoot, service := &corev1beta1.Shoot{}, &corev1.Service{}
+	must(c.t, f.Get(c.ctx, client.ObjectKey{Namespace: "garden-dev", Name: "registry"}, shoot))
+	namespace := shoot.Status.TechnicalID
+	must(c.t, c.Get(c.ctx, client.ObjectKey{Namespace: namespace, Name: "extension-local-ext-seed"}, &corev1.ServiceAccount{}))
+	output, err := exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", "kubectl"), "--kubeconfig", f.ShootKubeconfig(),
+		"get", "serviceaccount", "--namespace=kube-system", "extension-local-ext-shoot").CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("the extension has not answered in the Shoot: %v\n%s", err, output)
+	}
+	must(c.t, c.Get(c.ctx, client.ObjectKey{Namespace: namespace, Name: "kube-apiserver"}, service))
+	host := strings.TrimPrefix(shoot.Status.AdvertisedAddresses[0].URL, "https://")
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(base.Network.DNS().String(), "53"))
+	}}
+	c.eventually("the DNS server of the landscape resolves "+host, func() error {
+		addresses, err := resolver.LookupHost(c.ctx, host)
+		if err == nil && (len(addresses) != 1 || addresses[0] != service.Spec.ClusterIP) {
+			err = fmt.Errorf("it has the addresses %v, want %s", addresses, service.Spec.ClusterIP)
+		}
+		return err
+	})
 }
 
 // nothingIsLeft: what the Seed emitted is gone, but what it shares with others and the resource-manager.

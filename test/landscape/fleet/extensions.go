@@ -9,11 +9,14 @@ import (
 	"strings"
 
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-k8s/trellis/hack/chart/generate"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
 // provider is the name of the extension, of its chart, and of the directory of its examples.
@@ -72,6 +75,15 @@ func (f *Fleet) createCloudProfile(ctx context.Context) error {
 		return err
 	}
 	return f.applyObjects(ctx, objects)
+}
+
+// createCredentials creates the credentials that the Seed names for its DNS service. provider-local needs none: the Secret is empty.
+func (f *Fleet) createCredentials(ctx context.Context) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "dns"}}
+	if err := client.IgnoreAlreadyExists(f.Create(ctx, secret)); err != nil {
+		return fmt.Errorf("create the credentials of the DNS service: %w", err)
+	}
+	return nil
 }
 
 // examples returns the objects of a file in the directory examples of the repository.

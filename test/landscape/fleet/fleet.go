@@ -78,6 +78,7 @@ var steps = []step{
 	{"resource-manager of the seed", (*Fleet).installResourceManager},
 	{"registration of " + provider, (*Fleet).registerProvider},
 	{"CloudProfile", (*Fleet).createCloudProfile},
+	{"credentials of the DNS service", (*Fleet).createCredentials},
 	{"gardenlet", (*Fleet).installGardenlet},
 	{"Seed " + SeedName, (*Fleet).awaitSeed},
 	{"Project", (*Fleet).createProject},

@@ -12,6 +12,7 @@ import (
 
 	authenticationv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/authentication/v1alpha1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/provider/local/example"
 )
 
 // shootFile is the example with the Shoot, in the directory examples.
@@ -32,6 +33,9 @@ func (f *Fleet) createShoot(ctx context.Context) error {
 	for _, object := range objects {
 		if err := unstructured.SetNestedField(object.Object, f.version, "spec", "kubernetes", "version"); err != nil {
 			return fmt.Errorf("set the version of the Shoot: %w", err)
+		}
+		if err := unstructured.SetNestedSlice(object.Object, []any{map[string]any{"type": example.TypeSeed}, map[string]any{"type": example.TypeShoot}}, "spec", "extensions"); err != nil {
+			return fmt.Errorf("set the extensions of the Shoot: %w", err)
 		}
 	}
 	if err := f.applyObjects(ctx, objects); err != nil {
