@@ -188,7 +188,7 @@ func reports(kind string, status corev1beta1.ConditionStatus, ago time.Duration)
 // TestContributions: what extensions report counts while they live; the worst report decides.
 func TestContributions(t *testing.T) {
 	quota := []corev1beta1.ErrorCode{corev1beta1.ErrorInfraQuotaExceeded}
-	in := func(d time.Duration) time.Time { return now.Add(d) }
+	in := now.Add
 	for name, test := range map[string]struct {
 		change  []func(*Observation)
 		want    string

@@ -221,7 +221,7 @@ func (c *care) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 
 // act changes what disturbs the cluster, if it is known and its API server answers. It returns after how long to look again; 0 for not at all.
 func (c *care) act(ctx context.Context, observation Observation, connection *connection) (time.Duration, error) {
-	if connection == nil || observation.Cluster == nil || observation.Error != nil {
+	if connection == nil || observation.Cluster == nil || !observation.answers() {
 		return 0, nil
 	}
 	again, err := connection.deletePods(ctx, observation.Now)

@@ -44,6 +44,9 @@ type Limits struct {
 	Stale time.Duration
 }
 
+// answers reports whether the API server answers.
+func (o Observation) answers() bool { return o.Asked && o.Error == nil }
+
 // countFor returns the ManagedResources that count for a condition: those with the label of the condition and, without that label, those with a
 // class for the control plane and those without one for the cluster's own components.
 func (o Observation) countFor(kind corev1beta1.ConditionType) []resourcesv1alpha1.ManagedResource {

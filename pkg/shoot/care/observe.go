@@ -112,7 +112,8 @@ func (c *care) observeCluster(ctx context.Context, observation *Observation) (*c
 		if err != nil || access == nil {
 			return nil, err
 		}
-		if connection, err = c.clusters.of(shoot, access, observation.Now); err != nil {
+		connection, err = c.clusters.of(shoot, access, observation.Now) //nolint:contextcheck // the watch outlives this look
+		if err != nil {
 			return nil, err
 		}
 	}
