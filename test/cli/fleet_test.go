@@ -247,7 +247,7 @@ func (f *fleetWorld) showsTop(t *testing.T) {
 	f.reports(corev1beta1.LastOperationStateSucceeded, 100, "Shoot cluster creation finished")
 	run.shows("Create Succeeded, 100 %")
 	f.forget(t, f.technical, "later", "system")
-	run.shows("2 Ready", "2 of")
+	run.shows("2 Ready", "1 of 2")
 	run.press("q")
 	kit.Must(t, run.ends())
 	f.of("why", "shoot/garden-dev/one").says(t, 0, "Create Succeeded, 100 %", "!All ManagedResources behind Shoot garden-dev/one are ready or suspended (2).")
