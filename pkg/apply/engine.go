@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -303,17 +304,17 @@ func propagation(group string) *metav1.DeletionPropagation {
 }
 
 // forEach calls do for 0…count-1, as many at a time as there are free slots. A panic in one of the calls is passed on to the
-// caller, where it ends one reconcile and not the process.
+// caller, with the stack of the call, where it ends one reconcile and not the process.
 func (e *Engine) forEach(count int, do func(i int)) {
 	var group sync.WaitGroup
-	panics := make(chan any, count)
+	panics := make(chan string, count)
 	for i := range count {
 		e.slots <- struct{}{}
 		group.Go(func() {
 			defer func() {
 				<-e.slots
 				if cause := recover(); cause != nil {
-					panics <- cause
+					panics <- fmt.Sprintf("%v\n%s", cause, debug.Stack())
 				}
 			}()
 			do(i)

@@ -18,7 +18,8 @@ func TestPanicOfOneObject(t *testing.T) {
 	var tried atomic.Int32
 	func() {
 		defer func() {
-			if cause := recover(); cause != "of object 1" {
+			// The stack is that of the call.
+			if cause, _ := recover().(string); !strings.HasPrefix(cause, "of object 1\n") || !strings.Contains(cause, "TestPanicOfOneObject") {
 				t.Errorf("the caller gets %v", cause)
 			}
 		}()
