@@ -224,10 +224,6 @@ func TestFieldsWithoutEffect(t *testing.T) {
 		"spec.accessRestrictions": func(spec *corev1beta1.ShootSpec) {
 			spec.AccessRestrictions = []corev1beta1.AccessRestrictionWithOptions{{}}
 		},
-		"spec.resources": func(spec *corev1beta1.ShootSpec) { spec.Resources = []corev1beta1.NamedResourceReference{{Name: "a"}} },
-		"spec.dns.providers": func(spec *corev1beta1.ShootSpec) {
-			spec.DNS.Providers = []corev1beta1.DNSProvider{{}}
-		},
 		"spec.monitoring":             func(spec *corev1beta1.ShootSpec) { spec.Monitoring = &corev1beta1.Monitoring{} },
 		"spec.addons":                 func(spec *corev1beta1.ShootSpec) { spec.Addons = &corev1beta1.Addons{} },
 		"spec.systemComponents":       func(spec *corev1beta1.ShootSpec) { spec.SystemComponents = &corev1beta1.SystemComponents{} },

@@ -191,6 +191,7 @@ func TestFleet(t *testing.T) {
 
 // showsShoot: the Shoot, its ManagedResources in the order in which they come up, and what it fails with.
 func (f *fleetWorld) showsShoot(t *testing.T) {
+	t.Helper()
 	f.emit("shoot", f.technical, f.shoot)
 	f.ofSeedClass("kube-apiserver", f.technical)
 	f.deliver(t, f.technical, "system", state.Failed, strings.Replace(configMap, "name: settings", "name: Settings", 1))
@@ -240,6 +241,7 @@ func (f *fleetWorld) showsShoot(t *testing.T) {
 
 // showsTop: the operation goes on above the list, which follows both namespaces.
 func (f *fleetWorld) showsTop(t *testing.T) {
+	t.Helper()
 	name, _, err := fleet.Parse("shoot/garden-dev/one")
 	kit.Must(t, err)
 	run := f.startTop(t.Context(), t, top.Options{Of: &name}, nil, "--garden-kubeconfig", f.gardenConfig)
@@ -254,6 +256,7 @@ func (f *fleetWorld) showsTop(t *testing.T) {
 }
 
 func (f *fleetWorld) showsSeed(t *testing.T) {
+	t.Helper()
 	f.of("get", "seed/"+f.seed.Name).says(t, 0, "Seed "+f.seed.Name+": no operation has begun", "!No ManagedResource of Seed "+f.seed.Name+" is in the cluster")
 	f.emit("seed", f.technical+"-seed", f.seed)
 	f.of("get", "seed/"+f.seed.Name).says(t, 0, "garden "+f.technical+"-seed Ready")
@@ -263,6 +266,7 @@ func (f *fleetWorld) showsSeed(t *testing.T) {
 
 // inOneCluster: where the garden is its own seed, no flag names it.
 func (f *fleetWorld) inOneCluster(t *testing.T) {
+	t.Helper()
 	here := func() outcome {
 		return execute(call{args: []string{"get", "shoot/garden-dev/one", "--kubeconfig", f.gardenConfig, "--cache-dir", t.TempDir()}})
 	}

@@ -57,6 +57,8 @@ func gardenMapper() meta.RESTMapper {
 // controlPlanes reaches clusters for what flows deploy into a seed: by default, objects are in the cluster of the ManagedResources.
 type controlPlanes struct{ Clusters }
 
+// Target returns how the cluster with the ManagedResources is reached.
 func (c controlPlanes) Target() (*rest.Config, error) { return c.Source() }
 
+// HasOwnTarget reports that no other cluster is configured.
 func (controlPlanes) HasOwnTarget() bool { return false }

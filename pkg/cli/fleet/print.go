@@ -72,7 +72,7 @@ func (o *Owner) Description() string {
 
 // Print writes how an owner is: its last operation, what that says or the errors that it lists, and the conditions.
 func (o *Owner) Print(to screen.Screen, now time.Time) error {
-	title := o.Name.String()
+	title := o.String()
 	if o.SeedName != "" {
 		title += " on Seed " + o.SeedName
 	}

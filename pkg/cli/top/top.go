@@ -130,7 +130,7 @@ func (o Options) find(ctx context.Context, c *console.Console) (selection, error
 		if len(lists) == 0 {
 			return selection{}, errors.New(owner.WhyNone(c))
 		}
-		return selection{scope: "of " + owner.Name.String(), lists: lists, everywhere: true, owner: owner}, nil
+		return selection{scope: "of " + owner.String(), lists: lists, everywhere: true, owner: owner}, nil
 	}
 	namespace, err := c.Namespace()
 	if err != nil {

@@ -69,7 +69,7 @@ func (o *options) ownerTree(owner *fleet.Owner, items []resourcesv1alpha1.Manage
 	if detail == "" {
 		detail = owner.Operation(now)
 	}
-	root := screen.Node{Name: screen.Cell{Text: owner.Name.String(), Style: screen.Strong}, Cells: cells(word, style, owner.Created, detail, now)}
+	root := screen.Node{Name: screen.Cell{Text: owner.String(), Style: screen.Strong}, Cells: cells(word, style, owner.Created, detail, now)}
 	at := 0
 	for n, step := range fleet.Steps(items) {
 		node := screen.Node{Name: screen.Cell{Text: fmt.Sprintf("step %d", n+1), Style: screen.Faint}, Cells: screen.Text("", "", "")}

@@ -151,7 +151,7 @@ func (r *reconciler) write(ctx context.Context, object client.Object, kind strin
 
 func (r *reconciler) delete(ctx context.Context, object client.Object, kind string) error {
 	uid := object.GetUID()
-	if err := r.garden.Delete(ctx, object, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(r.garden.Delete(ctx, object, client.Preconditions{UID: &uid})); err != nil {
 		return fmt.Errorf("delete %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
 	}
 	return nil
