@@ -1,0 +1,192 @@
+package shoot
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/transport"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+var everyKill = flag.Bool("shoot.kills", false, "kill gardenlet at each of its writes, before and after it is carried out, and not only at some")
+
+// moment is when a gardenlet dies.
+type moment int
+
+const (
+	never moment = iota
+	// before the API server has got a write, and after it has carried it out, but before gardenlet gets the answer.
+	before
+	after
+)
+
+// TestKilled leads Shoots through lives in which gardenlet dies at its writes and is started again, while the Shoot comes up and while it is deleted:
+// no ManagedResource names a Secret that does not exist, no key is generated twice, and nothing is left.
+func TestKilled(t *testing.T) {
+	w := newWorld(t)
+	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
+	w.etcdOperator()
+	count := 0
+	lives := map[string]func(int) moment{"at some writes": func(int) moment {
+		count++
+		return map[int]moment{0: before, 6: after}[count%12]
+	}}
+	if *everyKill {
+		// A write that was not carried out comes again after the start, and passes.
+		lives = map[string]func(int) moment{
+			"before each write":       func(attempt int) moment { return []moment{never, before}[attempt%2] },
+			"after each second write": func(attempt int) moment { return []moment{never, after}[attempt%2] },
+		}
+	}
+	for name, decide := range lives {
+		t.Run(name, func(t *testing.T) {
+			of := w.T
+			w.T = t
+			defer func() { w.T = of }()
+			w.killedLife(decide)
+		})
+	}
+}
+
+// killedLife is the life of a Shoot.
+func (w *world) killedLife(decide func(attempt int) moment) {
+	w.Helper()
+	m := &mortal{world: w, decide: decide, attempts: map[string]int{}}
+	stop := m.run()
+	defer stop()
+	w.declare()
+	server := w.startServer()
+	manager := w.startManager()
+	w.eventually(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateSucceeded, "finished")
+	w.secretsExist()
+	w.generatedOnce()
+	atCreation := m.killed()
+	w.deletion()
+	w.Logf("gardenlet died %d times while the Shoot came up, and %d times while it was deleted", atCreation, m.killed()-atCreation)
+	if atCreation == 0 || m.killed() == atCreation {
+		w.Error("gardenlet was not killed")
+	}
+	manager.Stop()
+	kit.Must(w, server.Stop(0))
+}
+
+// mortal is a gardenlet that dies at its writes, and is started again.
+type mortal struct {
+	*world
+	// decide returns when gardenlet dies at a write that is tried for the nth time.
+	decide func(attempt int) moment
+
+	mu       sync.Mutex
+	attempts map[string]int
+	kills    int
+}
+
+func (m *mortal) killed() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.kills
+}
+
+// errKilled is what a gardenlet gets that is dead: nothing that it sends arrives any more.
+var errKilled = errors.New("gardenlet was killed")
+
+// run runs gardenlets, one after the other, until the returned function is called.
+func (m *mortal) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			m.live(ctx)
+		}
+	}()
+	return sync.OnceFunc(func() { cancel(); <-ended })
+}
+
+// live runs a gardenlet until it dies.
+func (m *mortal) live(ctx context.Context) {
+	ctx, die := context.WithCancel(ctx)
+	defer die()
+	through := m.transport(ctx, die)
+	_ = m.newGardenlet(through, through).Start(ctx) // what it fails with when it is dead does not matter
+}
+
+// transport lets through what a gardenlet sends that is not dead. It passes writes one by one.
+func (m *mortal) transport(alive context.Context, die func()) transport.WrapperFunc {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return kit.RoundTripper(func(request *http.Request) (*http.Response, error) {
+			if alive.Err() != nil {
+				return nil, errKilled
+			}
+			if request.Method == http.MethodGet {
+				return next.RoundTrip(request)
+			}
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if alive.Err() != nil {
+				return nil, errKilled
+			}
+			write := request.Method + " " + request.URL.Path
+			m.attempts[write]++
+			moment := m.decide(m.attempts[write])
+			if moment == never {
+				return next.RoundTrip(request)
+			}
+			if moment == after {
+				if response, err := next.RoundTrip(request); err == nil {
+					_ = response.Body.Close()
+				}
+			}
+			m.kills++
+			die()
+			return nil, errKilled
+		})
+	}
+}
+
+// secretsExist checks that no ManagedResource names a Secret that does not exist.
+func (w *world) secretsExist() {
+	w.Helper()
+	var list resourcesv1alpha1.ManagedResourceList
+	kit.Must(w, w.seed.List(w.Context(), &list))
+	for _, mr := range list.Items {
+		for _, reference := range mr.Spec.SecretRefs {
+			if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: mr.Namespace, Name: reference.Name}, &corev1.Secret{}); err != nil {
+				w.Errorf("ManagedResource %s: %v", mr.Name, err)
+			}
+		}
+	}
+}
+
+// generatedOnce checks that there is one Secret of each name that the secrets manager keeps.
+func (w *world) generatedOnce() {
+	w.Helper()
+	var list corev1.SecretList
+	kit.Must(w, w.seed.List(w.Context(), &list, client.InNamespace(technical), client.HasLabels{constants.LabelSecretsManagerName}))
+	names := map[string][]string{}
+	for _, secret := range list.Items {
+		name := secret.Labels[constants.LabelSecretsManagerName] + " " + secret.Labels[constants.LabelSecretsManagerBundleFor]
+		names[name] = append(names[name], secret.Name)
+	}
+	for name, of := range names {
+		if len(of) > 1 {
+			w.Errorf("%s was generated %d times: %s", name, len(of), strings.Join(slices.Sorted(slices.Values(of)), ", "))
+		}
+	}
+	if len(names) < 10 {
+		w.Error(fmt.Errorf("found only %d Secrets of the secrets manager", len(names)))
+	}
+}
