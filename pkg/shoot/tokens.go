@@ -17,7 +17,7 @@ import (
 
 const (
 	// taskRenewTokens is the task of having all tokens of access Secrets signed by a new key.
-	taskRenewTokens = "renew-tokens" //nolint:gosec // the name of a task
+	taskRenewTokens = "renew-tokens"
 	// annotationKeyName says for which key a token was requested.
 	annotationKeyName = "credentials.gardener.cloud/key-name"
 	// tokensAgain is how soon to look again whether tokens were requested, if no watch shows that.
