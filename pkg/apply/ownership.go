@@ -190,8 +190,8 @@ func (t Task) untaken() []fieldowner.Pattern {
 	return slices.Concat(t.Preserve, t.PreserveIfSet, t.Untaken)
 }
 
-// rewrite replaces an object's managedFields by what change makes of them. It returns meta itself if there is nothing to
-// change, and tries again if the object changes meanwhile.
+// rewrite replaces an object's managedFields by what change makes of them, and tries again if the object changes meanwhile. It returns the
+// object as it was seen last, which is meta itself if there is nothing to change.
 func rewrite(ctx context.Context, resource metadata.ResourceInterface, meta *metav1.PartialObjectMetadata,
 	change func([]metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error),
 ) (*metav1.PartialObjectMetadata, error) {
@@ -205,13 +205,16 @@ func rewrite(ctx context.Context, resource metadata.ResourceInterface, meta *met
 		if err != nil {
 			return err
 		}
-		result, err = resource.Patch(ctx, meta.Name, types.JSONPatchType, body, metav1.PatchOptions{})
+		patched, err := resource.Patch(ctx, meta.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 		if apierrors.IsConflict(err) {
 			fresh, getErr := resource.Get(ctx, meta.Name, metav1.GetOptions{})
 			if getErr != nil {
 				return getErr
 			}
-			current = fresh
+			current, result = fresh, fresh // there may be nothing to change in this one
+		}
+		if err == nil {
+			result = patched
 		}
 		return err
 	})

@@ -38,7 +38,6 @@ const example = "example.org"
 // TestDeletion deletes a Shoot that hibernates, and in whose cluster users have webhooks that deny all, custom resources that a controller elsewhere has to delete, and others.
 func TestDeletion(t *testing.T) {
 	w := newWorld(t)
-	w.discard()
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
 	w.etcdOperator()
 	_, _, stop := w.gardenlet()
@@ -178,7 +177,6 @@ func (w *world) gone(c client.Client, object client.Object, namespace, name stri
 // TestForcedDeletion deletes a Shoot whose API server and resource-manager are dead. Nothing of it is left, and nothing else is touched.
 func TestForcedDeletion(t *testing.T) {
 	w := newWorld(t)
-	w.discard()
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
 	w.etcdOperator()
 	_, _, stop := w.gardenlet()

@@ -4,7 +4,6 @@ package shoot
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -108,7 +107,30 @@ func newWorld(t *testing.T) *world {
 	kit.Must(t, err)
 	w.prepareSeed()
 	w.prepareGarden()
+	w.discard()
 	return w
+}
+
+// discard removes what a test leaves of the Shoot in the garden, which is that of all tests.
+func (w *world) discard() {
+	w.Helper()
+	w.Cleanup(func() {
+		ctx := context.WithoutCancel(w.Context())
+		key := client.ObjectKey{Namespace: namespace, Name: shootName}
+		shoot, state := &corev1beta1.Shoot{}, &corev1beta1.ShootState{}
+		if w.garden.Get(ctx, key, state) == nil {
+			state.Annotations = map[string]string{constants.AnnotationConfirmationDeletion: "true"}
+			_ = w.garden.Update(ctx, state)
+			_ = w.garden.Delete(ctx, state)
+		}
+		if w.garden.Get(ctx, key, shoot) != nil {
+			return
+		}
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.AnnotationConfirmationDeletion, "true")
+		shoot.Finalizers = nil
+		_ = w.garden.Update(ctx, shoot)
+		_ = w.garden.Delete(ctx, shoot)
+	})
 }
 
 // prepareSeed brings what the flow of the Seed would.
@@ -210,67 +232,6 @@ func (w *world) newGardenlet(toGarden, toSeed transport.WrapperFunc) manager.Man
 }
 
 func (w *world) address() string { return fmt.Sprintf("https://127.0.0.1:%d", w.port) }
-
-// etcdOperator does what the operator of etcd would, until the test ends: it carries out each change at once.
-func (w *world) etcdOperator() {
-	w.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	w.Cleanup(func() { cancel(); <-ended })
-	go func() {
-		defer close(ended)
-		kit.EventuallyWithin(quietly{w.T, ctx}, kit.Patience*100, "the test ends", func() string {
-			if ctx.Err() != nil {
-				return ""
-			}
-			list := &unstructured.UnstructuredList{}
-			list.SetAPIVersion("druid.gardener.cloud/v1alpha1")
-			list.SetKind("EtcdList")
-			if err := w.seed.List(ctx, list); err != nil {
-				return "not listed"
-			}
-			for i := range list.Items {
-				w.answer(ctx, &list.Items[i])
-			}
-			return "not yet"
-		})
-	}()
-}
-
-// quietly is a test whose failures do not count.
-type quietly struct {
-	testing.TB
-	ctx context.Context
-}
-
-func (quietly) Fatalf(string, ...any)      {}
-func (quietly) Errorf(string, ...any)      {}
-func (q quietly) Context() context.Context { return q.ctx }
-
-// answer carries out the spec of an Etcd. What fails is tried again.
-func (w *world) answer(ctx context.Context, etcd *unstructured.Unstructured) {
-	annotations := etcd.GetAnnotations()
-	if annotations[constants.AnnotationGardenerOperation] != "" {
-		delete(annotations, constants.AnnotationGardenerOperation)
-		etcd.SetAnnotations(annotations)
-		if err := w.seed.Update(ctx, etcd); err != nil {
-			return
-		}
-	}
-	if observed, _, _ := unstructured.NestedInt64(etcd.Object, "status", "observedGeneration"); observed == etcd.GetGeneration() {
-		return
-	}
-	condition := func(kind, status string) map[string]any {
-		at := metav1.Now().UTC().Format("2006-01-02T15:04:05Z")
-		return map[string]any{"type": kind, "status": status, "reason": "Test", "message": "done", "lastTransitionTime": at, "lastUpdateTime": at}
-	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{
-		"observedGeneration": etcd.GetGeneration(), "conditions": []any{condition("Ready", "True"), condition("AllMembersUpdated", "True")},
-	}})
-	if err == nil {
-		_ = w.seed.Status().Patch(ctx, etcd, client.RawPatch(types.MergePatchType, patch))
-	}
-}
 
 // get returns the Shoot; nil if it does not exist.
 func (w *world) get() *corev1beta1.Shoot {

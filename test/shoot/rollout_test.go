@@ -213,7 +213,7 @@ func (b *balancer) pick() (int, bool) {
 }
 
 func (b *balancer) forward(from net.Conn) {
-	defer from.Close() //nolint:errcheck // it ends either way
+	defer from.Close()
 	port, found := b.pick()
 	if !found {
 		return
@@ -222,7 +222,7 @@ func (b *balancer) forward(from net.Conn) {
 	if err != nil {
 		return
 	}
-	defer to.Close() //nolint:errcheck // it ends either way
+	defer to.Close()
 	ended := make(chan struct{}, 2)
 	for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
 		go func() {

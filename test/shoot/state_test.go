@@ -1,7 +1,6 @@
 package shoot
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -27,7 +26,6 @@ import (
 // TestState deletes what a Shoot cannot get back: it is restored from the ShootState, or the Shoot reports that it is lost.
 func TestState(t *testing.T) {
 	w := newWorld(t)
-	w.discard()
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
 	w.etcdOperator()
 	_, _, stop := w.gardenlet()
@@ -72,28 +70,6 @@ func TestState(t *testing.T) {
 	w.awaitSecret("ca-etcd", first["ca-etcd"])
 	stop()
 	w.checkState(first)
-}
-
-// discard removes what a test leaves of the Shoot in the garden, which is that of all tests.
-func (w *world) discard() {
-	w.Helper()
-	w.Cleanup(func() {
-		ctx := context.WithoutCancel(w.Context())
-		key := client.ObjectKey{Namespace: namespace, Name: shootName}
-		shoot, state := &corev1beta1.Shoot{}, &corev1beta1.ShootState{}
-		if w.garden.Get(ctx, key, state) == nil {
-			state.Annotations = map[string]string{constants.AnnotationConfirmationDeletion: "true"}
-			_ = w.garden.Update(ctx, state)
-			_ = w.garden.Delete(ctx, state)
-		}
-		if w.garden.Get(ctx, key, shoot) != nil {
-			return
-		}
-		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.AnnotationConfirmationDeletion, "true")
-		shoot.Finalizers = nil
-		_ = w.garden.Update(ctx, shoot)
-		_ = w.garden.Delete(ctx, shoot)
-	})
 }
 
 // awaitBundle waits until a ManagedResource of the control plane exists.

@@ -88,7 +88,10 @@ func TestSteps(t *testing.T) {
 	}
 	text := strings.Join(got, "|")
 	for _, pair := range [][2]string{{"namespace", "etcd"}, {"etcd", "server"}, {"service", "server"}, {"server", "manager"}, {"manager", "system"}} {
-		if step := func(name string) int { return strings.Count(text[:strings.Index(text, name)], "|") }; step(pair[0]) >= step(pair[1]) {
+		if step := func(name string) int {
+			before, _, _ := strings.Cut(text, name)
+			return strings.Count(before, "|")
+		}; step(pair[0]) >= step(pair[1]) {
 			t.Errorf("%s comes after %s: %q", pair[0], pair[1], got)
 		}
 	}

@@ -98,10 +98,6 @@ func installed(config *action.Configuration, release string) (bool, error) {
 	return err == nil, err
 }
 
-func (f *Fleet) helm(namespace string) (*action.Configuration, error) {
-	return f.landscape.Helm(namespace)
-}
-
 // rolledOut waits until a Deployment runs as it is declared.
 func (f *Fleet) rolledOut(ctx context.Context, namespace, name string) error {
 	return wait(ctx, func() error {
