@@ -50,7 +50,7 @@ type Tombstone struct {
 	Key
 	// Confirm has the objects of the bundle annotated with AnnotationConfirmDeletion, in a revision that is applied before it is deleted.
 	Confirm bool
-	// Force has them annotated with AnnotationForceDeletion, too: extensions call no infrastructure then.
+	// Force adds the annotation AnnotationForceDeletion to them, too: extensions call no infrastructure then.
 	Force bool
 	// TakenOverBy names the ManagedResource of another flow that takes over the objects. The bundle is deleted once that one has all of them
 	// in its inventory.

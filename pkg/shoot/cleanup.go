@@ -23,7 +23,7 @@ const (
 	cleanUpSoon, cleanUpLate = time.Second, 15 * time.Second
 )
 
-// cleanUpTasks returns what is left to do of the deletion of what users have in the cluster. Nobody could have anything in a cluster whose API server
+// cleanUpTasks returns what is left to do of the deletion of what users have in the cluster. Users cannot have anything in a cluster whose API server
 // never served: its resource-manager has never had a token.
 func (in Inputs) cleanUpTasks() []flow.Task {
 	if _, served := in.Tokens[accessSecret(resourcemanager.Account)]; !served || !in.emitted(bundleServer) {

@@ -179,7 +179,7 @@ func (in Inputs) extensionParts() []part {
 }
 
 // unknownCluster has extensions, and what is ordered by them, keep their revisions until the Cluster has this generation of the Shoot, which extensions read
-// there. That is no dependency of ManagedResources for the same reason as that on the namespace.
+// there. That is not a dependency of ManagedResources for the same reason as that on the namespace.
 func (in Inputs) unknownCluster() string {
 	if in.Deleting || in.ClusterOf == in.generation() || len(in.wantedExtensions()) == 0 {
 		return ""
@@ -257,7 +257,7 @@ func (in Inputs) orderDeletion(parts []part) {
 	}
 }
 
-// outlive holds what is deleted after the API server in the plan of a deletion, until that is gone. It is no order of ManagedResources: what a Shoot loses
+// outlive holds what is deleted after the API server in the plan of a deletion, until that is gone. It is not an order of ManagedResources: what a Shoot loses
 // while it lives waits for nothing.
 func (in Inputs) outlive(plan *flow.Plan) {
 	if !in.emitted(bundleServer) || in.forced() {

@@ -87,7 +87,7 @@ func Judge(pod *corev1.Pod, now time.Time) Verdict {
 	return Verdict{Remove: true, Force: true}
 }
 
-// Delete deletes a Pod if the verdict says so. One that does not exist any more is no error.
+// Delete deletes a Pod if the verdict says so. One that does not exist any more is not an error.
 func Delete(ctx context.Context, writer client.Writer, pod *corev1.Pod, verdict Verdict) error {
 	if !verdict.Remove {
 		return nil

@@ -129,7 +129,7 @@ func (r *reconciler) ensureBinding(ctx context.Context, binding *rbacv1.RoleBind
 	return r.write(ctx, binding, "RoleBinding")
 }
 
-// write creates an object, or replaces what it allows: nobody else adds to it.
+// write creates an object, or replaces what it allows: no other writer adds to it.
 func (r *reconciler) write(ctx context.Context, object client.Object, kind string) error {
 	wanted, ok := object.DeepCopyObject().(client.Object)
 	if !ok {

@@ -41,7 +41,7 @@ func finalizedAt(kind Kind, object *metav1.PartialObjectMetadata) time.Time {
 }
 
 // blocks reports whether the clean-up waits for an object. What is created long after it began is deleted, but not waited for: something elsewhere may
-// create it again and again.
+// create it repeatedly.
 func blocks(kind Kind, object *metav1.PartialObjectMetadata, began time.Time) bool {
 	return !object.CreationTimestamp.After(began.Add(kind.FinalizeAfter))
 }
