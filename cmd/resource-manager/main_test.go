@@ -41,7 +41,7 @@ func TestLinksNoCommandLine(t *testing.T) {
 		t.Errorf("these are not its dependencies:\n%s", dependencies)
 	}
 	const own = "github.com/trellis-k8s/trellis/pkg/cli/"
-	ofPage := []string{"console", "dryrun", "events", "fleet", "preview", "redact", "relations", "screen", "snapshot", "state", "watch", "why"}
+	ofPage := []string{"console", "dryrun", "events", "explain", "preview", "redact", "relations", "screen", "snapshot", "state", "watch"}
 	for dependency := range strings.Lines(string(dependencies)) {
 		dependency = strings.TrimSpace(dependency)
 		for _, foreign := range []string{"helm.sh/", "sigs.k8s.io/kustomize/", "k8s.io/cli-runtime/pkg/generic", "k8s.io/cli-runtime/pkg/resource", own} {

@@ -9,10 +9,10 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/events"
+	"github.com/trellis-k8s/trellis/pkg/cli/explain"
 	"github.com/trellis-k8s/trellis/pkg/cli/preview"
 	"github.com/trellis-k8s/trellis/pkg/cli/snapshot"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
-	"github.com/trellis-k8s/trellis/pkg/cli/why"
 	"github.com/trellis-k8s/trellis/pkg/live"
 )
 
@@ -150,7 +150,7 @@ func partObjects(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.
 
 // partWhy is what is wrong.
 func partWhy(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
-	return why.Explain(ctx, c, mr, false)
+	return explain.Explain(ctx, c, mr, false)
 }
 
 // partDiff is what applying would change.

@@ -9,15 +9,15 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/explain"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/tree"
-	"github.com/trellis-k8s/trellis/pkg/cli/why"
 )
 
 // found is what was read of one ManagedResource: what why and tree say.
 type found struct {
 	mr          *resourcesv1alpha1.ManagedResource
-	explanation *why.Explanation
+	explanation *explain.Explanation
 	// notes are what was said on standard error, such as what may not be read.
 	notes []string
 }
@@ -33,7 +33,7 @@ func read(ctx context.Context, c *console.Console, name types.NamespacedName) (*
 		return nil, err
 	}
 	listening, said := c.Listening()
-	explanation, err := why.Explain(ctx, listening, mr, true)
+	explanation, err := explain.Explain(ctx, listening, mr, true)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/cli/explain"
 	"github.com/trellis-k8s/trellis/pkg/cli/fleet"
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
@@ -19,8 +20,8 @@ import (
 type ownerReport struct {
 	fleet.Report
 	// Waiting are ManagedResources that wait for others alone.
-	Waiting          []string  `json:"waiting,omitempty"`
-	ManagedResources []finding `json:"managedResources"`
+	Waiting          []string             `json:"waiting,omitempty"`
+	ManagedResources *explain.Explanation `json:"managedResources"`
 }
 
 // dispatch runs the command for a Shoot or Seed, or for ManagedResources.
@@ -48,14 +49,12 @@ func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name
 		return err
 	}
 	causes, waiting := split(items, owner)
-	findings := []finding{}
-	if len(causes) > 0 {
-		if _, findings, err = find(ctx, owner.Console(c), causes, false); err != nil {
-			return err
-		}
+	explanation, err := explain.All(ctx, owner.Console(c), causes, false)
+	if err != nil {
+		return err
 	}
 	if o.output.Format != "" {
-		return c.PrintValue(o.output.Format, ownerReport{owner.Report(), waiting, findings})
+		return c.PrintValue(o.output.Format, ownerReport{owner.Report(), waiting, explanation})
 	}
 	now := c.Clock.Now()
 	if err := owner.Print(c.Screen, now); err != nil {
@@ -69,13 +68,8 @@ func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name
 		c.Warn("All ManagedResources behind %s are ready or suspended (%d).", name, len(items))
 		return nil
 	}
-	for i := range findings {
-		if err := findings[i].printTo(c.Screen, now, true); err != nil {
-			return err
-		}
-	}
-	if len(waiting) == 0 {
-		return nil
+	if err := explanation.PrintNext(c.Screen, now); err != nil || len(waiting) == 0 {
+		return err
 	}
 	return c.Screen.Paragraph("", screen.Plain, fmt.Sprintf("\n%d more wait for these: %s", len(waiting), strings.Join(waiting, ", ")))
 }
