@@ -53,7 +53,6 @@ type Console struct {
 
 	source *Source
 	target *Target
-	garden *Garden
 	// placed says which cluster has the objects of a ManagedResource; nil if all are in the target cluster.
 	placed func(*resourcesv1alpha1.ManagedResource) (*Target, error)
 	// stderr is the writer of Err.

@@ -36,7 +36,7 @@ func Complete(c *console.Console, otherwise cobra.CompletionFunc) cobra.Completi
 func complete(ctx context.Context, c *console.Console, kind, prefix string) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	garden, err := c.Garden()
+	garden, err := connect(c)
 	if err != nil {
 		return nil
 	}

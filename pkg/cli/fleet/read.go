@@ -33,7 +33,7 @@ type Owner struct {
 
 // Read reads a Shoot or a Seed from the garden.
 func Read(ctx context.Context, c *console.Console, name Name) (*Owner, error) {
-	garden, err := c.Garden()
+	garden, err := connect(c)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func Read(ctx context.Context, c *console.Console, name Name) (*Owner, error) {
 		return nil, notServed(garden)
 	case apierrors.IsNotFound(err):
 		return nil, unknown(ctx, garden, name)
-	case apierrors.IsForbidden(err) && garden.IsSource:
+	case apierrors.IsForbidden(err) && garden.isSource:
 		return nil, fmt.Errorf("%w\nIf the garden is another cluster, name it with --garden-kubeconfig or --garden-context", err)
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
@@ -82,16 +82,16 @@ func ofSeed(seed *corev1beta1.Seed) *Owner {
 
 // notServed is the error for a cluster without Shoots and Seeds. It does not wrap what the API server said: that would be explained as a cluster
 // without ManagedResources.
-func notServed(garden *console.Garden) error {
+func notServed(garden *cluster) error {
 	advice := "name the garden with --garden-kubeconfig or --garden-context"
-	if !garden.IsSource {
+	if !garden.isSource {
 		advice = "check --garden-kubeconfig and --garden-context"
 	}
-	return fmt.Errorf("the cluster %s does not serve Shoots and Seeds (%s): %s", garden.Host, corev1beta1.SchemeGroupVersion, advice)
+	return fmt.Errorf("the cluster %s does not serve Shoots and Seeds (%s): %s", garden.host, corev1beta1.SchemeGroupVersion, advice)
 }
 
 // unknown is the error for a Shoot or Seed that does not exist. It offers other names, if they can be read.
-func unknown(ctx context.Context, garden *console.Garden, name Name) error {
+func unknown(ctx context.Context, garden *cluster, name Name) error {
 	list, err := names(ctx, garden, name.Kind, name.Namespace)
 	var others []string
 	for _, other := range list {
@@ -100,15 +100,15 @@ func unknown(ctx context.Context, garden *console.Garden, name Name) error {
 	suggestion := console.Suggest(name.Name, others)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s not found in the garden %s", name, garden.Host)
+		return fmt.Errorf("%s not found in the garden %s", name, garden.host)
 	case suggestion == "" && len(others) == 0 && name.Kind == Shoot:
 		suggestion = fmt.Sprintf(", and namespace %s has no Shoots", name.Namespace)
 	}
-	return fmt.Errorf("%s not found in the garden %s%s", name, garden.Host, suggestion)
+	return fmt.Errorf("%s not found in the garden %s%s", name, garden.host, suggestion)
 }
 
 // names returns the names of all Shoots of a namespace, or of all namespaces if that is empty, or of all Seeds.
-func names(ctx context.Context, garden *console.Garden, kind, namespace string) ([]types.NamespacedName, error) {
+func names(ctx context.Context, garden *cluster, kind, namespace string) ([]types.NamespacedName, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind(kind + "List"))
 	if err := garden.List(ctx, list, client.InNamespace(namespace)); err != nil {
