@@ -89,7 +89,7 @@ bin/landscape/landscape:
 .PHONY: test
 test: controlplane ## Run all tests, with a real control plane.
 	@echo "Running all tests$(if $(RACE), with,: no C compiler, so without) the race detector, this takes a few minutes."
-	$(GO) test $(RACE) -parallel 6 -timeout 30m ./test/integration ./test/shoot ./test/health ./... # the longest first, beside all others
+	$(GO) test $(RACE) -parallel 6 -timeout 45m ./test/integration ./test/shoot ./test/health ./... # the longest first, beside all others
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane.
