@@ -161,6 +161,10 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	// Before the report: an error of it is one, and must not alternate with the progress.
+	if err := r.ensureToken(ctx, in, result); err != nil {
+		return reconcile.Result{}, err
+	}
 	before := shoot.Status.LastOperation
 	status, later := r.progress(in, result)
 	if err := r.write(ctx, shoot, status); err != nil {
@@ -169,9 +173,6 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	if now := shoot.Status.LastOperation; now.State == corev1beta1.LastOperationStateSucceeded && before.State != now.State {
 		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventReconciled, actionReconcile, "%s", now.Description)
 		later = time.Millisecond // the Cluster gets what the status has from then on
-	}
-	if err := r.ensureToken(ctx, in, result); err != nil {
-		return reconcile.Result{}, err
 	}
 	next := plan.NextAt(in.Now)
 	if at := result.Plan.NextAt(in.Now); next.IsZero() || !at.IsZero() && at.Before(next) {

@@ -18,11 +18,11 @@ import (
 func (w *world) etcdOperator() {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
+	t, ended := w.T, make(chan struct{}) // a part of the test may replace w.T
 	w.Cleanup(func() { cancel(); <-ended })
 	go func() {
 		defer close(ended)
-		kit.EventuallyWithin(quietly{w.T, ctx}, kit.Patience*100, "the test ends", func() string {
+		kit.EventuallyWithin(quietly{t, ctx}, kit.Patience*100, "the test ends", func() string {
 			if ctx.Err() != nil {
 				return ""
 			}
