@@ -263,7 +263,7 @@ func (f *fixture) sendsWhatItMay() {
 	allowed := []string{
 		"create controllerinstallations", "patch controllerinstallations", "delete controllerinstallations",
 		"patch seeds", "patch controllerregistrations", "patch controllerdeployments", "patch shoots", "create events", "patch events",
-		"create roles", "update roles", "delete roles", "create rolebindings", "delete rolebindings",
+		"create roles", "update roles", "delete roles", "create rolebindings", "update rolebindings", "delete rolebindings",
 	}
 	events, _ := f.requests(0)
 	for _, request := range described(events) {

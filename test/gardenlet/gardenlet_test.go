@@ -104,9 +104,7 @@ func (f *fixture) bootstraps() {
 		f.Errorf("annotations of the kubeconfig Secret: %v", kubeconfig.Annotations)
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if status := f.status(path); status != http.StatusOK {
-			f.Errorf("%s is %d", path, status)
-		}
+		kit.EventuallyTrue(f, path+" is 200", func() bool { return f.status(path) == http.StatusOK })
 	}
 }
 

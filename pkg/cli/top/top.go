@@ -94,18 +94,42 @@ func Run(ctx context.Context, c *console.Console, o Options, terminal tcell.Scre
 	}
 	box := newMailbox()
 	joined := newParts(box, len(shown.lists))
-	follow := func(ctx context.Context) {
-		var all sync.WaitGroup
-		for i, options := range shown.lists {
-			watcher := watch.Watcher[*item]{Name: "top", Source: source, Choice: o.Choice, Options: options, Summarize: newItem, Sink: joined.part(i)}
-			all.Go(func() { watcher.Run(ctx) })
-		}
-		all.Wait()
+	var watchers []func(context.Context)
+	for i, options := range shown.lists {
+		watcher := watch.Watcher[*item]{Name: "top", Source: source, Choice: o.Choice, Options: options, Summarize: newItem, Sink: joined.part(i)}
+		watchers = append(watchers, watcher.Run)
 	}
+	follow := func(ctx context.Context) { runAll(ctx, watchers) }
 	p := newProgram(c, terminal, follow, box)
 	p.model.scope, p.model.host, p.model.everywhere = shown.scope, hostOf(source), shown.everywhere
 	p.model.filter.unwell, p.model.owner = o.Unhealthy, shown.owner
 	return p.run(ctx)
+}
+
+// runAll runs functions at the same time, and returns when all have ended. A panic in one of them ends the others, and is passed on to the caller, which
+// gives the terminal back.
+func runAll(ctx context.Context, all []func(context.Context)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var running sync.WaitGroup
+	panics := make(chan any, len(all))
+	for _, run := range all {
+		running.Go(func() {
+			defer func() {
+				if cause := recover(); cause != nil {
+					panics <- cause
+					cancel()
+				}
+			}()
+			run(ctx)
+		})
+	}
+	running.Wait()
+	select {
+	case cause := <-panics:
+		panic(cause)
+	default:
+	}
 }
 
 // selection is what is shown.
