@@ -2,6 +2,7 @@ package pods
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -14,9 +15,14 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
+// installing has one test install the definition: the others find it.
+var installing sync.Mutex
+
 // installAutoscalers installs a CustomResourceDefinition like that of VerticalPodAutoscalers, as far as it matters.
 func installAutoscalers(t *testing.T) {
 	t.Helper()
+	installing.Lock()
+	defer installing.Unlock()
 	mode := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	for _, value := range []string{"Off", "Initial", "Recreate", "InPlaceOrRecreate", "Auto"} {
 		mode.Enum = append(mode.Enum, apiextensionsv1.JSON{Raw: fmt.Appendf(nil, "%q", value)})
