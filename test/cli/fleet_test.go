@@ -124,7 +124,7 @@ func (f *fleetWorld) emit(flow, name string, owner client.Object) {
 	f.await(f.t, "garden", name, state.Ready)
 }
 
-// ofSeedClass declares a ManagedResource that the resource-manager of a seed has applied; there is none here.
+// ofSeedClass declares a ManagedResource that the resource-manager of a seed has applied, which this test does not run.
 func (f *fleetWorld) ofSeedClass(name, object string) {
 	f.t.Helper()
 	mr := managedResource(f.technical, name)

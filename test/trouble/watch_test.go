@@ -165,7 +165,7 @@ func TestSuccessorOfTheSameName(t *testing.T) {
 	kit.Must(t, w.change("set", withoutFinalizers))
 	kit.EventuallyTrue(t, "it is gone", func() bool { return w.gone("set", old) })
 	w.refer("set", "set")
-	now.by.Store(int64(16 * time.Second)) // for the first seconds it takes it for granted that nobody has done all this
+	now.by.Store(int64(16 * time.Second)) // for the first seconds it takes it for granted that this has not been done
 	w.patch(objects[0], `{"metadata":{"finalizers":null}}`)
 	reads := readsOf(source, "managedresources/set")
 	kit.Eventually(t, "it looks at the API server before it deletes more", func() string { return atLeast(reads+2, readsOf(source, "managedresources/set")) })

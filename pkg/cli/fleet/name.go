@@ -74,3 +74,15 @@ func Of(args []string, choice console.Choice) (*Name, error) {
 	}
 	return nil, nil
 }
+
+// Dispatch runs the one function for the Shoot or Seed that the arguments of a command name, or the other one if they name ManagedResources.
+func Dispatch(args []string, choice console.Choice, ofOwner func(Name) error, otherwise func() error) error {
+	name, err := Of(args, choice)
+	switch {
+	case err != nil:
+		return err
+	case name != nil:
+		return ofOwner(*name)
+	}
+	return otherwise()
+}

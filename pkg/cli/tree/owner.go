@@ -23,13 +23,7 @@ func (o *options) dispatch(ctx context.Context, c *console.Console, names []stri
 	if err := o.output.Check(); err != nil {
 		return err
 	}
-	switch named, err := fleet.Of(names, o.Choice); {
-	case err != nil:
-		return err
-	case named != nil:
-		return o.runOf(ctx, c, *named)
-	}
-	return o.run(ctx, c, names)
+	return fleet.Dispatch(names, o.Choice, func(name fleet.Name) error { return o.runOf(ctx, c, name) }, func() error { return o.run(ctx, c, names) })
 }
 
 // runOf shows the ManagedResources behind a Shoot or Seed in steps: what comes up first, and what waits for that.

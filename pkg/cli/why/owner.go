@@ -29,13 +29,7 @@ func (o *options) dispatch(ctx context.Context, c *console.Console, names []stri
 	if err := o.output.Check(); err != nil {
 		return err
 	}
-	switch named, err := fleet.Of(names, o.Choice); {
-	case err != nil:
-		return err
-	case named != nil:
-		return o.runOf(ctx, c, *named)
-	}
-	return o.run(ctx, c, names)
+	return fleet.Dispatch(names, o.Choice, func(name fleet.Name) error { return o.runOf(ctx, c, name) }, func() error { return o.run(ctx, c, names) })
 }
 
 // runOf explains what a Shoot or Seed waits for, or fails with: its errors, the ManagedResources behind them, and their objects.

@@ -112,14 +112,14 @@ func (c *clusters) close(name types.NamespacedName) {
 	}
 }
 
-// present returns the watch of a cluster; nil if there is none.
+// present returns the watch of a cluster; nil if the cluster is not watched.
 func (c *clusters) present(name types.NamespacedName) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open[name]
 }
 
-// of returns the watch of a cluster. It begins one if there is none, if the cluster is reached in another way, or if the credentials of the present one
+// of returns the watch of a cluster. It begins one if the cluster is not watched, if it is reached in another way, or if the credentials of the present one
 // are old: API servers refuse requests with a certificate that has expired on connections that exist, too. Requests are sent in the background only.
 func (c *clusters) of(shoot *corev1beta1.Shoot, access *Access, now time.Time) (*connection, error) {
 	name := client.ObjectKeyFromObject(shoot)

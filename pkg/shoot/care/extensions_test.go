@@ -49,7 +49,7 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
-// TestRevived: a renewal in time is no reason to look at Shoots; one after a silence is.
+// TestRevived: a renewal in time does not make care look at Shoots; one after a silence does.
 func TestRevived(t *testing.T) {
 	lease := func(renewed time.Time) *coordinationv1.Lease {
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(renewed))}}

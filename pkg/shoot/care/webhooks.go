@@ -165,7 +165,7 @@ func selects(selector *metav1.LabelSelector, of labels.Set) bool {
 	return err == nil && parsed.Matches(of)
 }
 
-// first returns the first of the resources that one of the rules is for; empty if there is no such resource.
+// first returns the first of the resources that one of the rules is for; empty if no rule is for any of them.
 func (p protected) first(rules []admissionregistrationv1.RuleWithOperations) string {
 	for _, resource := range p.resources {
 		for i := range rules {
