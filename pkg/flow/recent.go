@@ -39,18 +39,21 @@ func (r *recent) record(owner Owner, mr *resourcesv1alpha1.ManagedResource, now 
 	r.byOwner[owner.UID][keyOf(mr)] = written{mr, now.Add(behindFor)}
 }
 
-// complete adds what the cache does not show yet to what lives, and returns until when it has to be looked at again; zero if the cache is up
-// to date.
+// complete adds what the caches do not show yet to what lives, and returns until when it has to be looked at again; zero if the caches are up
+// to date. Secrets have a cache of their own, which may be behind the one of ManagedResources.
 func (r *recent) complete(owner Owner, live Live, now time.Time) (again time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.byOwner[owner.UID]
 	for key, last := range all {
-		if !now.Before(last.until) || !behind(live.ManagedResources[key], last.mr) {
+		isBehind := behind(live.ManagedResources[key], last.mr)
+		if !now.Before(last.until) || !isBehind && len(live.missing(last.mr)) == 0 {
 			delete(all, key)
 			continue
 		}
-		live.ManagedResources[key] = last.mr
+		if isBehind {
+			live.ManagedResources[key] = last.mr
+		}
 		for _, reference := range last.mr.Spec.SecretRefs {
 			live.Secrets[Key{Namespace: key.Namespace, Name: reference.Name}] = true
 		}
