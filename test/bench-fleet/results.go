@@ -118,7 +118,7 @@ func (r *results) report() []row {
 		plain("one input of each site changed: seconds until applied", fmt.Sprintf("%.0f", r.ChangeAll.Seconds)),
 		judged("flow restarted: writes", "0", fmt.Sprint(r.Restart.Emitter.Writes()), r.Restart.Emitter.Writes() == 0),
 		judged("flow restarted: seconds until all sites are looked at", "≤ 30", fmt.Sprintf("%.1f", r.Restart.Seconds), r.Restart.Seconds <= wantedRestart.Seconds()),
-		judged("CPU time for a pass, with the start, ms", "≤ 5", fmt.Sprintf("%.2f", 1000*r.PassSeconds), r.PassSeconds <= wantedPass.Seconds()),
+		plain("flow restarted: CPU time for a site (start, reading of its objects and a pass), ms", fmt.Sprintf("%.2f", 1000*r.PassSeconds)),
 		judged("CPU time for a pass while all sites change, ms", "≤ 5", fmt.Sprintf("%.2f", 1000*r.BusyPassSeconds), r.BusyPassSeconds <= wantedPass.Seconds()),
 		memory("live heap", r.FirstMemory.Heap, r.AllMemory.Heap),
 		memory("resident memory", r.FirstMemory.Resident, r.AllMemory.Resident),
