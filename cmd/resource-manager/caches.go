@@ -30,9 +30,9 @@ func cacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Opt
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}: {
-				Transform: keepNameAndVersion,
+				Transform: cachetransform.Of(keepNameAndVersion),
 			},
-			&corev1.Secret{}:                     {Transform: keepNameAndVersion},
+			&corev1.Secret{}:                     {Transform: cachetransform.Of(keepNameAndVersion)},
 			&resourcesv1alpha1.ManagedResource{}: {Transform: cachetransform.NewCompactor().Compact},
 		},
 	}
@@ -45,11 +45,11 @@ func targetCacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cac
 		NewInformer: rewatch.NewInformer,
 		SyncPeriod:  ptr.To(config.TargetClientConnection.CacheResyncPeriod.Duration),
 		ByObject: map[client.Object]cache.ByObject{
-			&autoscalingv2.HorizontalPodAutoscaler{}:    {Transform: keepScale},
-			&corev1.Namespace{}:                         {Transform: keepMarks},
+			&autoscalingv2.HorizontalPodAutoscaler{}:    {Transform: cachetransform.Of(keepScale)},
+			&corev1.Namespace{}:                         {Transform: cachetransform.Of(keepMarks)},
 			&certificatesv1.CertificateSigningRequest{}: {Transform: csrapprover.Reduce},
 			&corev1.Node{}:                              {Transform: node.Reduce},
-			&corev1.ServiceAccount{}:                    {Transform: keepAutomount},
+			&corev1.ServiceAccount{}:                    {Transform: cachetransform.Of(keepAutomount)},
 			&corev1.ConfigMap{}:                         named(loadbalancing.ConfigMapName),
 			&corev1.Service{}:                           named(loadbalancing.ServiceName),
 		},
@@ -88,11 +88,7 @@ func inNamespaces(options cache.Options, namespaces []string) cache.Options {
 
 // keepScale keeps what a HorizontalPodAutoscaler scales, its lower bound and its controller, for ManagedResources, and its upper bound, for the
 // webhook for highly available workloads.
-func keepScale(obj any) (any, error) {
-	autoscaler, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
-	if !ok {
-		return obj, nil
-	}
+func keepScale(autoscaler *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv2.HorizontalPodAutoscaler {
 	kept := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: cachetransform.Meta(autoscaler),
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
@@ -102,40 +98,28 @@ func keepScale(obj any) (any, error) {
 	if controller := metav1.GetControllerOf(autoscaler); controller != nil {
 		kept.OwnerReferences = []metav1.OwnerReference{*controller}
 	}
-	return kept, nil
+	return kept
 }
 
 // keepMarks keeps the annotations of a Namespace that the webhook for highly available workloads reads.
-func keepMarks(obj any) (any, error) {
-	namespace, ok := obj.(*corev1.Namespace)
-	if !ok {
-		return obj, nil
-	}
+func keepMarks(namespace *corev1.Namespace) *corev1.Namespace {
 	kept := &corev1.Namespace{ObjectMeta: cachetransform.Meta(namespace)}
 	kept.Annotations = cachetransform.KeepKeys(namespace.Annotations, highavailability.AnnotationFailureTolerance, highavailability.AnnotationZones,
 		highavailability.AnnotationZonePinning)
-	return kept, nil
+	return kept
 }
 
 // keepAutomount keeps of a ServiceAccount whether its tokens are mounted, for the webhook that mounts projected ones.
-func keepAutomount(obj any) (any, error) {
-	account, ok := obj.(*corev1.ServiceAccount)
-	if !ok {
-		return obj, nil
-	}
+func keepAutomount(account *corev1.ServiceAccount) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{
 		ObjectMeta: cachetransform.Meta(account), AutomountServiceAccountToken: account.AutomountServiceAccountToken,
-	}, nil
+	}
 }
 
-func keepNameAndVersion(obj any) (any, error) {
-	meta, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return obj, nil
-	}
+func keepNameAndVersion(meta *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := &metav1.PartialObjectMetadata{TypeMeta: meta.TypeMeta, ObjectMeta: cachetransform.Meta(meta)}
 	kept.Labels = cachetransform.KeepKeys(meta.Labels, resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.LabelClass)
 	kept.Annotations = cachetransform.KeepKeys(meta.Annotations, resourcesv1alpha1.AnnotationTokenTargetName, resourcesv1alpha1.AnnotationTokenTargetNamespace,
 		resourcesv1alpha1.AnnotationServiceAccountName, resourcesv1alpha1.AnnotationServiceAccountNamespace)
-	return kept, nil
+	return kept
 }

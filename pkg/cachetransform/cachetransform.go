@@ -5,7 +5,18 @@ import (
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 )
+
+// Of returns the transform of a cache that stores what reduce returns for objects of type T. Others, such as tombstones, stay as they are.
+func Of[T, R any](reduce func(T) R) toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		if typed, ok := object.(T); ok {
+			return reduce(typed), nil
+		}
+		return object, nil
+	}
+}
 
 // Meta returns only the metadata that identifies objects and their versions, and whether an object is being deleted. Objects of one
 // namespace share the memory of its name.

@@ -11,6 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+func TestOf(t *testing.T) {
+	name := Of(func(secret *corev1.Secret) string { return secret.Name })
+	for _, test := range []struct{ in, want any }{
+		{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, "s"},
+		{"a tombstone", "a tombstone"},
+	} {
+		if got, err := name(test.in); err != nil || got != test.want {
+			t.Errorf("%v: got %v, %v; want %v", test.in, got, err, test.want)
+		}
+	}
+}
+
 func TestMeta(t *testing.T) {
 	now := metav1.Now()
 	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{

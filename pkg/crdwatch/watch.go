@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -170,12 +172,7 @@ func (w *Watch) giveUp() {
 }
 
 func (w *Watch) observe(informer toolscache.SharedIndexInformer) (toolscache.ResourceEventHandlerRegistration, error) {
-	if err := informer.SetTransform(func(object any) (any, error) {
-		if full, ok := object.(*unstructured.Unstructured); ok {
-			return w.Reduce(full), nil
-		}
-		return object, nil
-	}); err != nil {
+	if err := informer.SetTransform(cachetransform.Of(w.Reduce)); err != nil {
 		return nil, err
 	}
 	return informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 )
 
 // labelNode is the label of a Machine with the name of its Node.
@@ -43,7 +45,7 @@ func NewMachines(config *rest.Config, httpClient *http.Client, namespace string,
 	m := &Machines{namespace: namespace, client: metadataClient.Resource(machineResource).Namespace(namespace), log: log}
 	m.informer = metadatainformer.NewFilteredMetadataInformer(metadataClient, machineResource, namespace, 0,
 		cache.Indexers{byNode: indexByNode}, nil).Informer()
-	if err := m.informer.SetTransform(keepNode); err != nil {
+	if err := m.informer.SetTransform(cachetransform.Of(keepNode)); err != nil {
 		return nil, fmt.Errorf("set up the watch of Machines: %w", err)
 	}
 	if err := m.informer.SetWatchErrorHandlerWithContext(m.explain); err != nil {
@@ -70,18 +72,14 @@ func (m *Machines) explain(_ context.Context, _ *cache.Reflector, err error) {
 }
 
 // keepNode reduces a Machine to its name and the name of its Node.
-func keepNode(obj any) (any, error) {
-	object, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return obj, nil
-	}
+func keepNode(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	reduced := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: object.Namespace, Name: object.Name, UID: object.UID, ResourceVersion: object.ResourceVersion,
 	}}
 	if node := object.Labels[labelNode]; node != "" {
 		reduced.Labels = map[string]string{labelNode: node}
 	}
-	return reduced, nil
+	return reduced
 }
 
 func indexByNode(obj any) ([]string, error) {

@@ -65,7 +65,7 @@ type Writer[T object] struct {
 	// Count counts results.
 	Count func(result string)
 	// Applied is called with an object as it is stored after an apply. It may be nil.
-	Applied func(ctx context.Context, live T) error
+	Applied func(ctx context.Context, live T)
 }
 
 // Write brings the object with the given key to its desired state. The zero value of desired deletes it, a nil present creates it. It is
@@ -128,10 +128,10 @@ func (w Writer[T]) apply(ctx context.Context, desired T) error {
 		return err
 	case !asDesired:
 		return w.ErrAltered
-	case w.Applied == nil:
-		return nil
+	case w.Applied != nil:
+		w.Applied(ctx, live)
 	}
-	return w.Applied(ctx, live)
+	return nil
 }
 
 // isGone reports whether a write failed because the object does not exist, or its namespace is being deleted.

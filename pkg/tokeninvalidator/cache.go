@@ -18,16 +18,16 @@ func CacheOptions() cache.Options {
 	return cache.Options{ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{
 		newSecret(): {
 			Field:     fields.OneTermEqualSelector("type", string(corev1.SecretTypeServiceAccountToken)),
-			Transform: keepTokenSecret,
+			Transform: cachetransform.Of(keepTokenSecret),
 		},
-		&corev1.ServiceAccount{}: {Transform: keepWish},
+		&corev1.ServiceAccount{}: {Transform: cachetransform.Of(keepWish)},
 		&corev1.Pod{}: {
 			// A Pod that has ended uses nothing. To a watch, it is gone then.
 			Field: fields.AndSelectors(
 				fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 				fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
 			),
-			Transform: keepUsedSecrets,
+			Transform: cachetransform.Of(keepUsedSecrets),
 		},
 	}}
 }
@@ -36,40 +36,28 @@ func newSecret() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 }
 
-func keepTokenSecret(obj any) (any, error) {
-	secret, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return obj, nil
-	}
+func keepTokenSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: cachetransform.Meta(secret)}
 	kept.Labels = cachetransform.KeepKeys(secret.Labels, resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.LabelTokenInvalidatorConsider)
 	kept.Annotations = cachetransform.KeepKeys(secret.Annotations, corev1.ServiceAccountNameKey)
-	return kept, nil
+	return kept
 }
 
-func keepWish(obj any) (any, error) {
-	account, ok := obj.(*corev1.ServiceAccount)
-	if !ok {
-		return obj, nil
-	}
+func keepWish(account *corev1.ServiceAccount) *corev1.ServiceAccount {
 	kept := &corev1.ServiceAccount{ObjectMeta: cachetransform.Meta(account), AutomountServiceAccountToken: account.AutomountServiceAccountToken}
 	kept.Labels = cachetransform.KeepKeys(account.Labels, resourcesv1alpha1.LabelTokenInvalidatorSkip)
-	return kept, nil
+	return kept
 }
 
 // keepUsedSecrets keeps one volume of a Pod for each Secret that it uses.
-func keepUsedSecrets(obj any) (any, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
-	}
+func keepUsedSecrets(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{ObjectMeta: cachetransform.Meta(pod)}
 	for _, name := range usedSecrets(&pod.Spec) {
 		kept.Spec.Volumes = append(kept.Spec.Volumes, corev1.Volume{
 			VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}},
 		})
 	}
-	return kept, nil
+	return kept
 }
 
 // Indices of the cache.

@@ -8,8 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 )
 
 var full = metav1.ObjectMeta{
@@ -26,17 +29,16 @@ func reduced(labels, annotations map[string]string) metav1.ObjectMeta {
 func TestCacheTransform_KeepsUsedFieldsOnly(t *testing.T) {
 	meta := metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
 	for _, test := range []struct {
-		transform func(any) (any, error)
+		transform toolscache.TransformFunc
 		in, want  any
 	}{
-		{keepTokenSecret, &metav1.PartialObjectMetadata{TypeMeta: meta, ObjectMeta: full},
+		{cachetransform.Of(keepTokenSecret), &metav1.PartialObjectMetadata{TypeMeta: meta, ObjectMeta: full},
 			&metav1.PartialObjectMetadata{TypeMeta: meta, ObjectMeta: reduced(map[string]string{purposeLabel: "p", considerLabel: "c"},
 				map[string]string{"kubernetes.io/service-account.name": "sa"})}},
-		{keepWish, &corev1.ServiceAccount{ObjectMeta: full, AutomountServiceAccountToken: ptr.To(false), Secrets: []corev1.ObjectReference{{Name: "s"}}},
+		{cachetransform.Of(keepWish), &corev1.ServiceAccount{ObjectMeta: full, AutomountServiceAccountToken: ptr.To(false), Secrets: []corev1.ObjectReference{{Name: "s"}}},
 			&corev1.ServiceAccount{ObjectMeta: reduced(map[string]string{skipLabel: "s"}, nil), AutomountServiceAccountToken: ptr.To(false)}},
-		{keepWish, &corev1.ServiceAccount{ObjectMeta: reduced(nil, nil)}, &corev1.ServiceAccount{ObjectMeta: reduced(nil, nil)}},
-		{keepUsedSecrets, &corev1.Pod{ObjectMeta: full, Status: corev1.PodStatus{PodIP: "1.2.3.4"}}, &corev1.Pod{ObjectMeta: reduced(nil, nil)}},
-		{keepTokenSecret, "a tombstone", "a tombstone"}, {keepWish, "a tombstone", "a tombstone"}, {keepUsedSecrets, "a tombstone", "a tombstone"},
+		{cachetransform.Of(keepWish), &corev1.ServiceAccount{ObjectMeta: reduced(nil, nil)}, &corev1.ServiceAccount{ObjectMeta: reduced(nil, nil)}},
+		{cachetransform.Of(keepUsedSecrets), &corev1.Pod{ObjectMeta: full, Status: corev1.PodStatus{PodIP: "1.2.3.4"}}, &corev1.Pod{ObjectMeta: reduced(nil, nil)}},
 	} {
 		got, err := test.transform(test.in)
 		if err != nil || !reflect.DeepEqual(got, test.want) {

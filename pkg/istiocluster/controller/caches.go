@@ -18,34 +18,26 @@ func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultUnsafeDisableDeepCopy: ptr.To(true),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Service{}:   {Transform: reduceService},
-			&corev1.Namespace{}: {Transform: reduceNamespace},
+			&corev1.Service{}:   {Transform: cachetransform.Of(reduceService)},
+			&corev1.Namespace{}: {Transform: cachetransform.Of(reduceNamespace)},
 		},
 	}
 }
 
-func reduceService(object any) (any, error) {
-	service, ok := object.(*corev1.Service)
-	if !ok {
-		return object, nil
-	}
+func reduceService(service *corev1.Service) *corev1.Service {
 	reduced := &corev1.Service{ObjectMeta: cachetransform.Meta(service)}
 	reduced.Annotations = cachetransform.KeepKeys(service.Annotations, istiocluster.AnnotationExportTo)
 	for _, port := range service.Spec.Ports {
 		reduced.Spec.Ports = append(reduced.Spec.Ports, corev1.ServicePort{Name: port.Name, Port: port.Port, AppProtocol: port.AppProtocol})
 	}
-	return reduced, nil
+	return reduced
 }
 
-func reduceNamespace(object any) (any, error) {
-	namespace, ok := object.(*corev1.Namespace)
-	if !ok {
-		return object, nil
-	}
+func reduceNamespace(namespace *corev1.Namespace) *corev1.Namespace {
 	reduced := &corev1.Namespace{ObjectMeta: cachetransform.Meta(namespace)}
 	reduced.Status.Phase = namespace.Status.Phase
 	reduced.Labels = cachetransform.KeepKeys(namespace.Labels, istiocluster.LabelRole, istiocluster.LabelExposureClass)
-	return reduced, nil
+	return reduced
 }
 
 // filter is what is kept of an EnvoyFilter.

@@ -24,11 +24,11 @@ func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultUnsafeDisableDeepCopy: ptr.To(true),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Service{}:             {Transform: reduceService},
-			&corev1.Namespace{}:           {Transform: reduceNamespace},
-			&networkingv1.Ingress{}:       {Transform: reduceIngress},
-			&networkingv1.NetworkPolicy{}: {Transform: reducePolicy, Label: ofServices()},
-			podMetadata():                 {Transform: reducePod},
+			&corev1.Service{}:             {Transform: cachetransform.Of(reduceService)},
+			&corev1.Namespace{}:           {Transform: cachetransform.Of(reduceNamespace)},
+			&networkingv1.Ingress{}:       {Transform: cachetransform.Of(reduceIngress)},
+			&networkingv1.NetworkPolicy{}: {Transform: cachetransform.Of(reducePolicy), Label: ofServices()},
+			podMetadata():                 {Transform: cachetransform.Of(reducePod)},
 		},
 	}
 }
@@ -48,11 +48,7 @@ func podMetadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
 }
 
-func reduceService(object any) (any, error) {
-	service, ok := object.(*corev1.Service)
-	if !ok {
-		return object, nil
-	}
+func reduceService(service *corev1.Service) *corev1.Service {
 	reduced := &corev1.Service{ObjectMeta: cachetransform.Meta(service)}
 	reduced.Annotations = cachetransform.FilterKeys(service.Annotations, netpol.Relevant)
 	reduced.Spec.Selector = service.Spec.Selector
@@ -61,24 +57,16 @@ func reduceService(object any) (any, error) {
 			Name: port.Name, Protocol: port.Protocol, Port: port.Port, TargetPort: port.TargetPort,
 		})
 	}
-	return reduced, nil
+	return reduced
 }
 
-func reduceNamespace(object any) (any, error) {
-	namespace, ok := object.(*corev1.Namespace)
-	if !ok {
-		return object, nil
-	}
+func reduceNamespace(namespace *corev1.Namespace) *corev1.Namespace {
 	reduced := &corev1.Namespace{ObjectMeta: cachetransform.Meta(namespace)}
 	reduced.Labels, reduced.Status.Phase = namespace.Labels, namespace.Status.Phase
-	return reduced, nil
+	return reduced
 }
 
-func reduceIngress(object any) (any, error) {
-	ingress, ok := object.(*networkingv1.Ingress)
-	if !ok {
-		return object, nil
-	}
+func reduceIngress(ingress *networkingv1.Ingress) *networkingv1.Ingress {
 	reduced := &networkingv1.Ingress{ObjectMeta: cachetransform.Meta(ingress)}
 	reduced.Spec.DefaultBackend = ingress.Spec.DefaultBackend
 	for _, rule := range ingress.Spec.Rules {
@@ -91,20 +79,16 @@ func reduceIngress(object any) (any, error) {
 		}
 		reduced.Spec.Rules = append(reduced.Spec.Rules, networkingv1.IngressRule{IngressRuleValue: networkingv1.IngressRuleValue{HTTP: http}})
 	}
-	return reduced, nil
+	return reduced
 }
 
-func reducePod(object any) (any, error) {
-	pod, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object, nil
-	}
+func reducePod(pod *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	reduced := podMetadata()
 	reduced.ObjectMeta = cachetransform.Meta(pod)
 	reduced.Labels = cachetransform.FilterKeys(pod.Labels, func(key string) bool {
 		return strings.HasPrefix(key, netpol.LabelPrefix) && pod.Labels[key] == netpol.LabelValue
 	})
-	return reduced, nil
+	return reduced
 }
 
 // Keys of the annotations in which the cache keeps what matters of a policy.
@@ -113,10 +97,9 @@ const (
 )
 
 // reducePolicy keeps the digest of a policy, and what it is for.
-func reducePolicy(object any) (any, error) {
-	policy, ok := object.(*networkingv1.NetworkPolicy)
-	if !ok || policy.Annotations[keptDigest] != "" { // reduced already
-		return object, nil
+func reducePolicy(policy *networkingv1.NetworkPolicy) *networkingv1.NetworkPolicy {
+	if policy.Annotations[keptDigest] != "" { // reduced already
+		return policy
 	}
 	existing := netpol.ExistingOf(policy)
 	reduced := &networkingv1.NetworkPolicy{ObjectMeta: cachetransform.Meta(policy)}
@@ -132,7 +115,7 @@ func reducePolicy(object any) (any, error) {
 	if existing.ForGateways {
 		reduced.Annotations[keptForGateways] = "true"
 	}
-	return reduced, nil
+	return reduced
 }
 
 // existingOf returns what was kept of a policy.

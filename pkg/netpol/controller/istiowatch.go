@@ -56,7 +56,7 @@ func (i *istio) watchPods(selector string) *podWatch {
 	for _, namespace := range i.namespaces {
 		informer := metadatainformer.NewFilteredMetadataInformer(i.metadata, podResource, namespace, 0, toolscache.Indexers{},
 			func(options *metav1.ListOptions) { options.LabelSelector = selector }).Informer()
-		err := informer.SetTransform(reduceGatewayPod)
+		err := informer.SetTransform(cachetransform.Of(reduceGatewayPod))
 		registration, handlerErr := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(object any) { watch.count(object, 1, onChange) },
 			DeleteFunc: func(object any) { watch.count(object, -1, onChange) },
@@ -76,11 +76,8 @@ func (i *istio) watchPods(selector string) *podWatch {
 }
 
 // reduceGatewayPod keeps the name of a Pod alone.
-func reduceGatewayPod(object any) (any, error) {
-	if pod, ok := object.(*metav1.PartialObjectMetadata); ok {
-		return &metav1.PartialObjectMetadata{ObjectMeta: cachetransform.Meta(pod)}, nil
-	}
-	return object, nil
+func reduceGatewayPod(pod *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: cachetransform.Meta(pod)}
 }
 
 func (i *istio) usersOf(watch *podWatch) []types.NamespacedName {

@@ -61,19 +61,13 @@ func (r *Reconciler) writeOne(ctx context.Context, one change) error {
 }
 
 // recordWrite keeps a policy as written until the watch shows it.
-func (r *Reconciler) recordWrite(ctx context.Context, live *networkingv1.NetworkPolicy) error {
-	reduced, err := reducePolicy(live)
-	if err != nil {
-		return err
-	}
-	if policy, ok := reduced.(*networkingv1.NetworkPolicy); ok {
-		r.writes.record(policy, r.Clock.Now(), func() *networkingv1.NetworkPolicy {
-			shown := &networkingv1.NetworkPolicy{}
-			if r.Cache.Get(ctx, keyOf(policy), shown) != nil {
-				return nil
-			}
-			return shown
-		})
-	}
-	return nil
+func (r *Reconciler) recordWrite(ctx context.Context, live *networkingv1.NetworkPolicy) {
+	policy := reducePolicy(live)
+	r.writes.record(policy, r.Clock.Now(), func() *networkingv1.NetworkPolicy {
+		shown := &networkingv1.NetworkPolicy{}
+		if r.Cache.Get(ctx, keyOf(policy), shown) != nil {
+			return nil
+		}
+		return shown
+	})
 }

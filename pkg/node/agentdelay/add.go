@@ -54,7 +54,7 @@ func CacheOptions() cache.Options {
 		secretMetadata(): {
 			Label:      labels.SelectorFromSet(labels.Set{LabelRole: RoleOperatingSystemConfig}),
 			Namespaces: map[string]cache.Config{metav1.NamespaceSystem: {}},
-			Transform:  reduceSecret,
+			Transform:  cachetransform.Of(reduceSecret),
 		},
 	}}
 }
@@ -64,16 +64,12 @@ func secretMetadata() *metav1.PartialObjectMetadata {
 }
 
 // reduceSecret keeps the one annotation that matters: others may repeat the data.
-func reduceSecret(obj any) (any, error) {
-	secret, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return obj, nil
-	}
+func reduceSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	reduced := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: cachetransform.Meta(secret)}
 	if isSerial(secret) {
 		reduced.Annotations = map[string]string{AnnotationSerial: "true"}
 	}
-	return reduced, nil
+	return reduced
 }
 
 func isSerial(secret *metav1.PartialObjectMetadata) bool {

@@ -93,7 +93,7 @@ func (o *opening) Start(ctx context.Context) error {
 
 // sourceCacheOptions are those of a cache of Machines alone. It does not name the kind, which may come later.
 func sourceCacheOptions(namespace string) cache.Options {
-	return cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: reduceMachine}
+	return cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: cachetransform.Of(reduceMachine)}
 }
 
 // targetCacheOptions are those of a cache of the metadata of Nodes and of Secrets of worker pools.
@@ -101,10 +101,10 @@ func targetCacheOptions() cache.Options {
 	ofPool, err := labels.NewRequirement(labelPool, selection.Exists, nil)
 	utilruntime.Must(err)
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
-		newNode(): {Transform: reduceMetadata},
+		newNode(): {Transform: cachetransform.Of(reduceMetadata)},
 		newSecret(): {
 			Namespaces: map[string]cache.Config{secretNamespace: {LabelSelector: labels.NewSelector().Add(*ofPool)}},
-			Transform:  reduceMetadata,
+			Transform:  cachetransform.Of(reduceMetadata),
 		},
 	}}
 }
@@ -125,11 +125,7 @@ func newMetadata(kind string) *metav1.PartialObjectMetadata {
 }
 
 // reduceMachine keeps of a Machine what is read of it.
-func reduceMachine(obj any) (any, error) {
-	object, isObject := obj.(*unstructured.Unstructured)
-	if !isObject {
-		return obj, nil
-	}
+func reduceMachine(object *unstructured.Unstructured) *unstructured.Unstructured {
 	reduced := newMachine()
 	reduced.SetNamespace(object.GetNamespace())
 	reduced.SetName(object.GetName())
@@ -142,7 +138,7 @@ func reduceMachine(obj any) (any, error) {
 		// Cannot fail: the object has no spec yet.
 		_ = unstructured.SetNestedStringMap(reduced.Object, map[string]string{labelSecret: name}, machineLabels...)
 	}
-	return reduced, nil
+	return reduced
 }
 
 var machineLabels = []string{"spec", "nodeTemplate", "metadata", "labels"}
@@ -157,12 +153,8 @@ func secretOfMachine(object *unstructured.Unstructured) string {
 }
 
 // reduceMetadata keeps of metadata what is read of it.
-func reduceMetadata(obj any) (any, error) {
-	object, isObject := obj.(*metav1.PartialObjectMetadata)
-	if !isObject {
-		return obj, nil
-	}
+func reduceMetadata(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	reduced := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: cachetransform.Meta(object)}
 	reduced.Labels = cachetransform.KeepKeys(object.Labels, labelSecret, labelPool, corev1.LabelHostname)
-	return reduced, nil
+	return reduced
 }
