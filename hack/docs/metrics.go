@@ -22,7 +22,8 @@ var constructors = map[string]string{
 	"NewHistogram": "histogram", "NewHistogramVec": "histogram", "NewGaugeFunc": "gauge", "NewCounterFunc": "counter", "NewDesc": "",
 }
 
-// helperDirectory has the constructors of our own: NewCounter and NewGauge take a registry, the name, the help text and the labels.
+// helperDirectory has the constructors of our own: they take a registry, the name, the help text and the labels; before these, NewHistogram takes the
+// buckets.
 const helperDirectory = "pkg/metrics"
 
 // metrics returns all that the packages define.
@@ -98,8 +99,12 @@ func (s *sources) metric(constructor string, call *ast.CallExpr) (metric, error)
 
 // ownMetric reads a call of a constructor in helperDirectory.
 func (s *sources) ownMetric(constructor string, call *ast.CallExpr) (metric, error) {
+	arguments := slices.Clone(call.Args[1:])
+	if constructor == "NewHistogram" && len(arguments) > 2 {
+		arguments = slices.Delete(arguments, 2, 3)
+	}
 	var texts []string
-	for _, argument := range call.Args[1:] {
+	for _, argument := range arguments {
 		text, err := s.text(argument)
 		if err != nil {
 			return metric{}, err

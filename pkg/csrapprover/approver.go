@@ -63,8 +63,8 @@ type Reconciler struct {
 	Machines *Machines
 	// Recorder writes Events in the target cluster.
 	Recorder events.EventRecorder
-	// Metrics count decisions; nil for none.
-	Metrics *Metrics
+	// Metrics count decisions; none by default.
+	Metrics Metrics
 	Clock   clock.PassiveClock
 	// ConcurrentSyncs is how many requests are worked on at a time.
 	ConcurrentSyncs int

@@ -8,10 +8,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
-// Metrics count decisions. A nil *Metrics counts nothing.
+// Metrics count decisions. The zero value counts nothing.
 type Metrics struct {
 	decisions *metrics.Counter
-	age       *prometheus.HistogramVec
+	age       *metrics.Histogram
 }
 
 // Values of the label of decisions.
@@ -21,36 +21,29 @@ const (
 )
 
 // NewMetrics returns metrics that are registered with a registry.
-func NewMetrics(registry prometheus.Registerer) *Metrics {
-	m := &Metrics{
+func NewMetrics(registry prometheus.Registerer) Metrics {
+	m := Metrics{
 		decisions: metrics.NewCounter(registry, "certificate_requests_decided_total",
 			"CertificateSigningRequests that the approver approved or denied. request: kubelet-serving, node-agent, gardenadm, "+
 				"unknown. decision: approved, denied. reason: passed, or of a denial form, user, common-name, subject, "+
 				"alternative-names, usages, node, machine, node-addresses.", "request", "decision", "reason"),
-		age: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "resource_manager", Name: "certificate_request_decision_age_seconds",
-			Help: "Age of CertificateSigningRequests in seconds when they were approved or denied.",
+		age: metrics.NewHistogram(registry, "certificate_request_decision_age_seconds",
+			"Age of CertificateSigningRequests in seconds when they were approved or denied.",
 			// From a second to the hour after which Kubernetes deletes what was decided.
-			Buckets: []float64{1, 2, 5, 10, 30, 60, 300, 900, 3600},
-		}, []string{"request"}),
+			[]float64{1, 2, 5, 10, 30, 60, 300, 900, 3600}, "request").StartAtZero(ofKubelet, ofNodeAgent, ofGardenadm),
 	}
 	for _, request := range []string{ofKubelet, ofNodeAgent, ofGardenadm} {
 		m.decisions.Add(0, request, valueApproved, classPassed)
-		m.age.WithLabelValues(request)
 	}
-	registry.MustRegister(m.age)
 	return m
 }
 
 // decided takes in a decision that was written.
-func (m *Metrics) decided(decision decision, age time.Duration) {
-	if m == nil {
-		return
-	}
+func (m Metrics) decided(decision decision, age time.Duration) {
 	value := valueDenied
 	if decision.verdict == approve {
 		value = valueApproved
 	}
 	m.decisions.Inc(decision.of, value, decision.class)
-	m.age.WithLabelValues(decision.of).Observe(age.Seconds())
+	m.age.Observe(age, decision.of)
 }

@@ -14,21 +14,20 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/live"
+	"github.com/trellis-k8s/trellis/pkg/metrics"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
-
-const metricsNamespace = "resource_manager"
 
 // greatestManagers is how many different field managers metrics name, as clients choose these names.
 const greatestManagers = 100
 
 // Metrics count what the controller does. A nil *Metrics counts nothing.
 type Metrics struct {
-	duration   *prometheus.HistogramVec
-	changes    *prometheus.CounterVec
-	drift      *prometheus.CounterVec
-	correction *prometheus.CounterVec
-	delay      prometheus.Histogram
+	duration   *metrics.Histogram
+	changes    *metrics.Counter
+	drift      *metrics.Counter
+	correction *metrics.Counter
+	delay      *metrics.Histogram
 
 	gauges *gauges
 
@@ -40,39 +39,28 @@ type Metrics struct {
 
 // NewMetrics returns metrics that are registered with a registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
-	metrics := &Metrics{
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: metricsNamespace, Name: "reconcile_duration_seconds",
-			Help: "Duration of reconciles by outcome, which is that of ResourcesApplied or an error. outcome: applied, " +
-				"progressing, failed, error.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 11),
-		}, []string{"outcome"}),
-		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "object_changes_total",
-			Help: "Decisions about objects by result. Reconciles without any change are not counted. change: " +
-				"created, updated, unchanged, skipped, pruned, released, waiting, conflict, failed.",
-		}, []string{"change"}),
-		drift: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "drift_detected_total",
-			Help: "Objects that another client had changed or deleted; manager is the field manager that wrote last, empty after a " +
-				"deletion, other beyond a hundred managers.",
-		}, []string{"group", "kind", "manager"}),
-		correction: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "drift_corrected_total",
-			Help: "Objects that another client had changed or deleted, and that were corrected; manager as in resource_manager_drift_detected_total.",
-		}, []string{"group", "kind", "manager"}),
-		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: metricsNamespace, Name: "drift_correction_duration_seconds",
-			Help:    "Time from the event that showed a change by another client until the object was corrected.",
-			Buckets: prometheus.ExponentialBuckets(0.002, 3, 12),
-		}),
+	m := &Metrics{
+		duration: metrics.NewHistogram(registry, "reconcile_duration_seconds",
+			"Duration of reconciles by outcome, which is that of ResourcesApplied or an error. outcome: applied, progressing, failed, error.",
+			prometheus.ExponentialBuckets(0.0001, 4, 11), "outcome"),
+		changes: metrics.NewCounter(registry, "object_changes_total",
+			"Decisions about objects by result. Reconciles without any change are not counted. change: "+
+				"created, updated, unchanged, skipped, pruned, released, waiting, conflict, failed.", "change"),
+		drift: metrics.NewCounter(registry, "drift_detected_total",
+			"Objects that another client had changed or deleted; manager is the field manager that wrote last, empty after a "+
+				"deletion, other beyond a hundred managers.", "group", "kind", "manager"),
+		correction: metrics.NewCounter(registry, "drift_corrected_total",
+			"Objects that another client had changed or deleted, and that were corrected; manager as in resource_manager_drift_detected_total.",
+			"group", "kind", "manager"),
+		delay: metrics.NewHistogram(registry, "drift_correction_duration_seconds",
+			"Time from the event that showed a change by another client until the object was corrected.", prometheus.ExponentialBuckets(0.002, 3, 12)),
 		states:      map[types.NamespacedName]objectStates{},
 		corrections: map[types.NamespacedName]int{},
 		managers:    map[string]bool{},
 	}
-	metrics.gauges = &gauges{metrics: metrics}
-	registry.MustRegister(metrics.duration, metrics.changes, metrics.drift, metrics.correction, metrics.delay, metrics.gauges)
-	return metrics
+	m.gauges = &gauges{metrics: m}
+	registry.MustRegister(m.gauges)
+	return m
 }
 
 // observe sets the sources of the gauges. Before, the gauges have no values.
@@ -84,7 +72,7 @@ func (m *Metrics) observe(view *live.View, fights *fight.Detector[object.Key], c
 
 func (m *Metrics) reconciled(outcome string, took time.Duration) {
 	if m != nil {
-		m.duration.WithLabelValues(outcome).Observe(took.Seconds())
+		m.duration.Observe(took, outcome)
 	}
 }
 
@@ -92,7 +80,7 @@ func (m *Metrics) reconciled(outcome string, took time.Duration) {
 func (m *Metrics) detected(changes []change) {
 	for _, change := range changes {
 		if m != nil && change.drift {
-			m.drift.WithLabelValues(change.Group, change.Kind, m.name(change.observation.Writer)).Inc()
+			m.drift.Inc(change.Group, change.Kind, m.name(change.observation.Writer))
 		}
 	}
 }
@@ -105,9 +93,9 @@ func (m *Metrics) corrected(owner types.NamespacedName, change *change, now time
 	m.mu.Lock()
 	m.corrections[owner]++
 	m.mu.Unlock()
-	m.correction.WithLabelValues(change.Group, change.Kind, m.name(change.observation.Writer)).Inc()
+	m.correction.Inc(change.Group, change.Kind, m.name(change.observation.Writer))
 	if seen := change.observation.Seen; seen != 0 {
-		m.delay.Observe(now.Sub(time.Unix(0, seen)).Seconds())
+		m.delay.Observe(now.Sub(time.Unix(0, seen)))
 	}
 }
 
@@ -132,7 +120,7 @@ func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally 
 		waiting: len(tally.waiting) + len(tally.handedOver) + len(tally.held), deleting: len(tally.pending),
 	}
 	for _, change := range changes {
-		m.changes.WithLabelValues(outcomeOf(change)).Inc()
+		m.changes.Inc(outcomeOf(change))
 		if change.manifest == nil || change.err != nil {
 			continue
 		}
@@ -222,22 +210,22 @@ type sources struct {
 }
 
 var (
-	objectsGauge = prometheus.NewDesc(metricsNamespace+"_objects",
+	objectsGauge = prometheus.NewDesc("resource_manager_objects",
 		"Objects of all ManagedResources by the state in which the last reconcile left them. state: applied, waiting, "+
 			"failed, deleting.", []string{"state"}, nil)
-	inventoryGauge = prometheus.NewDesc(metricsNamespace+"_inventory_largest_objects",
+	inventoryGauge = prometheus.NewDesc("resource_manager_inventory_largest_objects",
 		"Number of objects of the largest ManagedResource.", nil, nil)
-	contestedGauge = prometheus.NewDesc(metricsNamespace+"_contested_objects",
+	contestedGauge = prometheus.NewDesc("resource_manager_contested_objects",
 		"Objects that another client keeps changing, so that corrections are delayed.", nil, nil)
-	watchesGauge = prometheus.NewDesc(metricsNamespace+"_live_watches",
+	watchesGauge = prometheus.NewDesc("resource_manager_live_watches",
 		"Kinds that are watched in the target cluster. state: watching, starting, failing, impossible.", []string{"state"}, nil)
-	watchedGauge = prometheus.NewDesc(metricsNamespace+"_live_objects",
+	watchedGauge = prometheus.NewDesc("resource_manager_live_objects",
 		"Objects that the watches show.", []string{"group", "kind"}, nil)
 	// ownObjectsGauge and ownCorrections have one label for namespace and name: a label "namespace" is that of the process.
-	ownObjectsGauge = prometheus.NewDesc(metricsNamespace+"_managed_resource_objects",
+	ownObjectsGauge = prometheus.NewDesc("resource_manager_managed_resource_objects",
 		"Objects of one ManagedResource (namespace/name) by the state in which its last reconcile left them; states without "+
 			"objects are left out. state: applied, waiting, failed, deleting.", []string{"managed_resource", "state"}, nil)
-	ownCorrections = prometheus.NewDesc(metricsNamespace+"_managed_resource_corrections_total",
+	ownCorrections = prometheus.NewDesc("resource_manager_managed_resource_corrections_total",
 		"Objects of one ManagedResource (namespace/name) that were corrected; ManagedResources without any are left out.", []string{"managed_resource"}, nil)
 )
 
@@ -261,13 +249,13 @@ func (g *gauges) Describe(descriptions chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (g *gauges) Collect(metrics chan<- prometheus.Metric) {
+func (g *gauges) Collect(collected chan<- prometheus.Metric) {
 	from := g.sources.Load()
 	if from == nil {
 		return
 	}
 	gauge := func(description *prometheus.Desc, value int, labels ...string) {
-		metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, float64(value), labels...)
+		collected <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, float64(value), labels...)
 	}
 	states, largest := g.metrics.sum()
 	for state, count := range states {
@@ -282,7 +270,7 @@ func (g *gauges) Collect(metrics chan<- prometheus.Metric) {
 	for gk, count := range counts.Objects {
 		gauge(watchedGauge, count, gk.Group, gk.Kind)
 	}
-	g.metrics.eachOne(metrics)
+	g.metrics.eachOne(collected)
 }
 
 // sum returns the objects in each state, and how many the largest ManagedResource has.
@@ -303,17 +291,17 @@ func (m *Metrics) sum() (states map[string]int, largest int) {
 
 // eachOne sends the metrics of every ManagedResource. Zeros that most would have are left out: objects that are not applied, and objects
 // that were corrected.
-func (m *Metrics) eachOne(metrics chan<- prometheus.Metric) {
+func (m *Metrics) eachOne(collected chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for owner, counts := range m.states {
 		for state, count := range counts.byName() {
 			if count > 0 || state == "applied" {
-				metrics <- prometheus.MustNewConstMetric(ownObjectsGauge, prometheus.GaugeValue, float64(count), owner.String(), state)
+				collected <- prometheus.MustNewConstMetric(ownObjectsGauge, prometheus.GaugeValue, float64(count), owner.String(), state)
 			}
 		}
 	}
 	for owner, count := range m.corrections {
-		metrics <- prometheus.MustNewConstMetric(ownCorrections, prometheus.CounterValue, float64(count), owner.String())
+		collected <- prometheus.MustNewConstMetric(ownCorrections, prometheus.CounterValue, float64(count), owner.String())
 	}
 }

@@ -1,8 +1,12 @@
-// Package metrics registers counters and gauges of the resource-manager. Those that are nil count nothing, so that controllers in tests
+// Package metrics registers counters, gauges and histograms of the resource-manager. Those that are nil count nothing, so that controllers in tests
 // need none.
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Namespace is the first part of the names of all metrics.
 const Namespace = "resource_manager"
@@ -67,5 +71,33 @@ func (g *Gauge) Set(number float64, values ...string) {
 func (g *Gauge) Add(more float64, values ...string) {
 	if g != nil {
 		g.series.WithLabelValues(values...).Add(more)
+	}
+}
+
+// Histogram measures durations by the values of its labels.
+type Histogram struct{ series *prometheus.HistogramVec }
+
+// NewHistogram returns a registered histogram of durations in seconds. The name does not contain the namespace. Without labels it starts at 0.
+func NewHistogram(registry prometheus.Registerer, name, help string, buckets []float64, labels ...string) *Histogram {
+	series := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: Namespace, Name: name, Help: help, Buckets: buckets}, labels)
+	registry.MustRegister(series)
+	if len(labels) == 0 {
+		series.WithLabelValues()
+	}
+	return &Histogram{series: series}
+}
+
+// StartAtZero exposes a series for each value of the only label.
+func (h *Histogram) StartAtZero(values ...string) *Histogram {
+	for _, value := range values {
+		h.series.WithLabelValues(value)
+	}
+	return h
+}
+
+// Observe adds a duration.
+func (h *Histogram) Observe(took time.Duration, values ...string) {
+	if h != nil {
+		h.series.WithLabelValues(values...).Observe(took.Seconds())
 	}
 }

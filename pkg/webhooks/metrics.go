@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
 // Decisions of admission webhooks, as values of a label.
@@ -19,33 +21,29 @@ const (
 
 // Metrics count what admission webhooks decide. How long they take, and panics, are counted by controller-runtime's server.
 type Metrics struct {
-	decisions *prometheus.CounterVec
+	decisions *metrics.Counter
 }
 
 // NewMetrics returns metrics that are registered with a registry.
-func NewMetrics(registry prometheus.Registerer) *Metrics {
-	metrics := &Metrics{decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "resource_manager", Name: "webhook_decisions_total",
-		Help: "Requests of admission webhooks: allowed unchanged or with a patch, denied, temporarily unavailable because facts were missing, or " +
-			"failed. decision: allowed, patched, denied, unavailable, error.",
-	}, []string{"webhook", "decision"})}
-	registry.MustRegister(metrics.decisions)
-	return metrics
+func NewMetrics(registry prometheus.Registerer) Metrics {
+	return Metrics{decisions: metrics.NewCounter(registry, "webhook_decisions_total",
+		"Requests of admission webhooks: allowed unchanged or with a patch, denied, temporarily unavailable because facts were missing, or "+
+			"failed. decision: allowed, patched, denied, unavailable, error.", "webhook", "decision")}
 }
 
 // observe returns a handler that counts what an admission webhook decides.
-func (m *Metrics) observe(row Webhook, handler http.Handler) http.Handler {
+func (m Metrics) observe(row Webhook, handler http.Handler) http.Handler {
 	served, is := handler.(*admission.Webhook)
 	if !is {
 		return handler
 	}
 	for _, decision := range []string{decisionAllowed, decisionPatched, decisionDenied, decisionUnavailable, decisionError} {
-		m.decisions.WithLabelValues(row.Name, decision)
+		m.decisions.Add(0, row.Name, decision)
 	}
 	decide := served.Handler
 	served.Handler = admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		response := decide.Handle(ctx, request)
-		m.decisions.WithLabelValues(row.Name, decisionOf(response)).Inc()
+		m.decisions.Inc(row.Name, decisionOf(response))
 		return response
 	})
 	return served

@@ -17,7 +17,7 @@ import (
 
 // Register has a server serve webhooks, and the caches that they read filled. The check that it returns fails until these are; an
 // error says which webhook cannot be served.
-func Register(server webhook.Server, webhooks []Webhook, facts Facts, metrics *Metrics) (ready func() error, err error) {
+func Register(server webhook.Server, webhooks []Webhook, facts Facts, metrics Metrics) (ready func() error, err error) {
 	var all []waiting
 	served := map[string]bool{}
 	for _, row := range webhooks {

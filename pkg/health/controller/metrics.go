@@ -9,14 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
-
-const metricsNamespace = "resource_manager"
 
 // Metrics count what the controller finds. A nil *Metrics counts nothing.
 type Metrics struct {
-	delay  prometheus.Histogram
-	states *prometheus.GaugeVec
+	delay  *metrics.Histogram
+	states *metrics.Gauge
 
 	mu    sync.Mutex
 	known map[types.NamespacedName]conditionStates
@@ -24,25 +23,21 @@ type Metrics struct {
 
 // NewMetrics returns metrics that are registered with a registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
-	metrics := &Metrics{
-		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: metricsNamespace, Name: "health_report_duration_seconds",
-			Help:    "Time in seconds from the event that showed a change of an object's health until the conditions of its ManagedResource reported it.",
-			Buckets: prometheus.ExponentialBuckets(0.002, 3, 12),
-		}),
-		states: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: metricsNamespace, Name: "managed_resources_health",
-			Help: "ManagedResources by the status of their health conditions, except those that are being applied or deleted, or are " +
-				"ignored. condition: ResourcesHealthy, ResourcesProgressing. status: True, False, Unknown.",
-		}, []string{"condition", "status"}),
+	m := &Metrics{
+		delay: metrics.NewHistogram(registry, "health_report_duration_seconds",
+			"Time in seconds from the event that showed a change of an object's health until the conditions of its ManagedResource reported it.",
+			prometheus.ExponentialBuckets(0.002, 3, 12)),
+		states: metrics.NewGauge(registry, "managed_resources_health",
+			"ManagedResources by the status of their health conditions, except those that are being applied or deleted, or are "+
+				"ignored. condition: ResourcesHealthy, ResourcesProgressing. status: True, False, Unknown.", "condition", "status"),
 		known: map[types.NamespacedName]conditionStates{},
 	}
-	registry.MustRegister(metrics.delay, metrics.states, metrics)
-	return metrics
+	registry.MustRegister(m)
+	return m
 }
 
 // ownHealth has one label for namespace and name: a label "namespace" is that of the process.
-var ownHealth = prometheus.NewDesc(metricsNamespace+"_managed_resource_health",
+var ownHealth = prometheus.NewDesc("resource_manager_managed_resource_health",
 	"1 for the current status of a health condition of one ManagedResource (namespace/name). ManagedResources that are being "+
 		"applied or deleted, or are ignored, are left out. condition: ResourcesHealthy, ResourcesProgressing. status: True, False, "+
 		"Unknown.", []string{"managed_resource", "condition", "status"}, nil)
@@ -51,12 +46,12 @@ var ownHealth = prometheus.NewDesc(metricsNamespace+"_managed_resource_health",
 func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- ownHealth }
 
 // Collect implements prometheus.Collector. The metrics are computed for each scrape, and take no memory in between.
-func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
+func (m *Metrics) Collect(collected chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for owner, states := range m.known {
 		for condition, status := range states.byType() {
-			metrics <- prometheus.MustNewConstMetric(ownHealth, prometheus.GaugeValue, 1, owner.String(), string(condition), string(status))
+			collected <- prometheus.MustNewConstMetric(ownHealth, prometheus.GaugeValue, 1, owner.String(), string(condition), string(status))
 		}
 	}
 }
@@ -68,7 +63,7 @@ func (m *Metrics) concluded(owner types.NamespacedName, healthy, progressing res
 		return
 	}
 	if !news.IsZero() {
-		m.delay.Observe(now.Sub(news).Seconds())
+		m.delay.Observe(now.Sub(news))
 	}
 	m.replace(owner, conditionStates{healthy: healthy, progressing: progressing})
 }
@@ -88,10 +83,10 @@ func (m *Metrics) replace(owner types.NamespacedName, states conditionStates) {
 		return
 	}
 	for condition, status := range m.known[owner].byType() {
-		m.states.WithLabelValues(string(condition), string(status)).Dec()
+		m.states.Add(-1, string(condition), string(status))
 	}
 	for condition, status := range states.byType() {
-		m.states.WithLabelValues(string(condition), string(status)).Inc()
+		m.states.Add(1, string(condition), string(status))
 	}
 	m.known[owner] = states
 	if states == (conditionStates{}) {

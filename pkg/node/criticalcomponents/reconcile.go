@@ -59,8 +59,8 @@ type Reconciler struct {
 	CSINodes cache.Cache
 	// Client writes to the target cluster.
 	Client client.Client
-	// Metrics count nodes; nil for none.
-	Metrics *Metrics
+	// Metrics count nodes; none by default.
+	Metrics Metrics
 	Clock   clock.Clock
 	Options Options
 
@@ -84,7 +84,7 @@ func NewReconciler(r Reconciler) *Reconciler {
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	defer func() { r.Metrics.wait(r.memories.count()) }()
+	defer func() { r.Metrics.waiting.Set(float64(r.memories.count())) }()
 	node := &corev1.Node{}
 	err := r.Nodes.Get(ctx, request.NamespacedName, node)
 	if client.IgnoreNotFound(err) != nil {
@@ -159,7 +159,7 @@ func (r *Reconciler) release(ctx context.Context, node *corev1.Node) (reconcile.
 	if since, waited := r.memories.forget(node.Name); waited {
 		waitedFor = r.Clock.Since(since)
 	}
-	r.Metrics.released(waitedFor)
+	r.Metrics.duration.Observe(waitedFor)
 	log.FromContext(ctx).Info("Removed the taint of a node whose critical components are ready", "taint", Taint, "after", waitedFor.String())
 	r.createEvent(ctx, node, corev1.EventTypeNormal, ReasonReady, actionRelease,
 		"All critical components of this node are ready: removed the taint "+Taint)

@@ -38,7 +38,7 @@ type Options struct {
 	Namespaces []string
 	Version    string
 	Clock      clock.WithTicker
-	Metrics    *Metrics
+	Metrics    Metrics
 }
 
 // Gate serves the page.
@@ -130,7 +130,7 @@ func (g *Gate) enter(r *http.Request, given tokens) (*session, access, error) {
 			address = r.RemoteAddr
 		}
 		if !g.entrance.admits(address) {
-			g.options.Metrics.logins.WithLabelValues(resultLimited).Inc()
+			g.options.Metrics.logins.Inc(resultLimited)
 			return nil, access{}, &ui.DeniedError{Code: http.StatusTooManyRequests, Reason: "too many log in at once: try again in a few seconds"}
 		}
 		if s, err = g.newSession(given); err != nil {
@@ -152,7 +152,7 @@ func (g *Gate) enter(r *http.Request, given tokens) (*session, access, error) {
 func (g *Gate) dismiss(s *session, err error) {
 	if isRefused(err) {
 		g.sessions.remove(s)
-		g.options.Metrics.logins.WithLabelValues(resultRefused).Inc()
+		g.options.Metrics.logins.Inc(resultRefused)
 	}
 }
 

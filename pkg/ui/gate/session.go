@@ -247,6 +247,6 @@ func (s *session) open(ctx context.Context) error {
 		}
 	}
 	s.console = opened
-	s.gate.options.Metrics.logins.WithLabelValues(resultAccepted).Inc()
+	s.gate.options.Metrics.logins.Inc(resultAccepted)
 	return nil
 }

@@ -30,7 +30,7 @@ type key [sha256.Size]byte
 // sessions keep what is known of viewers. They are nothing but a cache: every replica can do without.
 type sessions struct {
 	clock   clock.PassiveClock
-	metrics *Metrics
+	metrics Metrics
 	// secret makes keys worthless elsewhere.
 	secret []byte
 
@@ -38,7 +38,7 @@ type sessions struct {
 	known map[key]*session
 }
 
-func newSessions(clock clock.PassiveClock, metrics *Metrics) *sessions {
+func newSessions(clock clock.PassiveClock, metrics Metrics) *sessions {
 	return &sessions{clock: clock, metrics: metrics, secret: []byte(rand.Text()), known: map[key]*session{}}
 }
 

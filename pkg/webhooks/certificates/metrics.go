@@ -7,21 +7,19 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
+
+	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
 // Metrics report how long the certificate of the webhooks is valid.
 type Metrics struct {
-	expiry prometheus.Gauge
+	expiry *metrics.Gauge
 }
 
 // NewMetrics returns metrics that are registered with a registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
-	metrics := &Metrics{expiry: prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: "resource_manager", Name: "webhook_certificate_expiry_timestamp_seconds",
-		Help: "Expiry of the serving certificate of webhooks, as a Unix time in seconds; 0 without a certificate.",
-	})}
-	registry.MustRegister(metrics.expiry)
-	return metrics
+	return &Metrics{expiry: metrics.NewGauge(registry, "webhook_certificate_expiry_timestamp_seconds",
+		"Expiry of the serving certificate of webhooks, as a Unix time in seconds; 0 without a certificate.")}
 }
 
 // Serve returns what notes that a certificate is served from now on.
