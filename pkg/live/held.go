@@ -1,10 +1,11 @@
 package live
 
 import (
-	"encoding/hex"
+	"strings"
 	"time"
 	"unique"
 
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -31,7 +32,7 @@ func (h held) put(key types.NamespacedName, observation *Observation) { h[key] =
 
 // record is an Observation divided into what each object has for itself, what many objects have in common, and what hardly any object has.
 type record struct {
-	uid                  [16]byte // if it is a UUID, as all that an API server makes; see unusual
+	uid                  uuid.UUID // if it is a UUID, as all that an API server makes; see unusual
 	version, ownedDigest string
 	generation, seen     int64
 	origin               unique.Handle[string]
@@ -96,46 +97,19 @@ func (r *record) observation() Observation {
 		result.UID = rest.uid
 		result.Displaceable, result.Deleting, result.Health, result.counted = rest.displaceable, rest.deleting, rest.health, rest.counted
 	}
-	if r.uid != ([16]byte{}) {
-		result.UID = formatUUID(r.uid)
+	if r.uid != uuid.Nil {
+		result.UID = types.UID(r.uid.String())
 	}
 	return result
 }
 
-// hyphens are the positions at which a UUID has a hyphen.
-var hyphens = [...]int{8, 13, 18, 23}
-
-// parseUUID reads a UUID in the form in which an API server writes it. It does not take any that formatUUID would write otherwise, and not
-// the one that is zero, which stands for none.
-func parseUUID(text types.UID) (uuid [16]byte, ok bool) {
-	if len(text) != 36 {
-		return uuid, false
+// parseUUID reads a UUID in the form in which an API server writes it. It does not take any that uuid.UUID would write otherwise, and not the one
+// that is zero, which stands for none.
+func parseUUID(text types.UID) (id uuid.UUID, ok bool) {
+	id, err := uuid.Parse(string(text))
+	const length = 36 // in other forms, which uuid.Parse takes as well, it is longer or shorter
+	if err != nil || id == uuid.Nil || len(text) != length || strings.ToLower(string(text)) != string(text) {
+		return uuid.Nil, false
 	}
-	var digits [32]byte
-	n := 0
-	for i := range len(text) {
-		isHyphen := i == hyphens[0] || i == hyphens[1] || i == hyphens[2] || i == hyphens[3]
-		if isHyphen != (text[i] == '-') || 'A' <= text[i] && text[i] <= 'F' {
-			return uuid, false
-		}
-		if !isHyphen {
-			digits[n] = text[i]
-			n++
-		}
-	}
-	if _, err := hex.Decode(uuid[:], digits[:]); err != nil || uuid == ([16]byte{}) {
-		return [16]byte{}, false
-	}
-	return uuid, true
-}
-
-func formatUUID(uuid [16]byte) types.UID {
-	text := make([]byte, 0, 36)
-	for i, part := range [][]byte{uuid[:4], uuid[4:6], uuid[6:8], uuid[8:10], uuid[10:]} {
-		if i > 0 {
-			text = append(text, '-')
-		}
-		text = hex.AppendEncode(text, part)
-	}
-	return types.UID(text)
+	return id, true
 }
