@@ -27,16 +27,21 @@ type Output struct {
 	Allowed []string
 }
 
-// AddOutputFlag adds the flag -o with the formats of a command.
+// AddOutputFlag adds the flag -o with the formats of a command, which does not run with another one.
 func AddOutputFlag(command *cobra.Command, formats ...string) *Output {
 	output := &Output{Allowed: formats}
 	command.Flags().StringVarP(&output.Format, "output", "o", "", "Output format: "+strings.Join(formats, ", "))
 	CompleteWith(command, "output", formats)
+	output.CheckBefore(command)
 	return output
 }
 
-// Check returns an error if the format is not allowed.
-func (o *Output) Check() error {
+// CheckBefore has a command fail with formats that are not allowed.
+func (o *Output) CheckBefore(command *cobra.Command) {
+	command.PreRunE = func(*cobra.Command, []string) error { return o.check() }
+}
+
+func (o *Output) check() error {
 	format, _, _ := strings.Cut(o.Format, "=")
 	if o.Format == "" || slices.Contains(o.Allowed, format) {
 		return nil

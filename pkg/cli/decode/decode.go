@@ -53,9 +53,6 @@ The values of Secrets among the manifests are shown; --mask hides them.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.CompleteNames(1),
 		RunE: func(command *cobra.Command, names []string) error {
-			if err := o.output.Check(); err != nil {
-				return err
-			}
 			if (len(names) == 0) == (o.file == "") {
 				return errors.New("specify a ManagedResource, or a file with -f")
 			}

@@ -55,9 +55,6 @@ Without permission to patch objects, the result lacks the API server's defaults 
   kubectl mr diff webshop-app -n garden --set webshop-app-1f2e3d4c`,
 		ValidArgsFunction: c.CompleteNames(0),
 		RunE: func(command *cobra.Command, names []string) error {
-			if err := o.output.Check(); err != nil {
-				return err
-			}
 			return o.run(command.Context(), c, names)
 		},
 	}

@@ -41,9 +41,6 @@ with the latest last. It includes Events about deleted Pods.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.CompleteNames(1),
 		RunE: func(command *cobra.Command, names []string) error {
-			if err := o.output.Check(); err != nil {
-				return err
-			}
 			return o.run(command.Context(), c, names[0])
 		},
 	}

@@ -2,6 +2,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -76,13 +77,15 @@ func Of(args []string, choice console.Choice) (*Name, error) {
 }
 
 // Dispatch runs the one function for the Shoot or Seed that the arguments of a command name, or the other one if they name ManagedResources.
-func Dispatch(args []string, choice console.Choice, ofOwner func(Name) error, otherwise func() error) error {
+func Dispatch(ctx context.Context, c *console.Console, args []string, choice console.Choice,
+	ofOwner func(context.Context, *console.Console, Name) error, otherwise func(context.Context, *console.Console, []string) error,
+) error {
 	name, err := Of(args, choice)
 	switch {
 	case err != nil:
 		return err
 	case name != nil:
-		return ofOwner(*name)
+		return ofOwner(ctx, c, *name)
 	}
-	return otherwise()
+	return otherwise(ctx, c, args)
 }

@@ -66,7 +66,11 @@ the cluster of --garden-kubeconfig or --garden-context; by default, the cluster 
   kubectl mr get shoot/garden-dev/one --garden-kubeconfig garden.kubeconfig`,
 		ValidArgsFunction: fleet.Complete(c, c.CompleteNames(0)),
 		RunE: func(command *cobra.Command, names []string) error {
-			return o.dispatch(command.Context(), c, names)
+			run := o.run
+			if o.watch {
+				run = o.follow
+			}
+			return fleet.Dispatch(command.Context(), c, names, o.Choice, o.runOf, run)
 		},
 	}
 	o.AddFlags(command.Flags())

@@ -11,22 +11,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/fleet"
 )
 
-// dispatch runs the command for a Shoot or Seed, or for ManagedResources.
-func (o *options) dispatch(ctx context.Context, c *console.Console, names []string) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
-	switch named, err := fleet.Of(names, o.Choice); {
-	case err != nil:
-		return err
-	case named != nil:
-		return o.runOf(ctx, c, *named)
-	case o.watch:
-		return o.follow(ctx, c, names)
-	}
-	return o.run(ctx, c, names)
-}
-
 // runOf shows a Shoot or Seed, and the ManagedResources behind it in the order in which they come up.
 func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name) error {
 	if o.watch {

@@ -29,6 +29,7 @@ func AddObjectOutputFlags(command *cobra.Command, further ...string) *Output {
 		flag.Usage = "Output format: " + strings.Join(output.Allowed, ", ")
 	}
 	console.CompleteWith(command, "output", output.Allowed)
+	output.CheckBefore(command)
 	return output
 }
 

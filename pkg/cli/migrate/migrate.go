@@ -75,9 +75,6 @@ The exit code is 0 if only field ownership changes, 1 if an object changes or wo
   kubectl mr migrate -A --back`,
 		ValidArgsFunction: c.CompleteNames(0),
 		RunE: func(command *cobra.Command, names []string) error {
-			if err := o.output.Check(); err != nil {
-				return err
-			}
 			if o.from != "" && !slices.Contains(tools, o.from) {
 				return fmt.Errorf("invalid --from %q: must be one of %s", o.from, strings.Join(tools, ", "))
 			}

@@ -40,9 +40,6 @@ ManagedResource may be in any namespace. The exit code is 1 if the object does n
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := output.Check(); err != nil {
-				return err
-			}
 			return run(command.Context(), c, output, args)
 		},
 	}

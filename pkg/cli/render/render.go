@@ -67,9 +67,6 @@ Flows: ` + described(),
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
-			if err := o.output.Check(); err != nil {
-				return err
-			}
 			return o.run(c)
 		},
 	}

@@ -18,14 +18,6 @@ type ownerReport struct {
 	ManagedResources []report `json:"managedResources"`
 }
 
-// dispatch runs the command for a Shoot or Seed, or for ManagedResources.
-func (o *options) dispatch(ctx context.Context, c *console.Console, names []string) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
-	return fleet.Dispatch(names, o.Choice, func(name fleet.Name) error { return o.runOf(ctx, c, name) }, func() error { return o.run(ctx, c, names) })
-}
-
 // runOf shows the ManagedResources behind a Shoot or Seed in steps: what comes up first, and what waits for that.
 func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name) error {
 	owner, err := fleet.Read(ctx, c, name)

@@ -63,7 +63,7 @@ the cluster of a Shoot are read if --target-kubeconfig or --target-context names
   kubectl mr tree shoot/garden-dev/one --garden-context garden --target-kubeconfig shoot.kubeconfig`,
 		ValidArgsFunction: fleet.Complete(c, c.CompleteNames(0)),
 		RunE: func(command *cobra.Command, names []string) error {
-			return o.dispatch(command.Context(), c, names)
+			return fleet.Dispatch(command.Context(), c, names, o.Choice, o.runOf, o.run)
 		},
 	}
 	o.AddFlags(command.Flags())

@@ -24,14 +24,6 @@ type ownerReport struct {
 	ManagedResources *explain.Explanation `json:"managedResources"`
 }
 
-// dispatch runs the command for a Shoot or Seed, or for ManagedResources.
-func (o *options) dispatch(ctx context.Context, c *console.Console, names []string) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
-	return fleet.Dispatch(names, o.Choice, func(name fleet.Name) error { return o.runOf(ctx, c, name) }, func() error { return o.run(ctx, c, names) })
-}
-
 // runOf explains what a Shoot or Seed waits for, or fails with: its errors, the ManagedResources behind them, and their objects.
 func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name) error {
 	owner, err := fleet.Read(ctx, c, name)

@@ -49,7 +49,7 @@ ManagedResources behind it that are not ready, those first that the errors name.
   kubectl mr why shoot/garden-dev/one --garden-kubeconfig garden.kubeconfig`,
 		ValidArgsFunction: fleet.Complete(c, c.CompleteNames(0)),
 		RunE: func(command *cobra.Command, names []string) error {
-			return o.dispatch(command.Context(), c, names)
+			return fleet.Dispatch(command.Context(), c, names, o.Choice, o.runOf, o.run)
 		},
 	}
 	o.AddFlags(command.Flags())
