@@ -27,11 +27,23 @@ type change struct {
 	past string
 	// edit changes annotations. It returns false, and why, if there is nothing to change.
 	edit func(mr *resourcesv1alpha1.ManagedResource) (changed bool, why string)
+	// waits are the flags of a command that can wait for the result.
+	waits waitFlags
 }
 
-func (o *change) addFlags(command *cobra.Command) {
+// complete adds to a command what those of all changes have in common.
+func (o *change) complete(c *console.Console, command *cobra.Command) *cobra.Command {
+	command.ValidArgsFunction = c.CompleteNames(0)
+	command.RunE = func(command *cobra.Command, names []string) error {
+		chosen, err := o.run(command.Context(), c, names)
+		if err != nil {
+			return err
+		}
+		return o.waits.afterwards(command.Context(), c, chosen)
+	}
 	o.AddFlags(command.Flags())
 	command.Flags().BoolVar(&o.all, "all", false, "Select all ManagedResources of the namespace")
+	return command
 }
 
 func (o *change) run(ctx context.Context, c *console.Console, names []string) ([]resourcesv1alpha1.ManagedResource, error) {
@@ -91,7 +103,7 @@ func NewSuspendCommand(c *console.Console) *cobra.Command {
 		mr.Annotations[resourcesv1alpha1.AnnotationIgnore] = "true"
 		return true, ""
 	}}
-	command := &cobra.Command{
+	return o.complete(c, &cobra.Command{
 		Use:   "suspend (NAME... | --all | -A | -l LABELS)",
 		Short: "Suspend ManagedResources, to change their objects manually",
 		Long: `Suspends ManagedResources with the annotation ` + resourcesv1alpha1.AnnotationIgnore + `: their objects are not applied,
@@ -103,14 +115,7 @@ corrected or checked until the ManagedResources are resumed. A suspended Managed
   # show the changes, and revert them
   kubectl mr diff webshop-app -n garden
   kubectl mr resume webshop-app -n garden`,
-		ValidArgsFunction: c.CompleteNames(0),
-		RunE: func(command *cobra.Command, names []string) error {
-			_, err := o.run(command.Context(), c, names)
-			return err
-		},
-	}
-	o.addFlags(command)
-	return command
+	})
 }
 
 // NewResumeCommand returns the command that resumes suspended ManagedResources.
@@ -125,8 +130,7 @@ func NewResumeCommand(c *console.Console) *cobra.Command {
 		}
 		return true, ""
 	}}
-	var waits waitFlags
-	command := &cobra.Command{
+	command := o.complete(c, &cobra.Command{
 		Use:   "resume (NAME... | --all | -A | -l LABELS)",
 		Short: "Resume suspended ManagedResources",
 		Long: `Resumes suspended ManagedResources: changes made to their objects in the meantime are reverted. It also ends the operation ` +
@@ -135,17 +139,8 @@ func NewResumeCommand(c *console.Console) *cobra.Command {
 
   # resume all of the namespace, and wait until they are ready
   kubectl mr resume --all -n garden --wait`,
-		ValidArgsFunction: c.CompleteNames(0),
-		RunE: func(command *cobra.Command, names []string) error {
-			chosen, err := o.run(command.Context(), c, names)
-			if err != nil {
-				return err
-			}
-			return waits.afterwards(command.Context(), c, chosen)
-		},
-	}
-	o.addFlags(command)
-	waits.addFlags(command)
+	})
+	o.waits.addFlags(command)
 	return command
 }
 
@@ -180,8 +175,7 @@ func newReconcile() *change {
 // NewReconcileCommand returns the command that reconciles ManagedResources immediately.
 func NewReconcileCommand(c *console.Console) *cobra.Command {
 	o := newReconcile()
-	var waits waitFlags
-	command := &cobra.Command{
+	command := o.complete(c, &cobra.Command{
 		Use:   "reconcile (NAME... | --all | -A | -l LABELS)",
 		Short: "Reconcile ManagedResources immediately",
 		Long: `Requests the immediate reconciliation of ManagedResources with the annotation ` + resourcesv1alpha1.AnnotationOperation + `=` +
@@ -192,16 +186,7 @@ Changes of objects and Secrets do not need it; it retries failures without waiti
 
   # reconcile all of a class
   kubectl mr reconcile -A --class seed`,
-		ValidArgsFunction: c.CompleteNames(0),
-		RunE: func(command *cobra.Command, names []string) error {
-			chosen, err := o.run(command.Context(), c, names)
-			if err != nil {
-				return err
-			}
-			return waits.afterwards(command.Context(), c, chosen)
-		},
-	}
-	o.addFlags(command)
-	waits.addFlags(command)
+	})
+	o.waits.addFlags(command)
 	return command
 }
