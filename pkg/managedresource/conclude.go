@@ -51,7 +51,7 @@ func (p *pass) conclude(ctx context.Context, plan plan, done changeSet) (reconci
 	p.acceptedFields.Set(p.self.Owner, done.acceptedFields())
 	p.Metrics.concluded(p.self.Owner, done.changes, outcome.tally)
 	p.emitEvents(ctx, done)
-	if before.Message != outcome.verdict.message {
+	if before.Message != outcome.verdict.Message {
 		p.emitWarnings(outcome)
 	}
 	result, err := p.result(ctx, outcome)
@@ -64,7 +64,7 @@ func (p *pass) conclude(ctx context.Context, plan plan, done changeSet) (reconci
 // outcome is what a pass reports: its results, the verdict on them, and the inventory after all changes.
 type outcome struct {
 	tally
-	verdict   verdict
+	verdict   resourcesv1alpha1.Statement
 	remaining inventory
 }
 
@@ -110,21 +110,21 @@ func (p *pass) finalConditions(ctx context.Context, base []resourcesv1alpha1.Con
 
 // untilStatusDue returns how long the status of a ManagedResource that is being deleted need not be written: it is not written for each
 // object that is deleted, and the inventory may name more objects than exist. It is 0 if the status is due.
-func (p *pass) untilStatusDue(verdict verdict, before resourcesv1alpha1.Condition, recorded inventory) time.Duration {
-	if p.mr.DeletionTimestamp == nil || verdict.reason != resourcesv1alpha1.ReasonDeletionPending {
+func (p *pass) untilStatusDue(verdict resourcesv1alpha1.Statement, before resourcesv1alpha1.Condition, recorded inventory) time.Duration {
+	if p.mr.DeletionTimestamp == nil || verdict.Reason != resourcesv1alpha1.ReasonDeletionPending {
 		return 0
 	}
 	due := p.deletionBegan(recorded).Add(deletionStatusAfter)
-	if before.Reason == verdict.reason && before.Status == verdict.status {
+	if before.Reason == verdict.Reason && before.Status == verdict.Status {
 		due = before.LastUpdateTime.Add(deletionStatusInterval)
 	}
 	return max(due.Sub(p.Clock.Now()), 0)
 }
 
 // conditions returns conditions with ResourcesApplied as the verdict says, and Ready.
-func (p *pass) conditions(conditions []resourcesv1alpha1.Condition, verdict verdict) []resourcesv1alpha1.Condition {
+func (p *pass) conditions(conditions []resourcesv1alpha1.Condition, verdict resourcesv1alpha1.Statement) []resourcesv1alpha1.Condition {
 	now := p.Clock.Now()
-	conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesApplied, verdict.statement(), now)
+	conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesApplied, verdict, now)
 	return resourcesv1alpha1.SetReady(conditions, now)
 }
 
@@ -151,7 +151,7 @@ func (p *pass) storeFinalStatus(ctx context.Context, status resourcesv1alpha1.Ma
 
 // complete reports whether nothing is left to do until something changes.
 func (o outcome) complete() bool {
-	return o.verdict.status == resourcesv1alpha1.ConditionTrue && len(o.fighting)+len(o.handedOver)+len(o.dropped) == 0
+	return o.verdict.Status == resourcesv1alpha1.ConditionTrue && len(o.fighting)+len(o.handedOver)+len(o.dropped) == 0
 }
 
 // removed returns the objects of the stored inventory that are gone or released.
@@ -183,14 +183,14 @@ func (p *pass) result(ctx context.Context, outcome outcome) (reconcile.Result, e
 	verdict := outcome.verdict
 	switch {
 	case outcome.retryable(): // the error is logged by the caller
-		return reconcile.Result{}, fmt.Errorf("%s: %s", verdict.reason, conditiontext.ForEvent(verdict.message))
+		return reconcile.Result{}, fmt.Errorf("%s: %s", verdict.Reason, conditiontext.ForEvent(verdict.Message))
 	case len(outcome.waiting) > 0 || len(outcome.pending) > 0:
 		// Never more than half of the time: a pass over many objects takes long.
 		return reconcile.Result{RequeueAfter: max(p.untilNextLook(outcome.tally), p.Clock.Since(p.started))}, nil
 	}
-	if verdict.status == resourcesv1alpha1.ConditionFalse {
-		log.FromContext(ctx).Info("ManagedResource waits for a change by its user", "reason", verdict.reason,
-			"message", verdict.message)
+	if verdict.Status == resourcesv1alpha1.ConditionFalse {
+		log.FromContext(ctx).Info("ManagedResource waits for a change by its user", "reason", verdict.Reason,
+			"message", verdict.Message)
 	}
 	return reconcile.Result{RequeueAfter: min(p.untilDue(outcome.fighting), p.Options.SyncPeriod)}, nil
 }
@@ -268,8 +268,8 @@ func (p *pass) emitEvents(ctx context.Context, done changeSet) {
 // emitWarnings writes Events about what ResourcesApplied reports.
 func (p *pass) emitWarnings(outcome outcome) {
 	verdict := outcome.verdict
-	if verdict.status == resourcesv1alpha1.ConditionFalse {
-		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, verdict.reason, actionEvent, "%s", conditiontext.ForEvent(verdict.message))
+	if verdict.Status == resourcesv1alpha1.ConditionFalse {
+		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, verdict.Reason, actionEvent, "%s", conditiontext.ForEvent(verdict.Message))
 	}
 	if len(outcome.dropped) > 0 {
 		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeWarning, eventDropped, actionEvent, "%s", conditiontext.ForEvent(outcome.droppedFields()))

@@ -81,7 +81,7 @@ func compareNames(a, b types.NamespacedName) int {
 }
 
 // verdict returns what ResourcesApplied says while the deletion waits.
-func (o deletionOrder) verdict() verdict {
+func (o deletionOrder) verdict() resourcesv1alpha1.Statement {
 	items := make([]string, 0, len(o.waits))
 	for _, name := range o.waits {
 		items = append(items, "ManagedResource "+name.String())
@@ -90,7 +90,7 @@ func (o deletionOrder) verdict() verdict {
 	if cycles := o.section(); cycles != "" {
 		message += "\n" + cycles
 	}
-	return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionWaits, message}
+	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionWaits, message)
 }
 
 // section says what is not waited for; empty if all is.

@@ -64,12 +64,12 @@ func (g gate) why() string {
 }
 
 // verdict returns what ResourcesApplied says while changes wait; nil if none does, and there is nothing else to be said.
-func (g gate) verdict(held []change, text string) *verdict {
+func (g gate) verdict(held []change, text string) *resourcesv1alpha1.Statement {
 	switch {
 	case len(g.cycle) > 0 && (len(held) > 0 || g.closedHere):
-		return &verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDependencyCycle, text}
+		return &resourcesv1alpha1.Statement{Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonDependencyCycle, Message: text}
 	case len(held) > 0:
-		return &verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDependencyNotReady, text}
+		return &resourcesv1alpha1.Statement{Status: resourcesv1alpha1.ConditionProgressing, Reason: resourcesv1alpha1.ReasonDependencyNotReady, Message: text}
 	}
 	return nil
 }

@@ -78,16 +78,16 @@ func TestGateVerdict(t *testing.T) {
 		}},
 	} {
 		got := tally{gate: test.gate, held: test.held, revision: "the revision"}.verdict()
-		if got.reason != test.reason {
-			t.Errorf("%s: the reason is %s: %s", name, got.reason, got.message)
+		if got.Reason != test.reason {
+			t.Errorf("%s: the reason is %s: %s", name, got.Reason, got.Message)
 		}
-		expectContains(t, got.message, test.says...)
+		expectContains(t, got.Message, test.says...)
 	}
 	failed := tally{gate: closed, held: held, failed: []change{{Ref: manifest.Ref, manifest: &manifest, err: errTimeout}}}.verdict()
-	if failed.reason != resourcesv1alpha1.ReasonApplyFailed {
-		t.Errorf("what cannot be kept is reported as %s", failed.reason)
+	if failed.Reason != resourcesv1alpha1.ReasonApplyFailed {
+		t.Errorf("what cannot be kept is reported as %s", failed.Reason)
 	}
-	expectContains(t, failed.message, "Waiting: ", "Could not apply")
+	expectContains(t, failed.Message, "Waiting: ", "Could not apply")
 }
 
 // TestNotReady: a dependency is ready if it says of its present generation that it is applied and healthy.

@@ -188,7 +188,7 @@ func TestFinalStatusAfterAConflict(t *testing.T) {
 		r := NewReconciler(Reconciler{Source: source, Direct: source, Clock: clocktesting.NewFakeClock(time.Unix(2, 0))})
 		p := r.newPass(mr)
 		conditions := func(base []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
-			return p.conditions(base, verdict{isTrue, resourcesv1alpha1.ReasonApplySucceeded, "applied"})
+			return p.conditions(base, resourcesv1alpha1.NewStatement(isTrue, resourcesv1alpha1.ReasonApplySucceeded, "applied"))
 		}
 		status := *mr.Status.DeepCopy()
 		status.Conditions = conditions(status.Conditions)

@@ -21,11 +21,11 @@ func TestProgressOf(t *testing.T) {
 		resourcesv1alpha1.ReasonManagedResourceIgnored: false,
 	} {
 		got := progressOf(resourcesv1alpha1.Condition{Reason: reason, Message: "before"})
-		if got.status != resourcesv1alpha1.ConditionProgressing {
-			t.Errorf("after %q the status is %s", reason, got.status)
+		if got.Status != resourcesv1alpha1.ConditionProgressing {
+			t.Errorf("after %q the status is %s", reason, got.Status)
 		}
-		if stays != (got.reason == reason && got.message == "before") || !stays && got.reason != resourcesv1alpha1.ReasonApplyProgressing {
-			t.Errorf("after %q the condition says %s: %s", reason, got.reason, got.message)
+		if stays != (got.Reason == reason && got.Message == "before") || !stays && got.Reason != resourcesv1alpha1.ReasonApplyProgressing {
+			t.Errorf("after %q the condition says %s: %s", reason, got.Reason, got.Message)
 		}
 	}
 }

@@ -194,9 +194,8 @@ func (p *pass) carryOut(ctx context.Context, plan plan) changeSet {
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	p := r.newPass(mr)
 	status := *mr.Status.DeepCopy()
-	status.Conditions = p.conditions(p.unchecked(status.Conditions), verdict{
-		resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonManagedResourceIgnored, messageIgnored,
-	})
+	status.Conditions = p.conditions(p.unchecked(status.Conditions),
+		resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonManagedResourceIgnored, messageIgnored))
 	if equality.Semantic.DeepEqual(status, mr.Status) {
 		return reconcile.Result{}, nil
 	}

@@ -232,13 +232,13 @@ const progressAfter = 3 * time.Second
 
 // progressOf returns what the condition says while objects are being applied. As in gardener-resource-manager, the reason
 // and message of a failure or of a pending deletion stay until there is news.
-func progressOf(before resourcesv1alpha1.Condition) verdict {
+func progressOf(before resourcesv1alpha1.Condition) resourcesv1alpha1.Statement {
 	switch before.Reason {
 	case resourcesv1alpha1.ReasonApplyFailed, resourcesv1alpha1.ReasonDeletionFailed, resourcesv1alpha1.ReasonDeletionPending:
-		return verdict{resourcesv1alpha1.ConditionProgressing, before.Reason, before.Message}
+		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionProgressing, before.Reason, before.Message)
 	}
-	return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonApplyProgressing,
-		"The resources are currently being reconciled."}
+	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonApplyProgressing,
+		"The resources are currently being reconciled.")
 }
 
 // hasNews reports whether the ManagedResource or the data of its Secrets changed since they were last applied. While

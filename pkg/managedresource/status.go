@@ -16,17 +16,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// verdict is what a condition says.
-type verdict struct {
-	status  resourcesv1alpha1.ConditionStatus
-	reason  string
-	message string
-}
-
-func (v verdict) statement() resourcesv1alpha1.Statement {
-	return resourcesv1alpha1.Statement{Status: v.status, Reason: v.reason, Message: v.message}
-}
-
 // changeSet is what a pass decided about objects, and the results. Status, Events, metrics and previews are made from it.
 type changeSet struct {
 	changes []change
@@ -146,31 +135,31 @@ func tallyOf(problems []problem, changes []change) tally {
 }
 
 // verdict returns what ResourcesApplied says. Status and reason are those of the most severe problem; the message lists all problems.
-func (t tally) verdict() verdict {
+func (t tally) verdict() resourcesv1alpha1.Statement {
 	message := t.message()
 	blocked := t.gate.verdict(t.held, message)
 	switch {
 	case len(t.problems) > 0:
-		return verdict{resourcesv1alpha1.ConditionFalse, t.problemReason(), message}
+		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, t.problemReason(), message)
 	case len(t.failed) > 0:
-		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonApplyFailed, message}
+		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonApplyFailed, message)
 	case len(t.unreleased) > 0:
-		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonReleaseOfOrphanedResourcesFailed, message}
+		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonReleaseOfOrphanedResourcesFailed, message)
 	case len(t.undeletable) > 0:
-		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionFailed, message}
+		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionFailed, message)
 	case t.guarded != nil:
-		return verdict{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonPruneRefused, message}
+		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonPruneRefused, message)
 	case blocked != nil:
 		return *blocked
 	case len(t.waiting) > 0:
-		return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonApplyProgressing, message}
+		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonApplyProgressing, message)
 	case len(t.pending) > 0 || t.deleting && len(t.handedOver) > 0:
-		return verdict{resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending, message}
+		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending, message)
 	}
 	if len(t.fighting)+len(t.handedOver)+len(t.dropped)+len(t.coerced) == 0 {
 		message = "All resources are applied."
 	}
-	return verdict{resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, message}
+	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, message)
 }
 
 func (t tally) problemReason() string {

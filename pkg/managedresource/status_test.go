@@ -105,10 +105,10 @@ func TestVerdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tallyOf(test.problems, test.changes).verdict()
-			if got.status != test.status || got.reason != test.reason {
-				t.Errorf("got %s/%s, want %s/%s", got.status, got.reason, test.status, test.reason)
+			if got.Status != test.status || got.Reason != test.reason {
+				t.Errorf("got %s/%s, want %s/%s", got.Status, got.Reason, test.status, test.reason)
 			}
-			expectContains(t, got.message, test.says...)
+			expectContains(t, got.Message, test.says...)
 		})
 	}
 }
@@ -117,7 +117,7 @@ func TestVerdict(t *testing.T) {
 func TestVerdictOfDeletionThatIsRefused(t *testing.T) {
 	tally := tallyOf([]problem{refusal("spec.serviceAccountName: missing")}, nil)
 	tally.deleting = true
-	expectContains(t, tally.verdict().message, "Nothing is deleted (1): spec.serviceAccountName: missing")
+	expectContains(t, tally.verdict().Message, "Nothing is deleted (1): spec.serviceAccountName: missing")
 }
 
 // A ManagedResource that is being deleted waits for its successors, and tells so.
@@ -125,10 +125,10 @@ func TestVerdictOfDeletionThatHandsOver(t *testing.T) {
 	tally := tallyOf(nil, []change{unwanted("h", actionHandOver, nil)})
 	tally.deleting = true
 	got := tally.verdict()
-	if got.status != resourcesv1alpha1.ConditionProgressing || got.reason != resourcesv1alpha1.ReasonDeletionPending {
-		t.Errorf("got %s/%s", got.status, got.reason)
+	if got.Status != resourcesv1alpha1.ConditionProgressing || got.Reason != resourcesv1alpha1.ReasonDeletionPending {
+		t.Errorf("got %s/%s", got.Status, got.Reason)
 	}
-	expectContains(t, got.message, "Handing over (1): v1/ConfigMap/a/h: because")
+	expectContains(t, got.Message, "Handing over (1): v1/ConfigMap/a/h: because")
 }
 
 func TestVerdictsAreStable(t *testing.T) {
@@ -246,8 +246,8 @@ func TestVerdictOfCoercedMetadata(t *testing.T) {
 	tally := tallyOf(nil, nil)
 	tally.coerced = []string{"v1/ConfigMap/default/a: metadata.labels[\"key\"]"}
 	got := tally.verdict()
-	if got.status != resourcesv1alpha1.ConditionTrue || got.reason != resourcesv1alpha1.ReasonApplySucceeded {
+	if got.Status != resourcesv1alpha1.ConditionTrue || got.Reason != resourcesv1alpha1.ReasonApplySucceeded {
 		t.Errorf("%+v", got)
 	}
-	expectContains(t, got.message, `Converted to strings; quote them in the manifests (1): v1/ConfigMap/default/a: metadata.labels["key"]`)
+	expectContains(t, got.Message, `Converted to strings; quote them in the manifests (1): v1/ConfigMap/default/a: metadata.labels["key"]`)
 }
