@@ -128,17 +128,12 @@ func NewReconciler(r Reconciler) *Reconciler {
 // AddToManager registers the controller: it watches ManagedResources and, by their metadata alone, the Secrets of the
 // source cluster, the HorizontalPodAutoscalers in the cache of the target cluster, and what it applied there.
 func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targetCache cache.Cache) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, secretRefIndex, secretNames)
-	if err != nil {
-		return fmt.Errorf("index ManagedResources by Secret: %w", err)
-	}
-	err = mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, resourcesv1alpha1.DependencyIndex, dependencyNames)
-	if err != nil {
-		return fmt.Errorf("index ManagedResources by dependency: %w", err)
-	}
-	err = mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, deleteAfterIndex, deletedAfterNames)
-	if err != nil {
-		return fmt.Errorf("index ManagedResources by deleteAfter: %w", err)
+	for index, values := range map[string]client.IndexerFunc{
+		secretRefIndex: secretNames, resourcesv1alpha1.DependencyIndex: dependencyNames, deleteAfterIndex: deletedAfterNames,
+	} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, index, values); err != nil {
+			return fmt.Errorf("index ManagedResources by %s: %w", index, err)
+		}
 	}
 	r.Metrics.observe(r.Live, r.fights, r.Clock)
 	if err := mgr.Add(r.Live); err != nil {
@@ -187,21 +182,12 @@ func secretNames(obj client.Object) []string {
 
 // referringToSecret returns the ManagedResources that refer to a Secret.
 func (r *Reconciler) referringToSecret(ctx context.Context, secret client.Object) []reconcile.Request {
-	list := &resourcesv1alpha1.ManagedResourceList{}
-	err := r.Source.List(ctx, list, client.InNamespace(secret.GetNamespace()),
-		client.MatchingFields{secretRefIndex: secret.GetName()}, client.UnsafeDisableDeepCopy)
+	names, err := r.indexed(ctx, secretRefIndex, secret.GetName(), client.InNamespace(secret.GetNamespace()))
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not list the ManagedResources that refer to a Secret",
 			"secret", client.ObjectKeyFromObject(secret))
-		return nil
 	}
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for _, mr := range list.Items {
-		requests = append(requests, reconcile.Request{
-			NamespacedName: types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name},
-		})
-	}
-	return requests
+	return requestsFor(names)
 }
 
 // listen queues the ManagedResources that claim an object that changes, and those that an object is handed over to.

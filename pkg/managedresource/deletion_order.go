@@ -19,7 +19,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
-// predecessors returns the ManagedResources that exist and have to be gone before one is deleted.
+// predecessors returns the ManagedResources that one waits for.
 type predecessors func(types.NamespacedName) ([]types.NamespacedName, error)
 
 // deletionOrder says what keeps the objects of a ManagedResource from being deleted with it. The zero value: nothing does.
@@ -176,14 +176,15 @@ func (p *pass) awaitDeletions(ctx context.Context, order deletionOrder) (reconci
 
 // dependents returns the ManagedResources that depend on one.
 func (r *Reconciler) dependents(ctx context.Context, name types.NamespacedName) ([]types.NamespacedName, error) {
-	return r.indexed(ctx, resourcesv1alpha1.DependencyIndex, name)
+	return r.indexed(ctx, resourcesv1alpha1.DependencyIndex, name.String())
 }
 
-// indexed returns the ManagedResources that an index has for a name.
-func (r *Reconciler) indexed(ctx context.Context, index string, name types.NamespacedName) ([]types.NamespacedName, error) {
+// indexed returns the ManagedResources that an index has for a value.
+func (r *Reconciler) indexed(ctx context.Context, index, value string, options ...client.ListOption) ([]types.NamespacedName, error) {
 	list := &resourcesv1alpha1.ManagedResourceList{}
-	if err := r.Source.List(ctx, list, client.MatchingFields{index: name.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the ManagedResources with %s in %s: %w", name, index, err)
+	options = append(options, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy)
+	if err := r.Source.List(ctx, list, options...); err != nil {
+		return nil, fmt.Errorf("list the ManagedResources with %s in %s: %w", value, index, err)
 	}
 	names := make([]types.NamespacedName, 0, len(list.Items))
 	for i := range list.Items {
@@ -199,11 +200,7 @@ func deletedAfterNames(obj client.Object) []string {
 		return nil
 	}
 	named, _ := mr.DeletedAfter()
-	names := make([]string, 0, len(named))
-	for _, name := range named {
-		names = append(names, name.String())
-	}
-	return names
+	return namesOf(named)
 }
 
 // deletedAfter returns the ManagedResources that are being deleted and may have waited for one: that one is gone, or depends on others now.
@@ -212,7 +209,7 @@ func (r *Reconciler) deletedAfter(ctx context.Context, obj client.Object) []reco
 	if !ok {
 		return nil
 	}
-	naming, err := r.indexed(ctx, deleteAfterIndex, client.ObjectKeyFromObject(gone))
+	naming, err := r.indexed(ctx, deleteAfterIndex, client.ObjectKeyFromObject(gone).String())
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not list the ManagedResources that are deleted after one")
 	}

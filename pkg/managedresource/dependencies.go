@@ -42,8 +42,7 @@ func gateOf(mr *resourcesv1alpha1.ManagedResource, get lookup) (gate, error) {
 	if len(gates) == 0 {
 		return gate{}, nil
 	}
-	self := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}
-	cycle, err := findCycle(self, gateNamesOf(mr), []types.NamespacedName{self}, map[types.NamespacedName]bool{}, get)
+	cycle, err := cycleOf(mr, get)
 	if err != nil {
 		return gate{}, err
 	}
@@ -67,6 +66,24 @@ func gateOf(mr *resourcesv1alpha1.ManagedResource, get lookup) (gate, error) {
 	}
 	slices.Sort(waits)
 	return gate{waits: waits}, nil
+}
+
+// cycleOf returns the path of dependencies that leads from a ManagedResource back to it, nil if there is none.
+func cycleOf(mr *resourcesv1alpha1.ManagedResource, get lookup) ([]types.NamespacedName, error) {
+	self, seen := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}, map[types.NamespacedName]bool{}
+	for _, name := range gateNamesOf(mr) {
+		path, err := pathBack(self, name, []types.NamespacedName{self}, seen, func(name types.NamespacedName) ([]types.NamespacedName, error) {
+			dependency, err := get(name)
+			if dependency == nil || err != nil {
+				return nil, err
+			}
+			return gateNamesOf(dependency), nil
+		})
+		if path != nil || err != nil {
+			return path, err
+		}
+	}
+	return nil, nil
 }
 
 // notReady says why a dependency has not reached what is waited for; empty if it has. It names reasons and no messages, which change
@@ -107,38 +124,15 @@ func readiness(mr *resourcesv1alpha1.ManagedResource) [3]string {
 	}
 }
 
-// findCycle returns the path of dependencies that leads back to self, nil if there is none.
-func findCycle(self types.NamespacedName, next, path []types.NamespacedName, seen map[types.NamespacedName]bool, get lookup,
-) ([]types.NamespacedName, error) {
-	for _, name := range next {
-		step := append(slices.Clone(path), name)
-		if name == self {
-			return step, nil
-		}
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		mr, err := get(name)
-		if err != nil {
-			return nil, err
-		}
-		if mr == nil {
-			continue
-		}
-		if cycle, err := findCycle(self, gateNamesOf(mr), step, seen, get); cycle != nil || err != nil {
-			return cycle, err
-		}
-	}
-	return nil, nil
-}
+func joinNames(names []types.NamespacedName) string { return strings.Join(namesOf(names), " → ") }
 
-func joinNames(names []types.NamespacedName) string {
+// namesOf returns names as texts.
+func namesOf(names []types.NamespacedName) []string {
 	texts := make([]string, 0, len(names))
 	for _, name := range names {
 		texts = append(texts, name.String())
 	}
-	return strings.Join(texts, " → ")
+	return texts
 }
 
 // findGate finds out what the changes of this pass have to wait for. If the inputs are the applied ones, there is nothing to hold. The operation

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -19,11 +20,7 @@ func dependencyNames(obj client.Object) []string {
 	if !ok {
 		return nil
 	}
-	var names []string
-	for _, name := range mr.Dependencies() {
-		names = append(names, name.String())
-	}
-	return names
+	return namesOf(mr.Dependencies())
 }
 
 // dependingOn returns the ManagedResources that depend on one.
@@ -32,6 +29,10 @@ func (r *Reconciler) dependingOn(ctx context.Context, dependency client.Object) 
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not list the ManagedResources that depend on one")
 	}
+	return requestsFor(names)
+}
+
+func requestsFor(names []types.NamespacedName) []reconcile.Request {
 	requests := make([]reconcile.Request, 0, len(names))
 	for _, name := range names {
 		requests = append(requests, reconcile.Request{NamespacedName: name})

@@ -14,6 +14,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/applyoptions"
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -110,7 +111,7 @@ func fit(status resourcesv1alpha1.ManagedResourceStatus, spec resourcesv1alpha1.
 	for _, reduce := range []func(*resourcesv1alpha1.ObjectReference){
 		func(entry *resourcesv1alpha1.ObjectReference) { keepCompared(entry, spec) },
 		func(entry *resourcesv1alpha1.ObjectReference) {
-			entry.Labels, entry.Annotations = nil, only(entry.Annotations, applyoptions.Reads)
+			entry.Labels, entry.Annotations = nil, cachetransform.FilterKeys(entry.Annotations, applyoptions.Reads)
 		},
 	} {
 		status.Resources = slices.Clone(full)
@@ -132,24 +133,10 @@ func keepCompared(entry *resourcesv1alpha1.ObjectReference, spec resourcesv1alph
 		entry.Labels = nil
 	}
 	if !ptr.Deref(spec.ForceOverwriteAnnotations, false) {
-		entry.Annotations = only(entry.Annotations, func(key string) bool {
+		entry.Annotations = cachetransform.FilterKeys(entry.Annotations, func(key string) bool {
 			return applyoptions.Reads(key) || strings.HasPrefix(key, referencePrefix)
 		})
 	}
-}
-
-// only returns the values whose keys are kept; nil if there are none.
-func only(values map[string]string, keep func(key string) bool) map[string]string {
-	var kept map[string]string
-	for key, value := range values {
-		if keep(key) {
-			if kept == nil {
-				kept = map[string]string{}
-			}
-			kept[key] = value
-		}
-	}
-	return kept
 }
 
 // sizeOf returns how many bytes a status takes once all its objects are applied.

@@ -188,14 +188,14 @@ func (t tally) message() string {
 		t.gate.section(t.held, t.revision),
 		section(refused, refusals),
 		section("Could not read all manifests, so nothing is pruned", unread),
-		section("Could not apply", errorsOf(t.failed)),
-		section("Could not release", errorsOf(t.unreleased)),
-		section("Could not delete", errorsOf(t.undeletable)),
-		section("Waiting to apply", reasonsOf(t.waiting)),
-		section("Deletion is still pending", reasonsOf(t.pending)),
-		section("Handing over", reasonsOf(t.handedOver)),
+		section("Could not apply", textsOf(t.failed, errorOf)),
+		section("Could not release", textsOf(t.unreleased, errorOf)),
+		section("Could not delete", textsOf(t.undeletable, errorOf)),
+		section("Waiting to apply", textsOf(t.waiting, reasonOf)),
+		section("Deletion is still pending", textsOf(t.pending, reasonOf)),
+		section("Handing over", textsOf(t.handedOver, reasonOf)),
 		t.droppedFields(),
-		section("Fighting over fields", fightsOf(t.fighting)),
+		section("Fighting over fields", textsOf(t.fighting, describeFight)),
 		section("Converted to strings; quote them in the manifests", slices.Clone(t.coerced)),
 	}
 	if t.guarded != nil {
@@ -219,46 +219,31 @@ func section(title string, items []string) string {
 	return fmt.Sprintf("%s (%d): %s", title, len(items), strings.Join(items, "; "))
 }
 
-func errorsOf(changes []change) []string {
-	items := make([]string, 0, len(changes))
+// textsOf returns what is said about each of the changes.
+func textsOf(changes []change, text func(change) string) []string {
+	texts := make([]string, 0, len(changes))
 	for _, change := range changes {
-		items = append(items, change.err.Error())
+		texts = append(texts, text(change))
 	}
-	return items
+	return texts
 }
 
-func reasonsOf(changes []change) []string {
-	items := make([]string, 0, len(changes))
-	for _, change := range changes {
-		items = append(items, change.String()+": "+change.reason)
-	}
-	return items
-}
+func errorOf(change change) string { return change.err.Error() }
+
+func reasonOf(change change) string { return change.String() + ": " + change.reason }
 
 func (t tally) droppedFields() string {
-	return section("Applied without fields that the API server does not know", droppedFrom(t.dropped))
+	return section("Applied without fields that the API server does not know", textsOf(t.dropped, droppedFrom))
 }
 
-// droppedFrom names objects and the fields that they were applied without.
-func droppedFrom(changes []change) []string {
+// droppedFrom names an object and the fields that it was applied without.
+func droppedFrom(change change) string {
 	const shown = 10
-	items := make([]string, 0, len(changes))
-	for _, change := range changes {
-		paths := change.dropped
-		if len(paths) > shown {
-			paths = append(slices.Clone(paths[:shown]), "…")
-		}
-		items = append(items, change.String()+": "+strings.Join(paths, ", "))
+	paths := change.dropped
+	if len(paths) > shown {
+		paths = append(slices.Clone(paths[:shown]), "…")
 	}
-	return items
-}
-
-func fightsOf(changes []change) []string {
-	items := make([]string, 0, len(changes))
-	for _, change := range changes {
-		items = append(items, describeFight(change))
-	}
-	return items
+	return change.String() + ": " + strings.Join(paths, ", ")
 }
 
 // describeFight names the field managers that keep changing an object. The text stays the same while the same managers change it.
