@@ -149,10 +149,10 @@ func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceI
 ) (*metav1.PartialObjectMetadata, error) {
 	if task.Live == nil {
 		meta, err := create(ctx, resource, task)
-		if err != nil || !task.yields() {
+		if err != nil || !task.relinquishes() {
 			return meta, err
 		}
-		return yield(ctx, resource, task, meta), nil
+		return relinquish(ctx, resource, task, meta), nil
 	}
 	due, onChange, err := withOnlyOnChange(ctx, resource, task)
 	if err != nil {
@@ -167,7 +167,7 @@ func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceI
 		return nil, err
 	}
 	if onChange || fromZero {
-		meta = yield(ctx, resource, task, meta)
+		meta = relinquish(ctx, resource, task, meta)
 	}
 	return strip(ctx, resource, meta, task.Strip)
 }
@@ -180,7 +180,7 @@ func (e *Engine) update(ctx context.Context, resource metadata.ResourceInterface
 		return nil, err
 	}
 	body = object.Require(body, "uid", string(task.Live.UID))
-	if err := e.displaceFirst(ctx, resource, task); err != nil {
+	if err := e.takeOverFirst(ctx, resource, task); err != nil {
 		return nil, changed(err)
 	}
 	first := body

@@ -38,7 +38,7 @@ func (e *Engine) preserve(ctx context.Context, resource metadata.ResourceInterfa
 			"be applied as a whole; leave out the rule, or name the whole", strings.Join(pattern, "/")))
 	}
 	if _, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
-		return fieldowner.Yield(entries, slices.Concat(task.Preserve, task.PreserveIfSet))
+		return fieldowner.Relinquish(entries, slices.Concat(task.Preserve, task.PreserveIfSet))
 	}); err != nil {
 		return nil, err
 	}
@@ -66,8 +66,8 @@ var fixed = []fieldowner.Pattern{
 	{"spec", "clusterIPs"},
 }
 
-// yields reports whether the object is created with fields that controllers may change.
-func (t Task) yields() bool {
+// relinquishes reports whether the object is created with fields that controllers may change.
+func (t Task) relinquishes() bool {
 	return len(t.PreserveIfSet) > 0 || slices.ContainsFunc(t.Stripped, func(stripped fieldowner.Pattern) bool {
 		return !slices.ContainsFunc(fixed, func(field fieldowner.Pattern) bool {
 			return len(stripped) >= len(field) && slices.Equal(stripped[:len(field)], field)
@@ -75,16 +75,16 @@ func (t Task) yields() bool {
 	})
 }
 
-// yield gives the fields of a new object that are to be preserved to another manager. As long as they are ours, the first
+// relinquish gives the fields of a new object that are to be preserved to another manager. As long as they are ours, the first
 // change of them by a controller, such as an autoscaler's, looks like drift. What fails here is made up for by the next apply.
-func yield(ctx context.Context, resource metadata.ResourceInterface, task Task, meta *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	yielded, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
-		return fieldowner.Yield(entries, slices.Concat(task.Preserve, task.PreserveIfSet))
+func relinquish(ctx context.Context, resource metadata.ResourceInterface, task Task, meta *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	relinquished, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
+		return fieldowner.Relinquish(entries, slices.Concat(task.Preserve, task.PreserveIfSet))
 	})
 	if err != nil {
 		return meta
 	}
-	return yielded
+	return relinquished
 }
 
 // preserves reports whether fields of the live object may be ours that are to be preserved.
@@ -95,10 +95,10 @@ func (t Task) preserves() bool {
 	return slices.ContainsFunc(t.Preserve, t.Live.Owned.MayHave)
 }
 
-// displaceFirst takes the fields of others that are known to have to go before the object is applied, so that one write puts back what
+// takeOverFirst takes the fields of others that are known to have to go before the object is applied, so that one write puts back what
 // others changed and what they added: two writes of a workload would be two rollouts.
-func (e *Engine) displaceFirst(ctx context.Context, resource metadata.ResourceInterface, task Task) error {
-	if task.Directive.Merge || !fieldowner.Beyond(task.Live.Displaceable, task.untaken()) {
+func (e *Engine) takeOverFirst(ctx context.Context, resource metadata.ResourceInterface, task Task) error {
+	if task.Directive.Merge || !fieldowner.Beyond(task.Live.TakeOverCandidates, task.untaken()) {
 		return nil
 	}
 	found, err := resource.Get(ctx, task.Name, metav1.GetOptions{})
@@ -108,7 +108,7 @@ func (e *Engine) displaceFirst(ctx context.Context, resource metadata.ResourceIn
 	if found.UID != task.Live.UID {
 		return fmt.Errorf("%w: it was deleted and created again", ErrChanged)
 	}
-	_, err = e.displace(ctx, resource, task, found, e.Policy)
+	_, err = e.takeFields(ctx, resource, task, found, e.Policy)
 	return err
 }
 
@@ -119,7 +119,7 @@ func (e *Engine) takeOver(ctx context.Context, resource metadata.ResourceInterfa
 	if task.Directive.Merge {
 		return meta, nil
 	}
-	rewritten, err := e.displace(ctx, resource, task, meta, e.Policy)
+	rewritten, err := e.takeFields(ctx, resource, task, meta, e.Policy)
 	if err != nil || rewritten == meta {
 		return meta, err
 	}
@@ -139,7 +139,7 @@ func (e *Engine) applyWithoutOthers(ctx context.Context, resource metadata.Resou
 		return nil, &decidedError{fmt.Errorf("read who owns its fields, as its update is invalid (%w): %w", cause, err), err}
 	}
 	policy := e.Policy.WithoutControllers()
-	taken, err := fieldowner.DisplaceableLater(found.ManagedFields, policy, task.untaken())
+	taken, err := fieldowner.TakeOverCandidatesOnceOwned(found.ManagedFields, policy, task.untaken())
 	if found.UID != task.Live.UID || taken == nil || err != nil {
 		return nil, errors.Join(cause, err)
 	}
@@ -151,7 +151,7 @@ func (e *Engine) applyWithoutOthers(ctx context.Context, resource metadata.Resou
 			return nil, err
 		}
 	}
-	if _, err := e.displace(ctx, resource, task, found, policy); err != nil {
+	if _, err := e.takeFields(ctx, resource, task, found, policy); err != nil {
 		return nil, &decidedError{fmt.Errorf("take its fields over, as its update is invalid (%w): %w", cause, err), err}
 	}
 	return patch(ctx, resource, task.Name, body)
@@ -175,13 +175,13 @@ func (e *Engine) mark(ctx context.Context, resource metadata.ResourceInterface, 
 	return marked, nil
 }
 
-// displace makes the fields of others ours. It returns meta itself if there are none.
-func (e *Engine) displace(ctx context.Context, resource metadata.ResourceInterface, task Task, meta *metav1.PartialObjectMetadata,
+// takeFields makes the fields of others ours. It returns meta itself if there are none.
+func (e *Engine) takeFields(ctx context.Context, resource metadata.ResourceInterface, task Task, meta *metav1.PartialObjectMetadata,
 	policy fieldowner.Policy,
 ) (*metav1.PartialObjectMetadata, error) {
 	policy = policy.WithPredecessor(task.Live.FormerApplier)
 	return rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
-		return fieldowner.Displace(entries, policy, task.untaken())
+		return fieldowner.TakeOver(entries, policy, task.untaken())
 	})
 }
 
@@ -281,7 +281,7 @@ func (e *Engine) release(ctx context.Context, ref object.Ref, owner types.Namesp
 		if !ok || origin.Owner != owner {
 			return nil // what a watch showed may have changed since
 		}
-		rest, _ := fieldowner.Leave(meta.ManagedFields)
+		rest, _ := fieldowner.Disown(meta.ManagedFields)
 		body, err := fieldowner.PatchFor(rest, meta.ResourceVersion, marksOf(meta)...)
 		if err != nil {
 			return err

@@ -24,8 +24,8 @@ const (
 	WaveWorkloads
 	// WaveCustomResources holds every kind that is not listed here.
 	WaveCustomResources
-	// WaveGates holds what is called by the API server for other objects, and must be able to answer by then.
-	WaveGates
+	// WaveAdmission holds webhook configurations and APIServices: they are applied last, once their backends can serve.
+	WaveAdmission
 )
 
 // WaveOf returns the wave of a kind.
@@ -36,11 +36,11 @@ func WaveOf(gk schema.GroupKind) Wave {
 	case object.Definition:
 		return WaveDefinitions
 	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
-		return WaveGates
+		return WaveAdmission
 	}
 	switch gk.Group {
 	case "admissionregistration.k8s.io":
-		return WaveGates
+		return WaveAdmission
 	case "rbac.authorization.k8s.io", "storage.k8s.io", "flowcontrol.apiserver.k8s.io", "node.k8s.io":
 		return WaveConfiguration
 	case "apps", "batch", "autoscaling", "extensions":

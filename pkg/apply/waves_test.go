@@ -29,7 +29,7 @@ func TestWaveOf(t *testing.T) {
 			"CustomResourceDefinition.example.com", "APIService.example.com",
 			"PriorityClass.example.com", "Gateway.gateway.networking.k8s.io",
 		},
-		WaveGates: {
+		WaveAdmission: {
 			"APIService.apiregistration.k8s.io", "ValidatingWebhookConfiguration.admissionregistration.k8s.io",
 			"MutatingWebhookConfiguration.admissionregistration.k8s.io", "ValidatingAdmissionPolicy.admissionregistration.k8s.io",
 			"ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io",
@@ -44,7 +44,7 @@ func TestWaveOf(t *testing.T) {
 }
 
 func TestWavesAreInTheOrderOfApplying(t *testing.T) {
-	waves := []Wave{WaveNamespaces, WaveDefinitions, WaveConfiguration, WaveWorkloads, WaveCustomResources, WaveGates}
+	waves := []Wave{WaveNamespaces, WaveDefinitions, WaveConfiguration, WaveWorkloads, WaveCustomResources, WaveAdmission}
 	if !slices.IsSorted(waves) {
 		t.Errorf("%v are not in order", waves)
 	}

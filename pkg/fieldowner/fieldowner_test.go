@@ -51,7 +51,7 @@ func parse(t *testing.T, text string) map[string]any {
 // origin is the origin annotation among the fields of a manager.
 const origin = `"f:metadata":{"f:annotations":{"f:resources.gardener.cloud/origin":{}}}`
 
-func TestDisplace(t *testing.T) {
+func TestTakeOver(t *testing.T) {
 	ours := entryOf("resource-manager", apply, "", `{"f:data":{"f:a":{}}}`)
 	for name, test := range map[string]struct {
 		entries []metav1.ManagedFieldsEntry
@@ -85,7 +85,7 @@ func TestDisplace(t *testing.T) {
 		"another one's apply": {entries: []metav1.ManagedFieldsEntry{entryOf("kustomize-controller", apply, "", `{"f:data":{"f:a":{},"f:b":{}}}`), ours}, want: map[string]string{"resource-managerApply": `{"f:data":{"f:a":{},"f:b":{}}}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, changed, err := Displace(test.entries, DefaultPolicy("shop-*"), []Pattern{{"asked"}})
+			got, changed, err := TakeOver(test.entries, DefaultPolicy("shop-*"), []Pattern{{"asked"}})
 			if err != nil || changed != (test.want != nil) {
 				t.Fatalf("changed: %v (%v), want %v", changed, err, test.want != nil)
 			}
@@ -99,14 +99,14 @@ func TestDisplace(t *testing.T) {
 			if fields := fieldsByManager(t, got); !reflect.DeepEqual(fields, want) {
 				t.Errorf("got %v, want %v", fields, want)
 			}
-			if _, again, _ := Displace(got, DefaultPolicy("shop-*"), []Pattern{{"asked"}}); again {
+			if _, again, _ := TakeOver(got, DefaultPolicy("shop-*"), []Pattern{{"asked"}}); again {
 				t.Error("doing it again changes something again")
 			}
 		})
 	}
 }
 
-func TestDisplaceableLater(t *testing.T) {
+func TestTakeOverCandidatesOnceOwned(t *testing.T) {
 	for name, test := range map[string]struct {
 		entry metav1.ManagedFieldsEntry
 		want  string // empty: nothing
@@ -117,11 +117,11 @@ func TestDisplaceableLater(t *testing.T) {
 		"a label":       {entryOf("kubectl-create", update, "", `{"f:metadata":{"f:labels":{"f:x":{}}}}`), ""},
 	} {
 		entries := []metav1.ManagedFieldsEntry{test.entry}
-		if now, err := Displaceable(entries, DefaultPolicy(), nil); now != nil || err != nil {
+		if now, err := TakeOverCandidates(entries, DefaultPolicy(), nil); now != nil || err != nil {
 			t.Errorf("%s: %v (%v) can be taken over before the first apply", name, now, err)
 		}
 		var got string
-		later, err := DisplaceableLater(entries, DefaultPolicy(), nil)
+		later, err := TakeOverCandidatesOnceOwned(entries, DefaultPolicy(), nil)
 		if later != nil {
 			text, _ := later.ToJSON()
 			got = string(text)
@@ -193,9 +193,9 @@ func TestFormerApplier(t *testing.T) {
 	}
 }
 
-func TestYield(t *testing.T) {
+func TestRelinquish(t *testing.T) {
 	entries := []metav1.ManagedFieldsEntry{entryOf("resource-manager", apply, "", `{"f:spec":{"f:replicas":{},"f:paused":{}}}`)}
-	got, changed, err := Yield(entries, []Pattern{Replicas()})
+	got, changed, err := Relinquish(entries, []Pattern{Replicas()})
 	if err != nil || !changed {
 		t.Fatalf("changed: %v, %v", changed, err)
 	}
@@ -206,7 +206,7 @@ func TestYield(t *testing.T) {
 	if fields := fieldsByManager(t, got); !reflect.DeepEqual(fields, want) {
 		t.Errorf("got %v, want %v", fields, want)
 	}
-	if _, again, _ := Yield(got, []Pattern{Replicas()}); again {
+	if _, again, _ := Relinquish(got, []Pattern{Replicas()}); again {
 		t.Error("doing it again changes something again")
 	}
 	if fields := fieldsByManager(t, entries); !reflect.DeepEqual(fields["resource-managerApply"], any(parse(t, `{"f:spec":{"f:replicas":{},"f:paused":{}}}`))) {
@@ -244,8 +244,8 @@ func TestExistingFieldsAreStrippedByKey(t *testing.T) {
 	}
 }
 
-// FuzzDisplace: whatever two managers own, nothing is owned less afterwards, others keep what they own, and a second time changes nothing.
-func FuzzDisplace(f *testing.F) {
+// FuzzTakeOver: whatever two managers own, nothing is owned less afterwards, others keep what they own, and a second time changes nothing.
+func FuzzTakeOver(f *testing.F) {
 	f.Add([]byte(`{"f:data":{"f:a":{}}}`), []byte(`{"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{}}}}}`), true)
 	f.Add([]byte(`{"f:a":{},"f:a":{"f:b":{}}}`), []byte(`{"f:metadata":{"f:labels":{".":{},"f:x":{}},"f:finalizers":{"v:\"x\"":{}}}}`), false)
 	f.Fuzz(func(t *testing.T, ours, theirs []byte, people bool) {
@@ -258,7 +258,7 @@ func FuzzDisplace(f *testing.F) {
 			entryOf("cainjector", update, "", string(theirs)), entryOf(manager, update, "status", string(theirs)),
 		}
 		before := entriesText(entries)
-		got, changed, err := Displace(entries, DefaultPolicy(), nil)
+		got, changed, err := TakeOver(entries, DefaultPolicy(), nil)
 		if entriesText(entries) != before {
 			t.Fatal("what was passed in is changed")
 		}
@@ -273,7 +273,7 @@ func FuzzDisplace(f *testing.F) {
 		if had, has := unionOf(t, entries[:2]), unionOf(t, got); !had.Difference(has).Empty() {
 			t.Errorf("nobody owns %s any more", had.Difference(has))
 		}
-		if _, again, err := Displace(got, DefaultPolicy(), nil); again || err != nil {
+		if _, again, err := TakeOver(got, DefaultPolicy(), nil); again || err != nil {
 			t.Errorf("doing it again: %v, %v", again, err)
 		}
 	})

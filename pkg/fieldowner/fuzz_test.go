@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// FuzzFootprint: what is owned, as the API server's own library reads it, may be owned by the footprint, with all that it is part of.
-func FuzzFootprint(f *testing.F) {
+// FuzzFieldFilter: what is owned, as the API server's own library reads it, may be owned by the filter, with all that it is part of.
+func FuzzFieldFilter(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"f:data":{"f:a":{}}}`, `{"f:spec":{".":{},"f:ports":{"k:{\"port\":80}":{".":{},"f:x":{}}}}}`, `{"f:a\"b":{"f:\u003c/":{}}}`,
 		"{\"f:\xff\":{}}", `{"f:a":{}} `, `{"v:1":{},"i:0":{}}`, strings.Repeat(`{"f:a":`, 2000) + "{}" + strings.Repeat("}", 2000),
@@ -17,7 +17,7 @@ func FuzzFootprint(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, fields []byte) {
-		footprint := FootprintOf(fields)
+		filter := FieldFilterOf(fields)
 		set := &fieldpath.Set{}
 		if set.FromJSON(strings.NewReader(string(fields))) != nil {
 			return
@@ -30,7 +30,7 @@ func FuzzFootprint(f *testing.F) {
 				}
 				pattern = append(pattern, *element.FieldName)
 			}
-			if len(pattern) > 0 && !footprint.MayHave(pattern) {
+			if len(pattern) > 0 && !filter.MayHave(pattern) {
 				t.Fatalf("%s is owned, and %q is said not to be: %s", path, []string(pattern), fields)
 			}
 		}
@@ -39,14 +39,14 @@ func FuzzFootprint(f *testing.F) {
 
 // TestDeepFieldsEnd: fields that are nested without an end, which no API server has, do not use up the stack.
 func TestDeepFieldsEnd(t *testing.T) {
-	if FootprintOf([]byte(strings.Repeat(`{"f:a":`, 5_000_000))) != everything {
+	if FieldFilterOf([]byte(strings.Repeat(`{"f:a":`, 5_000_000))) != everything {
 		t.Error("it is said to be known what is in there")
 	}
 	entries := []metav1.ManagedFieldsEntry{entryOf("resource-manager", apply, "", `{}`), entryOf("helm", update, "", strings.Repeat(`{"f:a":`, 5_000_000))}
-	if _, err := Displaceable(entries, DefaultPolicy(), nil); err == nil || !strings.Contains(err.Error(), "deeper than 1000 levels") {
+	if _, err := TakeOverCandidates(entries, DefaultPolicy(), nil); err == nil || !strings.Contains(err.Error(), "deeper than 1000 levels") {
 		t.Errorf("the error is %v", err)
 	}
-	if FootprintOf([]byte(strings.Repeat(`{"f:a":`, 900)+"{}"+strings.Repeat("}", 900))) == everything {
+	if FieldFilterOf([]byte(strings.Repeat(`{"f:a":`, 900)+"{}"+strings.Repeat("}", 900))) == everything {
 		t.Error("it is not known what is in there")
 	}
 }

@@ -45,7 +45,7 @@ type record struct {
 type common struct {
 	managedBy, formerApplier, writer string
 	labels, annotations              Keys
-	owned                            fieldowner.Footprint
+	owned                            fieldowner.FieldFilter
 	directive                        applyoptions.Options
 	finalizeAfter                    string
 	finalizers, unlabelled           bool
@@ -55,11 +55,11 @@ type common struct {
 
 // unusual is what hardly any object has.
 type unusual struct {
-	uid          types.UID
-	displaceable *fieldpath.Set
-	deleting     time.Time
-	health       *health.Verdict
-	counted      *health.PodCount
+	uid        types.UID
+	candidates *fieldpath.Set
+	deleting   time.Time
+	health     *health.Verdict
+	counted    *health.PodCount
 }
 
 func recordOf(o *Observation) *record {
@@ -72,7 +72,7 @@ func recordOf(o *Observation) *record {
 			exempt: o.Exempt, garbageCollectable: o.GarbageCollectable, replicas: o.Replicas,
 		}),
 	}
-	rest := unusual{displaceable: o.Displaceable, deleting: o.Deleting, health: o.Health, counted: o.counted}
+	rest := unusual{candidates: o.TakeOverCandidates, deleting: o.Deleting, health: o.Health, counted: o.counted}
 	uid, isUUID := parseUUID(o.UID)
 	if result.uid = uid; !isUUID {
 		rest.uid = o.UID
@@ -95,7 +95,7 @@ func (r *record) observation() Observation {
 	}
 	if rest := r.unusual; rest != nil {
 		result.UID = rest.uid
-		result.Displaceable, result.Deleting, result.Health, result.counted = rest.displaceable, rest.deleting, rest.health, rest.counted
+		result.TakeOverCandidates, result.Deleting, result.Health, result.counted = rest.candidates, rest.deleting, rest.health, rest.counted
 	}
 	if r.uid != uuid.Nil {
 		result.UID = types.UID(r.uid.String())

@@ -19,7 +19,7 @@ import (
 func TestHeldObservationsAreWhole(t *testing.T) {
 	all := Observation{
 		UID: "c5a38f1e-7d4b-4b0e-9a54-0123456789ab", ResourceVersion: "12", Origin: "shop", ManagedBy: "gardener", Labels: "a", Annotations: "b\nc",
-		OwnedDigest: "digest", Owned: fieldowner.Footprint{1, 2, 3, 4}, Unlabelled: true, Displaceable: fieldpath.NewSet(), FormerApplier: "former",
+		OwnedDigest: "digest", Owned: fieldowner.FieldFilter{1, 2, 3, 4}, Unlabelled: true, TakeOverCandidates: fieldpath.NewSet(), FormerApplier: "former",
 		Seen: 17, Writer: "kubectl", Deleting: time.Unix(5, 0), Finalizers: true, FinalizeAfter: "1h", Generation: 4, Examined: true,
 		Health: &health.Verdict{Unhealthy: "yes"}, borrowed: true, counted: &health.PodCount{Selector: "x"}, Exempt: true, GarbageCollectable: true,
 		Replicas: ReplicasZeroOfOthers,
@@ -72,7 +72,7 @@ func TestHeldObservationsAreSmall(t *testing.T) {
 	for i, key := range keys {
 		held.put(key, &Observation{
 			UID: types.UID(fmt.Sprintf("c5a38f1e-7d4b-4b0e-9a54-%012d", i)), ResourceVersion: key.Name, Origin: fmt.Sprint("shop", i/10),
-			Owned: fieldowner.Footprint{1, 2, 3, uint64(i % 10)}, OwnedDigest: key.Name, Writer: "kubectl", Seen: int64(i), Examined: true,
+			Owned: fieldowner.FieldFilter{1, 2, 3, uint64(i % 10)}, OwnedDigest: key.Name, Writer: "kubectl", Seen: int64(i), Examined: true,
 		})
 	}
 	if each := (inUse() - before) / objects; each > wanted {

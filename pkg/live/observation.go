@@ -59,11 +59,11 @@ type Observation struct {
 	// OwnedDigest reports whether the fields that the resource-manager owns changed hands; empty if it owns none.
 	OwnedDigest string
 	// Owned filters out fields that the resource-manager certainly does not own.
-	Owned fieldowner.Footprint
+	Owned fieldowner.FieldFilter
 	// Unlabelled is set if the object has a pod template without the managed-by label.
 	Unlabelled bool
-	// Displaceable are fields of others that the resource-manager takes over; nil if there are none.
-	Displaceable *fieldpath.Set
+	// TakeOverCandidates are fields of others that the resource-manager takes over; nil if there are none.
+	TakeOverCandidates *fieldpath.Set
 	// FormerApplier is the field manager that applied the object for a ManagedResource before the resource-manager did, unless it is one of
 	// those that the policy names; empty if there is none.
 	FormerApplier string
@@ -120,14 +120,14 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 	if owned := fieldowner.Owned(meta.ManagedFields); owned != nil {
 		// Times are left out: an apply without effect may not move them.
 		observation.OwnedDigest = object.Digest([]byte(owned.APIVersion), sortedFields(owned))
-		observation.Owned = fieldowner.FootprintOf(owned.FieldsV1.GetRawBytes())
+		observation.Owned = fieldowner.FieldFilterOf(owned.FieldsV1.GetRawBytes())
 	}
 	observation.Unlabelled = fieldowner.HasTemplateWithout(meta.ManagedFields, resourcesv1alpha1.LabelManagedBy)
 	observation.FormerApplier = policy.FormerApplier(meta.ManagedFields)
 	// Fields that cannot be read are not taken over.
-	displaceable, err := fieldowner.Displaceable(meta.ManagedFields, policy, Preserved(meta))
+	candidates, err := fieldowner.TakeOverCandidates(meta.ManagedFields, policy, Preserved(meta))
 	if err == nil && !observation.Directive.Merge {
-		observation.Displaceable = displaceable
+		observation.TakeOverCandidates = candidates
 	}
 	return observation
 }
@@ -158,10 +158,10 @@ func (o *Observation) Agrees(other *Observation) bool {
 	if a.Replicas.Zero() != b.Replicas.Zero() {
 		return false
 	}
-	if (a.Displaceable == nil) != (b.Displaceable == nil) || a.Displaceable != nil && !a.Displaceable.Equals(b.Displaceable) {
+	if (a.TakeOverCandidates == nil) != (b.TakeOverCandidates == nil) || a.TakeOverCandidates != nil && !a.TakeOverCandidates.Equals(b.TakeOverCandidates) {
 		return false
 	}
-	a.ResourceVersion, a.Writer, a.Displaceable, a.Seen = b.ResourceVersion, b.Writer, b.Displaceable, b.Seen
+	a.ResourceVersion, a.Writer, a.TakeOverCandidates, a.Seen = b.ResourceVersion, b.Writer, b.TakeOverCandidates, b.Seen
 	a.Generation, a.Examined, a.Health = b.Generation, b.Examined, b.Health
 	a.borrowed, a.counted, a.Replicas = b.borrowed, b.counted, b.Replicas
 	return a == b

@@ -39,7 +39,7 @@ func TestObserve(t *testing.T) {
 	}}
 	want := Observation{
 		UID: "u", ResourceVersion: "7", Origin: "garden/shop", ManagedBy: "gardener",
-		OwnedDigest: ownedDigest(meta.ManagedFields), Owned: fieldowner.FootprintOf([]byte(fields)), Deleting: now.Time, Directive: applyoptions.Options{KeepOnPrune: true, KeepOnDelete: true},
+		OwnedDigest: ownedDigest(meta.ManagedFields), Owned: fieldowner.FieldFilterOf([]byte(fields)), Deleting: now.Time, Directive: applyoptions.Options{KeepOnPrune: true, KeepOnDelete: true},
 		Labels:      "resources.gardener.cloud/managed-by",
 		Annotations: "resources.gardener.cloud/keep-object\nresources.gardener.cloud/origin",
 	}
@@ -141,8 +141,8 @@ func TestOwnedDigestIsTheSameOfUnstructuredObjects(t *testing.T) {
 
 // TestAgreesAboutFieldsOfOthers: what others own matters to a decision.
 func TestAgreesAboutFieldsOfOthers(t *testing.T) {
-	none, one := Observation{}, Observation{Displaceable: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "a"))}
-	same, other := Observation{Displaceable: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "a"))}, Observation{Displaceable: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "b"))}
+	none, one := Observation{}, Observation{TakeOverCandidates: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "a"))}
+	same, other := Observation{TakeOverCandidates: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "a"))}, Observation{TakeOverCandidates: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "b"))}
 	if !one.Agrees(&same) || one.Agrees(&other) || one.Agrees(&none) || none.Agrees(&one) {
 		t.Error("observations agree or differ for another reason")
 	}

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// examinedWithin is how long is waited for the watches to show how objects are that were just written; they take milliseconds.
+	// examinedWithin bounds the wait for the watches to report the health of objects that were just written; they take milliseconds.
 	examinedWithin = time.Second
-	// examinedInterval is how soon is looked whether they do, and longestInterval how long it grows to.
+	// examinedInterval is the first interval between looks at the watches, and longestInterval the longest one.
 	examinedInterval = 5 * time.Millisecond
 	longestInterval  = 25 * time.Millisecond
 )

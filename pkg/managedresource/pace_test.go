@@ -98,7 +98,7 @@ func TestOrderOfDeletion(t *testing.T) {
 	want := []step{
 		{1, apply.WaveNamespaces},
 		{1, apply.WaveDefinitions},
-		{0, apply.WaveGates},
+		{0, apply.WaveAdmission},
 		{0, apply.WaveCustomResources},
 		{0, apply.WaveWorkloads},
 		{0, apply.WaveConfiguration},

@@ -191,7 +191,7 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 		return change{action: actionApply, drift: drift, reason: "it or its manifest changed", strip: strip}
 	case in.appliedByOther(observation):
 		return change{action: actionApply, reason: "another ManagedResource applied it since", strip: strip}
-	case fieldowner.Beyond(observation.Displaceable, slices.Concat(manifest.Preserve, manifest.PreserveIfSet, manifest.Untaken)):
+	case fieldowner.Beyond(observation.TakeOverCandidates, slices.Concat(manifest.Preserve, manifest.PreserveIfSet, manifest.Untaken)):
 		return change{action: actionApply, drift: drift, reason: "another client added fields to it", strip: strip}
 	case len(strip.Labels) > 0 || len(strip.Annotations) > 0:
 		return change{action: actionApply, drift: drift, reason: "another client added labels or annotations to it", strip: strip}

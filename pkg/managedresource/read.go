@@ -174,7 +174,7 @@ func (p *pass) takesOverSecrets(ctx context.Context, documents []manifest.Docume
 // takesOver reports whether fields of one of the objects are to be taken over.
 func (p *pass) takesOver(ctx context.Context, refs []object.Ref) bool {
 	for _, state := range p.Live.Read(ctx, refs) {
-		if state.Presence == live.Present && (state.Observation.OwnedDigest == "" || state.Observation.Displaceable != nil) {
+		if state.Presence == live.Present && (state.Observation.OwnedDigest == "" || state.Observation.TakeOverCandidates != nil) {
 			return true
 		}
 	}

@@ -76,8 +76,8 @@ func (s changeSet) failedWrites() []object.Key {
 func (s changeSet) acceptedFields() map[object.Key]*fieldpath.Set {
 	accepted := map[object.Key]*fieldpath.Set{}
 	for _, change := range s.changes {
-		if change.manifest != nil && change.observation.Displaceable != nil {
-			accepted[change.Key()] = change.observation.Displaceable
+		if change.manifest != nil && change.observation.TakeOverCandidates != nil {
+			accepted[change.Key()] = change.observation.TakeOverCandidates
 		}
 	}
 	return accepted

@@ -111,7 +111,7 @@ func (w Writer[T]) apply(ctx context.Context, desired T) error {
 	if err != nil {
 		return err
 	}
-	live, asDesired, err := fieldowner.Imposition[T]{
+	live, asDesired, err := fieldowner.ForceApply[T]{
 		Apply: func() (T, error) {
 			return client.Patch(ctx, desired.GetName(), types.ApplyPatchType, body,
 				metav1.PatchOptions{FieldManager: resourcesv1alpha1.FieldManager, Force: ptr.To(true)})
@@ -122,7 +122,7 @@ func (w Writer[T]) apply(ctx context.Context, desired T) error {
 		},
 		AsDesired: func(live T) bool { return w.Digest(live) == w.Digest(desired) },
 		Keep:      w.Keep,
-	}.Impose()
+	}.Run()
 	switch {
 	case err != nil:
 		return err

@@ -37,8 +37,8 @@ func (t *AcceptedFields) Exclude(owner types.NamespacedName, states map[object.K
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, fields := range t.fields[owner] {
-		if state := states[key]; state.Observation.Displaceable != nil && state.Observation.Displaceable.Equals(fields) {
-			state.Observation.Displaceable = nil
+		if state := states[key]; state.Observation.TakeOverCandidates != nil && state.Observation.TakeOverCandidates.Equals(fields) {
+			state.Observation.TakeOverCandidates = nil
 			states[key] = state
 		}
 	}

@@ -145,7 +145,7 @@ func essence(state live.State) live.Observation {
 	return live.Observation{
 		UID: observation.UID, OwnedDigest: observation.OwnedDigest, Owned: observation.Owned, Origin: observation.Origin,
 		Labels: observation.Labels, Annotations: observation.Annotations, Unlabelled: observation.Unlabelled,
-		Displaceable: observation.Displaceable, Directive: observation.Directive, Finalizers: observation.Finalizers,
+		TakeOverCandidates: observation.TakeOverCandidates, Directive: observation.Directive, Finalizers: observation.Finalizers,
 		Generation: observation.Generation, ManagedBy: observation.ManagedBy,
 	}
 }

@@ -32,7 +32,7 @@ func Changed(o *Object, entry resourcesv1alpha1.ObjectReference) bool {
 		return false
 	}
 	observation := live.Observe(&metav1.PartialObjectMetadata{ObjectMeta: o.Meta}, fieldowner.DefaultPolicy())
-	return observation.OwnedDigest != owned || observation.Displaceable != nil
+	return observation.OwnedDigest != owned || observation.TakeOverCandidates != nil
 }
 
 // Takers returns who changed an object that is not as it was applied any more; none if it is.

@@ -45,20 +45,20 @@ var keptOfClients = []Pattern{
 	{"spec", "caBundle"}, // of APIServices
 }
 
-// Displaceable returns the fields of others that are to go to our apply, nil if there are none. Fields that match keep stay with their
+// TakeOverCandidates returns the fields of others that are to go to our apply, nil if there are none. Fields that match keep stay with their
 // managers. There are none before our first apply. Those of Preserver do not count: what is to be preserved changes with the manifest alone,
 // which is applied then.
-func Displaceable(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
+func TakeOverCandidates(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
 	if own(entries) < 0 {
 		return nil, nil
 	}
-	return DisplaceableLater(slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool {
+	return TakeOverCandidatesOnceOwned(slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == Preserver
 	}), policy, keep)
 }
 
-// DisplaceableLater returns what Displaceable is going to return once there is an entry of ours.
-func DisplaceableLater(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
+// TakeOverCandidatesOnceOwned returns what TakeOverCandidates is going to return once there is an entry of ours.
+func TakeOverCandidatesOnceOwned(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
 	parts, err := policy.partsOf(entries, keep)
 	if err != nil {
 		return nil, err
@@ -75,9 +75,9 @@ func Beyond(set *fieldpath.Set, patterns []Pattern) bool {
 	return !others.Difference(around(matching)).Empty()
 }
 
-// Displace returns the entries after the fields of others went to our apply, so that the next apply removes those that are not in it. It
-// reports whether anything changed. See Displaceable.
-func Displace(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
+// TakeOver returns the entries after the fields of others went to our apply, so that the next apply removes those that are not in it. It
+// reports whether anything changed. See TakeOverCandidates.
+func TakeOver(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
 	if own(entries) < 0 {
 		return entries, false, nil
 	}
@@ -111,14 +111,14 @@ func Displace(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern
 	return rest, err == nil, err
 }
 
-// DisplaceAll returns the entries after all fields but those to keep went to the resource-manager's Apply entry, from any manager, and
-// whether that changes them. It is for objects that are the resource-manager's own. Errors are those of Displace.
-func DisplaceAll(entries []metav1.ManagedFieldsEntry, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
+// TakeOverAll returns the entries after all fields but those to keep went to the resource-manager's Apply entry, from any manager, and
+// whether that changes them. It is for objects that are the resource-manager's own. Errors are those of TakeOver.
+func TakeOverAll(entries []metav1.ManagedFieldsEntry, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
 	var policy Policy
 	for _, entry := range entries {
 		policy.Predecessors = append(policy.Predecessors, entry.Manager)
 	}
-	return Displace(entries, policy, keep)
+	return TakeOver(entries, policy, keep)
 }
 
 // part is what becomes of the fields of one entry. Both sets are nil for entries that stay as they are.
@@ -206,9 +206,9 @@ func around(fields *fieldpath.Set) *fieldpath.Set {
 	return result
 }
 
-// Yield returns the entries after our fields that match a pattern went to Preserver, so that an apply without them
+// Relinquish returns the entries after our fields that match a pattern went to Preserver, so that an apply without them
 // leaves them as they are. It reports whether anything changed.
-func Yield(entries []metav1.ManagedFieldsEntry, patterns []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
+func Relinquish(entries []metav1.ManagedFieldsEntry, patterns []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
 	mine := own(entries)
 	if mine < 0 {
 		return entries, false, nil
@@ -302,8 +302,8 @@ func HasStatus(entries []metav1.ManagedFieldsEntry, names []string) (bool, error
 	return false, nil
 }
 
-// Leave returns the entries without those of our applies. It reports whether anything changed.
-func Leave(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool) {
+// Disown returns the entries without those of our applies. It reports whether anything changed.
+func Disown(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool) {
 	rest := slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == resourcesv1alpha1.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply
 	})

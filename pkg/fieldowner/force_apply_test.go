@@ -11,8 +11,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestImpose: others' fields are taken over only if they are in the way, once, and what stays different is told.
-func TestImpose(t *testing.T) {
+// TestForceApply: others' fields are taken over only if they are in the way, once, and what stays different is reported.
+func TestForceApply(t *testing.T) {
 	entry := func(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
 			Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
@@ -33,14 +33,14 @@ func TestImpose(t *testing.T) {
 		asDesired, fail bool
 	}{
 		{name: "as desired at once", entries: []metav1.ManagedFieldsEntry{ours}, mendedAfter: 1, applied: 1, asDesired: true},
-		{name: "after others are displaced", entries: []metav1.ManagedFieldsEntry{ours, theirs}, mendedAfter: 2, applied: 2, patched: true, asDesired: true},
+		{name: "after others lose them", entries: []metav1.ManagedFieldsEntry{ours, theirs}, mendedAfter: 2, applied: 2, patched: true, asDesired: true},
 		{name: "never", entries: []metav1.ManagedFieldsEntry{ours, theirs}, applied: 2, patched: true},
 		{name: "nobody else owns anything that matters", entries: []metav1.ManagedFieldsEntry{ours, ofOthers}, applied: 1},
 		{name: "refused", applyErr: refused, applied: 1, fail: true},
 		{name: "the patch is refused", entries: []metav1.ManagedFieldsEntry{ours, theirs}, patchErr: refused, applied: 1, patched: true, fail: true},
 	} {
 		applied, patched := 0, false
-		_, asDesired, err := Imposition[*corev1.ConfigMap]{
+		_, asDesired, err := ForceApply[*corev1.ConfigMap]{
 			Apply: func() (*corev1.ConfigMap, error) {
 				applied++
 				return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", ManagedFields: c.entries}}, c.applyErr
@@ -54,7 +54,7 @@ func TestImpose(t *testing.T) {
 			},
 			AsDesired: func(*corev1.ConfigMap) bool { return applied == c.mendedAfter },
 			Keep:      []Pattern{{"metadata", "labels"}},
-		}.Impose()
+		}.Run()
 		if applied != c.applied || patched != c.patched || asDesired != c.asDesired || errors.Is(err, refused) != c.fail || (err != nil) != c.fail {
 			t.Errorf("%s: %d applies, patched: %t, as desired: %t, error %v", c.name, applied, patched, asDesired, err)
 		}

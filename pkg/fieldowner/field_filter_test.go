@@ -10,14 +10,14 @@ const deploymentFields = `{"f:metadata":{"f:annotations":{"f:a":{}},"f:labels":{
 	`"f:spec":{"f:selector":{},"f:strategy":{"f:type":{}},"f:template":{"f:metadata":{"f:labels":{".":{},"f:app":{}}},"f:spec":{"f:containers":` +
 	`{"k:{\"name\":\"we\\\"b\"}":{".":{},"f:image":{},"f:name":{},"f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:replicas":{}}}}}}}}}`
 
-func TestFootprint(t *testing.T) {
-	footprint := FootprintOf([]byte(deploymentFields))
+func TestFieldFilter(t *testing.T) {
+	filter := FieldFilterOf([]byte(deploymentFields))
 	for _, pattern := range []Pattern{
 		{"spec"}, {"spec", "template"}, {"spec", "selector"}, {"metadata", "labels", "app"}, {"spec", "*"}, {"*"},
 		{"spec", "selector", "matchLabels", "part of what is owned as a whole"},
 		{"spec", "template", "spec", "replicas"}, // too deep to tell
 	} {
-		if !footprint.MayHave(pattern) {
+		if !filter.MayHave(pattern) {
 			t.Errorf("%v is said not to be owned", pattern)
 		}
 	}
@@ -25,27 +25,27 @@ func TestFootprint(t *testing.T) {
 		{"spec", "replicas"}, {"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "healthCheckNodePort"}, {"status"},
 		{"spec", "volumeClaimTemplates"}, {"data", "*"},
 	} {
-		if footprint.MayHave(pattern) {
+		if filter.MayHave(pattern) {
 			t.Errorf("%v is said to be owned, perhaps", pattern)
 		}
 	}
-	serviceAccount := FootprintOf([]byte(`{"f:automountServiceAccountToken":{},"f:metadata":{"f:annotations":{"f:a":{}},"f:labels":{"f:b":{}}}}`))
+	serviceAccount := FieldFilterOf([]byte(`{"f:automountServiceAccountToken":{},"f:metadata":{"f:annotations":{"f:a":{}},"f:labels":{"f:b":{}}}}`))
 	if serviceAccount.MayHave(Pattern{"secrets"}) || serviceAccount.MayHave(Pattern{"imagePullSecrets"}) {
 		t.Error("the secrets of a ServiceAccount are said to be owned, perhaps")
 	}
-	if (Footprint{}).MayHave(Replicas()) {
+	if (FieldFilter{}).MayHave(Replicas()) {
 		t.Error("who owns nothing is said to own replicas")
 	}
 }
 
-func TestFootprintOfWhatCannotBeRead(t *testing.T) {
+func TestFieldFilterOfWhatCannotBeRead(t *testing.T) {
 	for _, fields := range []string{``, `{`, `[]`, `{"f:a"}`, `{"f:a":1}`, `{"f:a":{},}`, `{"f:a":{}`, `{"f:a`, `{"f:a\`, `{"f:a":{}"f:b":{}}`} {
-		if footprint := FootprintOf([]byte(fields)); footprint != everything {
-			t.Errorf("%s: the footprint is %x", fields, footprint)
+		if filter := FieldFilterOf([]byte(fields)); filter != everything {
+			t.Errorf("%s: the filter is %x", fields, filter)
 		}
 	}
-	if footprint := FootprintOf([]byte(" { \"f:data\" : { \"f:a\" : { } } } ")); !footprint.MayHave(Pattern{"data", "a"}) || footprint.MayHave(Replicas()) {
-		t.Errorf("with spaces, the footprint is %x", footprint)
+	if filter := FieldFilterOf([]byte(" { \"f:data\" : { \"f:a\" : { } } } ")); !filter.MayHave(Pattern{"data", "a"}) || filter.MayHave(Replicas()) {
+		t.Errorf("with spaces, the filter is %x", filter)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Imposition describes how to make an object that belongs to the resource-manager as desired, whatever others write.
-type Imposition[T metav1.Object] struct {
+// ForceApply describes how to make an object that belongs to the resource-manager as desired, whatever others write.
+type ForceApply[T metav1.Object] struct {
 	// Apply applies the object by server-side apply with force and returns what is live then.
 	Apply func() (T, error)
 	// Patch sends a JSON patch to the live object.
@@ -18,14 +18,14 @@ type Imposition[T metav1.Object] struct {
 	Keep []Pattern
 }
 
-// Impose applies the object. If what is live then differs, since others own fields of it, their fields go to the resource-manager and the
+// Run applies the object. If what is live then differs, since others own fields of it, their fields go to the resource-manager and the
 // object is applied again. It returns what is live at the end, and whether that is as desired: it is not if something, such as a mutating
 // webhook, changes the object whenever it is written. Errors are those of Apply and Patch, and those of field managers that cannot be read.
-func (i Imposition[T]) Impose() (live T, asDesired bool, err error) {
-	if live, err = i.Apply(); err != nil || i.AsDesired(live) {
+func (f ForceApply[T]) Run() (live T, asDesired bool, err error) {
+	if live, err = f.Apply(); err != nil || f.AsDesired(live) {
 		return live, err == nil, err
 	}
-	entries, changed, err := DisplaceAll(live.GetManagedFields(), i.Keep)
+	entries, changed, err := TakeOverAll(live.GetManagedFields(), f.Keep)
 	if err != nil || !changed {
 		return live, false, err
 	}
@@ -33,11 +33,11 @@ func (i Imposition[T]) Impose() (live T, asDesired bool, err error) {
 	if err != nil {
 		return live, false, err
 	}
-	if err := i.Patch(live, patch); err != nil {
+	if err := f.Patch(live, patch); err != nil {
 		return live, false, fmt.Errorf("take over the fields of others: %w", err)
 	}
-	if live, err = i.Apply(); err != nil {
+	if live, err = f.Apply(); err != nil {
 		return live, false, err
 	}
-	return live, i.AsDesired(live), nil
+	return live, f.AsDesired(live), nil
 }

@@ -7,40 +7,40 @@ import (
 	"unicode/utf8"
 )
 
-// Footprint is a summary of the fields that a manager owns, small enough to be kept for every object: a Bloom filter over
+// FieldFilter is a summary of the fields that a manager owns, small enough to be kept for every object: a Bloom filter over
 // the paths of the fields of the upper levels. It reports with certainty that a field is not owned.
-type Footprint [4]uint64
+type FieldFilter [4]uint64
 
-// everything is the footprint of what could not be read.
-var everything = Footprint{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
+// everything is the filter of what could not be read.
+var everything = FieldFilter{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 
-// footprintDepth is how deep a footprint goes. Nearly all preserved fields are so high up, and the fewer paths there are,
+// filterDepth is how deep a filter goes. Nearly all preserved fields are so high up, and the fewer paths there are,
 // the fewer of them are mistaken for others.
-const footprintDepth = 2
+const filterDepth = 2
 
 // whole marks, in a path, a field that is owned as a whole.
 const whole = "\x00"
 
-// FootprintOf returns the footprint of the fields of a managedFields entry (FieldsV1).
-func FootprintOf(fields []byte) Footprint {
-	var footprint Footprint
+// FieldFilterOf returns the filter of the fields of a managedFields entry (FieldsV1).
+func FieldFilterOf(fields []byte) FieldFilter {
+	var filter FieldFilter
 	readable := walk(&scanner{rest: string(fields)}, nil, func(path Pattern, isWhole bool) {
-		if len(path) <= footprintDepth {
-			footprint.add(path, "")
+		if len(path) <= filterDepth {
+			filter.add(path, "")
 			if isWhole {
-				footprint.add(path, whole)
+				filter.add(path, whole)
 			}
 		}
 	})
 	if !readable {
 		return everything
 	}
-	return footprint
+	return filter
 }
 
 // MayHave reports whether fields that match the pattern, or something that they are part of, may be owned.
-func (f Footprint) MayHave(pattern Pattern) bool {
-	for i, part := range pattern[:min(len(pattern), footprintDepth)] {
+func (f FieldFilter) MayHave(pattern Pattern) bool {
+	for i, part := range pattern[:min(len(pattern), filterDepth)] {
 		if part == anyItem || i > 0 && f.has(pattern[:i], whole) {
 			return true
 		}
@@ -51,12 +51,12 @@ func (f Footprint) MayHave(pattern Pattern) bool {
 	return true
 }
 
-func (f *Footprint) add(path Pattern, mark string) {
+func (f *FieldFilter) add(path Pattern, mark string) {
 	word, bit := position(path, mark)
 	f[word] |= bit
 }
 
-func (f *Footprint) has(path Pattern, mark string) bool {
+func (f *FieldFilter) has(path Pattern, mark string) bool {
 	word, bit := position(path, mark)
 	return f[word]&bit != 0
 }
