@@ -282,7 +282,7 @@ func (e *Engine) release(ctx context.Context, ref object.Ref, owner types.Namesp
 			return nil // what a watch showed may have changed since
 		}
 		rest, _ := fieldowner.Disown(meta.ManagedFields)
-		body, err := fieldowner.PatchFor(rest, meta.ResourceVersion, marksOf(meta)...)
+		body, err := fieldowner.PatchFor(rest, meta.ResourceVersion, ownershipMetadata(meta)...)
 		if err != nil {
 			return err
 		}
@@ -291,8 +291,8 @@ func (e *Engine) release(ctx context.Context, ref object.Ref, owner types.Namesp
 	})
 }
 
-// marksOf returns the JSON pointers to the marks that an object has.
-func marksOf(meta *metav1.PartialObjectMetadata) []string {
+// ownershipMetadata returns the JSON pointers to the labels and annotations by which an object has an owner.
+func ownershipMetadata(meta *metav1.PartialObjectMetadata) []string {
 	var pointers []string
 	if _, found := meta.Labels[resourcesv1alpha1.LabelManagedBy]; found {
 		pointers = append(pointers, "/metadata/labels/"+escapePointer(resourcesv1alpha1.LabelManagedBy))

@@ -80,7 +80,7 @@ func (e *Engine) replace(ctx context.Context, resource metadata.ResourceInterfac
 		return nil, Permanent(fmt.Errorf("it is not replaced: %w; its update is invalid: %w", task.Replace.Err, cause))
 	}
 	if err := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationIgnore); hopeless(err) {
-		return nil, fmt.Errorf("it is not replaced, since it could not be created again: %w; its update is invalid: %w", err, cause)
+		return nil, fmt.Errorf("it is not replaced, because creating it again would also fail: %w; its update is invalid: %w", err, cause)
 	}
 	err := resource.Delete(ctx, task.Name, metav1.DeleteOptions{
 		PropagationPolicy: task.Replace.Propagation,

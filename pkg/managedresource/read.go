@@ -240,8 +240,8 @@ func (p *pass) readSecrets(ctx context.Context) secretData {
 }
 
 // errEmptied keeps objects from being deleted because their Secrets were emptied, or are not filled yet.
-var errEmptied = errors.New("the secrets hold no data at all, though there are objects: restore the manifests, or, if no object is " +
-	"wanted, put in a key with an empty value")
+var errEmptied = errors.New("all referenced Secrets are empty, but the inventory is not: restore the manifests, or add a key with an empty " +
+	"value to delete every object")
 
 // emptied reports whether there are Secrets, and none of them has a key.
 func emptied(secrets []*corev1.Secret) bool {

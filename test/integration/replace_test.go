@@ -74,7 +74,7 @@ func TestNothingIsDeletedForWhatCannotBeCreated(t *testing.T) {
 
 			f.secret("set", "objects.yaml", strings.Replace(test.manifest(f, "2"), test.old, test.hopeless, 1))
 			mr, result, err := f.reconcile("set")
-			wantContains(t, applied(mr).Message, "not replaced, since it could not be created again", test.says)
+			wantContains(t, applied(mr).Message, "not replaced, because creating it again would also fail", test.says)
 			wantRetry(t, false, result, err)
 			if live := f.getObject(test.apiVersion, test.kind, test.object); live.GetUID() != before.GetUID() {
 				t.Error("it was deleted")
@@ -228,7 +228,7 @@ func TestNothingIsDeletedWithoutTheRightToCreate(t *testing.T) {
 	if err == nil {
 		t.Error("it is not tried again")
 	}
-	wantContains(t, applied(mr).Message, "not replaced, since it could not be created again", "cannot create resource")
+	wantContains(t, applied(mr).Message, "not replaced, because creating it again would also fail", "cannot create resource")
 	f.wantConfigMap("one", "1")
 }
 

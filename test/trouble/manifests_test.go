@@ -19,11 +19,11 @@ func TestEmptiedSecret(t *testing.T) {
 	before := w.uid(objects[0])
 
 	w.secretWith("set", nil)
-	w.eventuallyApplied("set", isFalse, resourcesv1alpha1.ReasonCannotReadSecret, "hold no data at all", "nothing is pruned")
+	w.eventuallyApplied("set", isFalse, resourcesv1alpha1.ReasonCannotReadSecret, "all referenced Secrets are empty", "nothing is pruned")
 	kit.Must(t, w.client.Delete(t.Context(), w.secretNamed("set")))
 	w.eventuallyApplied("set", isFalse, resourcesv1alpha1.ReasonCannotReadSecret, "not found", "nothing is pruned")
 	w.secretWith("set", map[string][]byte{})
-	w.eventuallyApplied("set", isFalse, resourcesv1alpha1.ReasonCannotReadSecret, "hold no data at all")
+	w.eventuallyApplied("set", isFalse, resourcesv1alpha1.ReasonCannotReadSecret, "all referenced Secrets are empty")
 	w.declare("set", objects...)
 	w.eventuallyHolds("filled again")
 	if after := w.uid(objects[0]); after != before {

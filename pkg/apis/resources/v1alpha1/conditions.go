@@ -65,9 +65,9 @@ const (
 	// ReasonDecodingFailed goes with status False: a manifest cannot be read, lacks kind or name, or is given twice with
 	// different content; what can be read is applied, and nothing is pruned. To do: fix the key and index in the message.
 	ReasonDecodingFailed = "DecodingFailed"
-	// ReasonCannotReadSecret goes with status False: a referenced Secret does not exist or cannot be read, or the Secrets
-	// hold no data at all though there are objects; what can be read is applied, and nothing is pruned. To do: create it,
-	// fill it, or remove the reference.
+	// ReasonCannotReadSecret goes with status False: a referenced Secret does not exist or cannot be read, or all
+	// referenced Secrets are empty although there are objects; what can be read is applied, and nothing is pruned. To do: create
+	// it, fill it, or remove the reference.
 	ReasonCannotReadSecret = "CannotReadSecret"
 	// ReasonDeletionFailed goes with status False: the API server refused to delete objects. To do: fix permissions or
 	// webhooks, as the message says.
