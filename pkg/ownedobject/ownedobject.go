@@ -5,7 +5,9 @@ package ownedobject
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
@@ -31,6 +34,21 @@ const (
 
 // Results returns all results of writes.
 func Results() []string { return []string{Created, Updated, Deleted, Failed} }
+
+// errAltered reports that an object is changed as it is written.
+var errAltered = errors.New("something, such as a mutating webhook, changes the object after every write")
+
+// Join joins the errors of several writes. They are tried again, unless the API server refuses what is asked for: then the error is terminal.
+func Join(failures []error) error {
+	retry := slices.ContainsFunc(failures, func(err error) bool {
+		return !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !errors.Is(err, errAltered)
+	})
+	err := errors.Join(failures...)
+	if err == nil || retry {
+		return err
+	}
+	return reconcile.TerminalError(err)
+}
 
 // object is a pointer to an API object.
 type object interface {
@@ -55,8 +73,8 @@ type Writer[T object] struct {
 	Digest func(T) string
 	// Keep are the fields that other managers may own.
 	Keep []fieldowner.Pattern
-	// ErrAltered is the error if another program changes the object at every write.
-	ErrAltered error
+	// Label is that of the objects, for the error if another program changes one at every write.
+	Label string
 	// Timeout limits the requests of one write.
 	Timeout time.Duration
 	// Fights observes each update and deletion.
@@ -127,7 +145,7 @@ func (w Writer[T]) apply(ctx context.Context, desired T) error {
 	case err != nil:
 		return err
 	case !asDesired:
-		return w.ErrAltered
+		return fmt.Errorf("%w: exclude from it objects with the label %s", errAltered, w.Label)
 	case w.Applied != nil:
 		w.Applied(ctx, live)
 	}

@@ -1,18 +1,14 @@
 package controller
 
 import (
-	"errors"
 	"maps"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
 )
@@ -71,24 +67,5 @@ func TestReduce(t *testing.T) {
 	if namespace.Annotations != nil || namespace.UID != "1" || !isTerminating(namespace) ||
 		!maps.Equal(namespace.Labels, map[string]string{istiocluster.LabelExposureClass: ""}) {
 		t.Errorf("got %+v", namespace)
-	}
-}
-
-// TestSummarize: what the API server refuses is not tried again until something changes.
-func TestSummarize(t *testing.T) {
-	refused := apierrors.NewInvalid(schema.GroupKind{}, "a", nil)
-	for name, test := range map[string]struct {
-		failures []error
-		fails    bool
-		terminal bool
-	}{
-		"none":                          {},
-		"refused":                       {failures: []error{refused, errAltered, apierrors.NewBadRequest("a")}, fails: true, terminal: true},
-		"one of two may be tried again": {failures: []error{refused, errors.New("broken")}, fails: true},
-	} {
-		err := summarize(test.failures)
-		if (err != nil) != test.fails || errors.Is(err, reconcile.TerminalError(nil)) != test.terminal {
-			t.Errorf("%s: got %v", name, err)
-		}
 	}
 }

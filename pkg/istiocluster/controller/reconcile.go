@@ -4,7 +4,6 @@ package controller
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -26,6 +25,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
 	"github.com/trellis-k8s/trellis/pkg/metrics"
+	"github.com/trellis-k8s/trellis/pkg/ownedobject"
 )
 
 // ControllerName names the controller in logs and metrics.
@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			failures = append(failures, err)
 		}
 	}
-	if err := summarize(failures); err != nil {
+	if err := ownedobject.Join(failures); err != nil {
 		return reconcile.Result{}, fmt.Errorf("DestinationRules of namespace %s: %w", request.Name, err)
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
@@ -182,16 +182,4 @@ func (r *Reconciler) existing(source string) []*filter {
 	}
 	slices.SortFunc(filters, func(a, b *filter) int { return cmp.Compare(a.Namespace, b.Namespace) })
 	return filters
-}
-
-// summarize joins errors. They are tried again, unless the API server refuses what is asked for.
-func summarize(failures []error) error {
-	retry := slices.ContainsFunc(failures, func(err error) bool {
-		return !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !errors.Is(err, errAltered)
-	})
-	err := errors.Join(failures...)
-	if err == nil || retry {
-		return err
-	}
-	return reconcile.TerminalError(err)
 }

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,10 +11,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
 	"github.com/trellis-k8s/trellis/pkg/ownedobject"
 )
-
-// errAltered reports that EnvoyFilters are changed as they are written.
-var errAltered = errors.New("something, such as a mutating webhook, changes the EnvoyFilter after every write: exclude from it " +
-	"objects with the label " + istiocluster.LabelManagedBy + "=" + istiocluster.ManagedBy)
 
 // change is an EnvoyFilter that must be written; one of its fields may be nil.
 type change struct {
@@ -77,6 +72,7 @@ func (r *Reconciler) write(ctx context.Context, one change) error {
 			return filters.Namespace(key.Namespace).Delete(ctx, key.Name, options)
 		},
 		Digest: istiocluster.Digest, Keep: []fieldowner.Pattern{{"metadata", "labels"}, {"metadata", "annotations"}, {"metadata", "finalizers"}},
-		ErrAltered: errAltered, Timeout: requestTimeout, Fights: r.fights, Clock: r.Clock, Count: func(result string) { r.Metrics.Inc(result) },
+		Label: istiocluster.LabelManagedBy + "=" + istiocluster.ManagedBy, Timeout: requestTimeout,
+		Fights: r.fights, Clock: r.Clock, Count: func(result string) { r.Metrics.Inc(result) },
 	}.Write(ctx, one.key(), one.desired, present)
 }

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,12 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
@@ -164,25 +160,6 @@ func TestAgain(t *testing.T) {
 	}
 	if got := (todo{unseen: true}).again(); got != secondLook {
 		t.Errorf("with a write that was not seen: got %s", got)
-	}
-}
-
-// TestSummarize: what the API server refuses is not tried again and again, all other errors are.
-func TestSummarize(t *testing.T) {
-	refused := apierrors.NewInvalid(schema.GroupKind{}, "x", nil)
-	for name, test := range map[string]struct {
-		failures []error
-		terminal bool
-	}{
-		"refused": {[]error{refused, errAltered}, true}, "one other": {[]error{refused, errors.New("broken")}, false},
-	} {
-		err := summarize(test.failures)
-		if got := errors.Is(err, reconcile.TerminalError(nil)); err == nil || got != test.terminal {
-			t.Errorf("%s: terminal is %t: %v", name, got, err)
-		}
-	}
-	if err := summarize(nil); err != nil {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -3,7 +3,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/crdwatch"
 	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
+	"github.com/trellis-k8s/trellis/pkg/ownedobject"
 )
 
 // ControllerName names the controller in logs and metrics.
@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	todo.unseen = r.writes.pending(request.NamespacedName)
 	failures := r.write(ctx, todo)
 	r.createEvents(service, request.NamespacedName, slices.Concat(result.Problems, r.missingPorts(ctx, service, request.NamespacedName, result)))
-	if err := summarize(failures); err != nil {
+	if err := ownedobject.Join(failures); err != nil {
 		return reconcile.Result{}, fmt.Errorf("policies of Service %s: %w", request.NamespacedName, err)
 	}
 	return reconcile.Result{RequeueAfter: todo.again()}, nil
@@ -112,16 +112,4 @@ func (r *Reconciler) existing(ctx context.Context, service types.NamespacedName)
 	}
 	overlay(existing, written)
 	return existing, nil
-}
-
-// summarize joins errors. They are tried again, unless the API server refuses what is asked for.
-func summarize(failures []error) error {
-	if len(failures) == 0 {
-		return nil
-	}
-	err := errors.Join(failures...)
-	if slices.ContainsFunc(failures, func(failure error) bool { return !isRefused(failure) }) {
-		return err
-	}
-	return reconcile.TerminalError(err)
 }

@@ -55,7 +55,7 @@ func (r *Reconciler) writeOne(ctx context.Context, one change) error {
 		Delete: func(ctx context.Context, key types.NamespacedName, options metav1.DeleteOptions) error {
 			return r.Policies.NetworkPolicies(key.Namespace).Delete(ctx, key.Name, options)
 		},
-		Digest: netpol.Digest, Keep: []fieldowner.Pattern{{"metadata"}}, ErrAltered: errAltered, Timeout: requestTimeout,
+		Digest: netpol.Digest, Keep: []fieldowner.Pattern{{"metadata"}}, Label: netpol.LabelServiceName, Timeout: requestTimeout,
 		Fights: r.fights, Clock: r.Clock, Count: func(result string) { r.Metrics.changes.Inc(result) }, Applied: r.recordWrite,
 	}.Write(ctx, one.key(), desired, present)
 }
