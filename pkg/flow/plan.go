@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
@@ -80,6 +82,15 @@ func earliest(now, a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// Objects returns the objects of all bundles, also of those that are held.
+func (p Plan) Objects() []client.Object {
+	var objects []client.Object
+	for _, bundle := range p.Bundles {
+		objects = append(objects, bundle.Objects...)
+	}
+	return objects
 }
 
 // Deletions returns the bundles that are deleted now: none as long as a wait holds the whole plan, since what takes their place may be held.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
@@ -285,10 +286,16 @@ func TestRSAKeyOfAnotherFormIsRead(t *testing.T) {
 }
 
 func TestReferred(t *testing.T) {
-	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "mounted"}}}}}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--a--b", Name: "mounts"},
+		Spec:       corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "mounted"}}}}},
+	}
+	elsewhere := pod.DeepCopy()
+	elsewhere.Namespace, elsewhere.Spec.Volumes[0].Secret.SecretName = "shoot--a--c", "other"
 	annotated := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"reference.resources.gardener.cloud/secret-12345678": "named"}}}
-	referred, err := Referred([]client.Object{pod, annotated}...)
-	if err != nil || !referred("mounted") || !referred("named") || referred("other") || len(pod.Annotations) > 0 {
+	uncached := fake.NewClientBuilder().WithObjects(pod, elsewhere).Build()
+	referred, err := ReferredIn(t.Context(), uncached, pod.Namespace, []client.Object{annotated})
+	if err != nil || !referred("mounted") || !referred("named") || referred("other") || len(annotated.Annotations) != 1 {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,4 +68,18 @@ func Referred(objects ...client.Object) (func(name string) bool, error) {
 		}
 	}
 	return func(name string) bool { return names[name] }, nil
+}
+
+// ReferredIn is [Referred] with the Pods of a namespace, beside the emitted objects. The reader has to be one without a cache, which might not have a new
+// Pod yet.
+func ReferredIn(ctx context.Context, uncached client.Reader, namespace string, emitted []client.Object) (func(name string) bool, error) {
+	var pods corev1.PodList
+	if err := uncached.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list the Pods in namespace %s: %w", namespace, err)
+	}
+	users := slices.Clone(emitted)
+	for i := range pods.Items {
+		users = append(users, &pods.Items[i])
+	}
+	return Referred(users...)
 }

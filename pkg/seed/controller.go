@@ -218,18 +218,7 @@ func (r *reconciler) cleanUp(ctx context.Context, in Inputs, result flow.Result)
 	if err != nil || len(unsettled) > 0 {
 		return err
 	}
-	var pods corev1.PodList
-	if err := r.uncached.List(ctx, &pods, client.InNamespace(in.Namespace)); err != nil {
-		return fmt.Errorf("list the Pods in namespace %s: %w", in.Namespace, err)
-	}
-	var users []client.Object
-	for i := range pods.Items {
-		users = append(users, &pods.Items[i])
-	}
-	for _, bundle := range result.Plan.Bundles {
-		users = append(users, bundle.Objects...)
-	}
-	referred, err := secrets.Referred(users...)
+	referred, err := secrets.ReferredIn(ctx, r.uncached, in.Namespace, result.Plan.Objects())
 	if err != nil {
 		return err
 	}

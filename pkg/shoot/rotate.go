@@ -2,13 +2,9 @@ package shoot
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strings"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -149,18 +145,7 @@ func (r *reconciler) deleteUnused(ctx context.Context, in Inputs, result flow.Re
 	if unsettled, err := r.unsettled(ctx, in, result); err != nil || len(unsettled) > 0 {
 		return err
 	}
-	var pods corev1.PodList
-	if err := r.uncached.List(ctx, &pods, client.InNamespace(in.Namespace)); err != nil {
-		return fmt.Errorf("list the Pods in namespace %s: %w", in.Namespace, err)
-	}
-	var users []client.Object
-	for i := range pods.Items {
-		users = append(users, &pods.Items[i])
-	}
-	for _, bundle := range result.Plan.Bundles {
-		users = append(users, bundle.Objects...)
-	}
-	referred, err := secrets.Referred(users...)
+	referred, err := secrets.ReferredIn(ctx, r.uncached, in.Namespace, result.Plan.Objects())
 	if err != nil {
 		return err
 	}
