@@ -19,20 +19,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
+	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
 // program builds kubectl-mr once, for what needs a process: signals and a terminal.
-var program = sync.OnceValues(func() (string, error) {
-	path, err := filepath.Abs("../../bin/test/kubectl-mr")
-	if err != nil {
-		return "", err
-	}
-	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/kubectl-mr").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build kubectl-mr: %w\n%s", err, out)
-	}
-	return path, nil
-})
+var program = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/kubectl-mr") })
 
 func kubectlMR(t *testing.T) string {
 	t.Helper()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,24 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 // binary builds the program once and returns its path.
-var binary = sync.OnceValues(func() (string, error) {
-	root, err := controlplane.RepositoryRoot()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(root, "bin", "test", "controller-manager")
-	arguments := []string{"build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", path}
-	if directory := os.Getenv("PROCESSES_COVERDIR"); directory != "" { // make coverage
-		arguments = append(arguments, "-cover", "-covermode=atomic", "-coverpkg=./cmd/...,./pkg/...")
-		if err := os.Setenv("GOCOVERDIR", directory); err != nil { // go test has set it to one that it deletes
-			return "", err
-		}
-	}
-	if output, err := exec.Command("go", append(arguments, "./cmd/controller-manager")...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the controller-manager: %w\n%s", err, output)
-	}
-	return path, nil
-})
+var binary = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/controller-manager") })
 
 // fixture is a garden. The controller-manager has the rights that its chart gives, and no others.
 type fixture struct {

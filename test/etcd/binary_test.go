@@ -22,13 +22,8 @@ import (
 // TestBinary starts the program: it elects a leader, serves its state and its metrics, and works. A wrong configuration is an error.
 func TestBinary(t *testing.T) {
 	w := newWorld(t)
-	root, err := controlplane.RepositoryRoot()
+	program, err := controlplane.BuildProgram("./cmd/etcd-operator")
 	kit.Must(t, err)
-	program := filepath.Join(t.TempDir(), "etcd-operator")
-	output, err := exec.CommandContext(t.Context(), "go", "build", "-C", root, "-o", program, "./cmd/etcd-operator").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
 	kubeconfig, file := filepath.Join(t.TempDir(), "kubeconfig"), filepath.Join(t.TempDir(), "config.yaml")
 	kit.Must(t, os.WriteFile(kubeconfig, w.cp.Kubeconfig(), 0o600))
 	health, metrics := kit.FreePort(t), kit.FreePort(t)

@@ -34,19 +34,7 @@ import (
 )
 
 // memberBinary builds the program of members once.
-var memberBinary = sync.OnceValues(func() (string, error) {
-	root, err := controlplane.RepositoryRoot()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(root, "bin", "test", "etcd-member")
-	own := fmt.Sprintf("%s-%d", path, os.Getpid())
-	output, err := exec.Command("go", "build", "-C", root, "-o", own, "./cmd/etcd-member").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build etcd-member: %w\n%s", err, output)
-	}
-	return path, os.Rename(own, path)
-})
+var memberBinary = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/etcd-member") })
 
 // site is where members run as processes, in place of Pods.
 type site struct {

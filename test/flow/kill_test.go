@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -56,13 +55,8 @@ func TestKilled(t *testing.T) {
 // build builds a program of this repository, and returns its path.
 func build(t *testing.T, source string) string {
 	t.Helper()
-	root, err := controlplane.RepositoryRoot()
+	path, err := controlplane.BuildProgram(source)
 	kit.Must(t, err)
-	path := filepath.Join(t.TempDir(), filepath.Base(source))
-	output, err := exec.CommandContext(t.Context(), "go", "build", "-C", root, "-o", path, source).CombinedOutput()
-	if err != nil {
-		t.Fatalf("build %s: %v\n%s", source, err, output)
-	}
 	return path
 }
 

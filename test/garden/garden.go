@@ -239,7 +239,11 @@ func (g *Garden) Direct() *rest.Config {
 func (g *Garden) Stop() error {
 	var errs []error
 	if g.process != nil {
-		errs = append(errs, g.process.Stop(shutdownGrace)) // it writes its coverage when it ends by itself
+		grace := time.Duration(0)
+		if controlplane.Covered() { // it writes its coverage when it ends by itself
+			grace = shutdownGrace
+		}
+		errs = append(errs, g.process.Stop(grace))
 	}
 	if g.ControlPlane != nil {
 		errs = append(errs, g.ControlPlane.Stop())

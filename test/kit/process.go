@@ -3,7 +3,6 @@ package kit
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -23,32 +22,8 @@ import (
 // stopPatience is how long a resource-manager may take to stop.
 const stopPatience = time.Minute
 
-// Binary builds the resource-manager once for the tests of a package and returns its path. Its version is v0.0.0-test. Packages are tested at
-// once, so each builds its own and puts it in the common place in one step.
-var Binary = sync.OnceValues(func() (string, error) {
-	root, err := controlplane.RepositoryRoot()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(root, "bin", "test", "resource-manager")
-	own := fmt.Sprintf("%s-%d", path, os.Getpid())
-	arguments := []string{"build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", own}
-	if directory := measured(); directory != "" {
-		arguments = append(arguments, "-cover", "-covermode=atomic", "-coverpkg=./cmd/...,./pkg/...")
-		if err := os.Setenv("GOCOVERDIR", directory); err != nil { // go test has set it to one that it deletes
-			return "", err
-		}
-	}
-	output, err := exec.Command("go", append(arguments, "./cmd/resource-manager")...).CombinedOutput() //nolint:gosec // of a test
-	if err != nil {
-		return "", fmt.Errorf("build the resource-manager: %w\n%s", err, output)
-	}
-	return path, os.Rename(own, path)
-})
-
-// measured returns the directory in which processes are to tell which statements they ran, as make coverage asks for; empty if they are not
-// to. They do so when they end by themselves.
-func measured() string { return os.Getenv("PROCESSES_COVERDIR") }
+// Binary builds the resource-manager once for the tests of a package and returns its path.
+var Binary = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/resource-manager") })
 
 // Process is a running resource-manager.
 type Process struct {
@@ -75,7 +50,7 @@ func Command(tb testing.TB, config string) (*exec.Cmd, *Output) {
 	log := &Output{}
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if measured() != "" {
+	if controlplane.Covered() {
 		command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 		command.WaitDelay = stopPatience
 	}

@@ -40,13 +40,8 @@ func TestProgram(t *testing.T) {
 	w.stop()
 	namespace := kit.NewNamespace(t, w.Client, "extension-", nil)
 	kubeconfig := w.rights(namespace)
-	root, err := controlplane.RepositoryRoot()
+	program, err := controlplane.BuildProgram("./cmd/provider-local")
 	kit.Must(t, err)
-	program := filepath.Join(t.TempDir(), "provider-local")
-	output, err := exec.CommandContext(t.Context(), "go", "build", "-C", root, "-o", program, "./cmd/provider-local").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
 	if output, err := exec.CommandContext(t.Context(), program, "controllers", "--log-level=x").CombinedOutput(); err == nil ||
 		!strings.Contains(string(output), "--namespace is not set") || !strings.Contains(string(output), "--log-level") {
 		t.Errorf("wrong flags: %v, %s", err, output)

@@ -82,13 +82,8 @@ func (p *program) gardenUser() string { return "gardener.cloud:system:seed:" + p
 // build builds a program of this repository, and returns its path.
 func build(t *testing.T, source string) string {
 	t.Helper()
-	root, err := controlplane.RepositoryRoot()
+	path, err := controlplane.BuildProgram(source)
 	kit.Must(t, err)
-	path := filepath.Join(t.TempDir(), filepath.Base(source))
-	output, err := exec.CommandContext(t.Context(), "go", "build", "-C", root, "-ldflags", "-X main.version=v0.0.0-test", "-o", path, source).CombinedOutput()
-	if err != nil {
-		t.Fatalf("build %s: %v\n%s", source, err, output)
-	}
 	return path
 }
 

@@ -1,0 +1,48 @@
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// coverEnv is the directory in which processes write what they ran of the statements below cmd and pkg, as make coverage asks for. They do so when they end
+// by themselves.
+const coverEnv = "PROCESSES_COVERDIR"
+
+// Covered reports whether programs are built so that they write what they ran of the statements.
+func Covered() bool { return os.Getenv(coverEnv) != "" }
+
+// BuildProgram builds a program of this repository, for example "./cmd/gardenlet", into bin/test, and returns its path. Its version is v0.0.0-test. Packages
+// are tested at once: each builds its own copy and moves it to the common place in one step. A copy that is up to date is not linked again.
+func BuildProgram(source string) (string, error) {
+	root, err := RepositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	directory := filepath.Join(root, "bin", "test")
+	if err := os.MkdirAll(directory, 0o750); err != nil {
+		return "", err
+	}
+	path := filepath.Join(directory, filepath.Base(source))
+	own := fmt.Sprintf("%s-%d", path, os.Getpid())
+	if err := os.Link(path, own); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	defer os.Remove(own) //nolint:errcheck // it is there only after an error
+	arguments := []string{"build", "-C", root, "-buildvcs=false", "-ldflags", "-X main.version=v0.0.0-test", "-o", own}
+	if Covered() {
+		arguments = append(arguments, "-cover", "-covermode=atomic", "-coverpkg=./cmd/...,./pkg/...")
+		if err := os.Setenv("GOCOVERDIR", os.Getenv(coverEnv)); err != nil { // go test has set it to one that it deletes
+			return "", err
+		}
+	}
+	output, err := exec.Command("go", append(arguments, source)...).CombinedOutput() //nolint:gosec // of a test
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", source, err, output)
+	}
+	return path, os.Rename(own, path)
+}
