@@ -26,7 +26,8 @@ const (
 	// rolloutPatience is for what is unhealthy during a rollout and after it: Pods that start are not ready. It is also for what has not
 	// been taken in by its controller, which may be busy or be starting.
 	rolloutPatience = 30 * time.Second
-	// recoveryPatience is for what is healthy again during a rollout: the next Pod may follow.
+	// recoveryPatience is for what is healthy again during a rollout: the next Pod may follow. What was never healthy need not wait: others may
+	// depend on it, and the next Pod has rolloutPatience.
 	recoveryPatience = 5 * time.Second
 	// startPatience is for what is unhealthy just after it was created.
 	startPatience = 2 * time.Second
@@ -40,15 +41,18 @@ const (
 type Settling struct {
 	to    resourcesv1alpha1.ConditionStatus
 	since time.Time
+	// wasTrue is set once the condition was True.
+	wasTrue bool
 }
 
 // Settle returns what a condition says, given what it said before and what is found now, and how soon that may have to
 // change without anything else happening; 0 for never. Rolling reports whether an object is being rolled out, or was just now.
 func (s *Settling) Settle(before resourcesv1alpha1.Condition, found resourcesv1alpha1.Statement, rolling bool, now time.Time,
 ) (resourcesv1alpha1.Statement, time.Duration) {
+	s.wasTrue = s.wasTrue || before.Status == resourcesv1alpha1.ConditionTrue
 	said := resourcesv1alpha1.Statement{Status: before.Status, Reason: before.Reason, Message: before.Message}
 	if found.Status == before.Status {
-		*s = Settling{}
+		s.end()
 		if wait := before.LastUpdateTime.Add(wordingInterval).Sub(now); found != said && found.Reason == said.Reason && wait > 0 {
 			return said, wait
 		}
@@ -59,17 +63,20 @@ func (s *Settling) Settle(before resourcesv1alpha1.Condition, found resourcesv1a
 		if before.Status == resourcesv1alpha1.ConditionTrue && s.to == resourcesv1alpha1.ConditionUnknown && found.Status == resourcesv1alpha1.ConditionFalse {
 			since = s.since // it was not well before, either
 		}
-		*s = Settling{to: found.Status, since: since}
+		s.to, s.since = found.Status, since
 	}
-	if wait := s.since.Add(delayFor(before, found, rolling)).Sub(now); wait > 0 {
+	if wait := s.since.Add(s.delayFor(before, found, rolling)).Sub(now); wait > 0 {
 		return said, wait
 	}
-	*s = Settling{}
+	s.end()
 	return found, 0
 }
 
+// end records that the condition need not change.
+func (s *Settling) end() { s.to, s.since = "", time.Time{} }
+
 // delayFor returns how long a different result must last before a condition reports it.
-func delayFor(before resourcesv1alpha1.Condition, found resourcesv1alpha1.Statement, rolling bool) time.Duration {
+func (s *Settling) delayFor(before resourcesv1alpha1.Condition, found resourcesv1alpha1.Statement, rolling bool) time.Duration {
 	const isTrue, isFalse, unknown = resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionUnknown
 	healthy := before.Type == resourcesv1alpha1.ResourcesHealthy
 	switch {
@@ -83,7 +90,7 @@ func delayFor(before resourcesv1alpha1.Condition, found resourcesv1alpha1.Statem
 		return 0
 	case before.Status == isTrue && found.Status == isFalse:
 		return rolloutPatience
-	case before.Status == isFalse && found.Status == isTrue:
+	case before.Status == isFalse && found.Status == isTrue && s.wasTrue:
 		return recoveryPatience
 	case before.Status == unknown && found.Status == isFalse:
 		return startPatience

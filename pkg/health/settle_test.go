@@ -52,7 +52,7 @@ func TestSettle(t *testing.T) {
 		before.LastUpdateTime, before.LastTransitionTime = metav1.NewTime(now.Add(-time.Hour)), metav1.NewTime(now.Add(-time.Hour))
 		found := resourcesv1alpha1.NewStatement(test.found, "Found", "found")
 		said := resourcesv1alpha1.NewStatement(test.before, test.reason, "before")
-		var settling Settling
+		settling := Settling{wasTrue: true}
 		if test.want > 0 {
 			if got, again := settling.Settle(before, found, test.rolling, now); got != said || again != test.want {
 				t.Errorf("%s, at once: %+v, again after %s", name, got, again)
@@ -64,7 +64,7 @@ func TestSettle(t *testing.T) {
 		if got, again := settling.Settle(before, found, test.rolling, now.Add(test.want)); got != found || again != 0 {
 			t.Errorf("%s, after %s: %+v, again after %s", name, test.want, got, again)
 		}
-		if settling != (Settling{}) {
+		if settling != (Settling{wasTrue: true}) {
 			t.Errorf("%s: %+v is remembered", name, settling)
 		}
 	}
@@ -90,6 +90,25 @@ func TestSettle_Restarts(t *testing.T) {
 	}
 	if got, _ := settling.Settle(before, sick, false, now.Add(21*time.Second)); got != sick {
 		t.Errorf("the rollout is over: %+v", got)
+	}
+}
+
+// TestSettleFirst: what becomes healthy for the first time is reported at once, though Pods are still rolled out. From then on, it does not flap.
+func TestSettleFirst(t *testing.T) {
+	now := time.Unix(10_000, 0)
+	well, sick := resourcesv1alpha1.NewStatement(isTrue, "ResourcesHealthy", "well"), resourcesv1alpha1.NewStatement(isFalse, "DeploymentUnhealthy", "sick")
+	condition := func(statement resourcesv1alpha1.Statement) resourcesv1alpha1.Condition {
+		return resourcesv1alpha1.Condition{Type: healthyType, Status: statement.Status, Reason: statement.Reason, Message: statement.Message}
+	}
+	var settling Settling
+	if got, again := settling.Settle(condition(sick), well, true, now); got != well || again != 0 {
+		t.Errorf("healthy for the first time: %+v, again after %s", got, again)
+	}
+	if got, again := settling.Settle(condition(well), sick, true, now); got != well || again != 30*time.Second {
+		t.Errorf("the next Pod starts: %+v, again after %s", got, again)
+	}
+	if got, again := settling.Settle(condition(sick), well, true, now.Add(40*time.Second)); got != sick || again != 5*time.Second {
+		t.Errorf("healthy again: %+v, again after %s", got, again)
 	}
 }
 
