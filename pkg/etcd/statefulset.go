@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -100,6 +101,9 @@ func (in Inputs) container() corev1.Container {
 	if in.Etcd.Spec.ETCD.ClientURLTLS != nil {
 		container.ReadinessProbe.HTTPGet.Scheme = corev1.URISchemeHTTPS
 	}
+	// Clients need not wait for the period of the other probe. A member that waits for others is never restarted for that.
+	container.StartupProbe = container.ReadinessProbe.DeepCopy()
+	container.StartupProbe.PeriodSeconds, container.StartupProbe.FailureThreshold = 1, math.MaxInt32
 	if in.Etcd.Spec.ETCD.Resources != nil {
 		container.Resources = *in.Etcd.Spec.ETCD.Resources.DeepCopy()
 	}

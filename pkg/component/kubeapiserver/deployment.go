@@ -32,12 +32,15 @@ const (
 // readySeconds is how long a Pod has to be ready before another one is stopped.
 const readySeconds = 30
 
+// startSeconds is how long the start of a Pod may take, on a node that does much else.
+const startSeconds = 300
+
 func deployment(values Values, files configured) (*appsv1.Deployment, error) {
 	volumes, mounts := volumes(values, files)
 	container := corev1.Container{
 		Name: Name, Image: values.Image, Args: flags(values),
-		Ports:         []corev1.ContainerPort{{Name: "https", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
-		LivenessProbe: probe(values, "/livez", 15), ReadinessProbe: probe(values, "/readyz", 10),
+		Ports:        []corev1.ContainerPort{{Name: "https", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
+		StartupProbe: startupProbe(values), LivenessProbe: probe(values, "/livez"), ReadinessProbe: probe(values, "/readyz"),
 		Resources:    corev1.ResourceRequirements{Requests: requests(values)},
 		VolumeMounts: mounts,
 	}
@@ -71,14 +74,22 @@ func deployment(values Values, files configured) (*appsv1.Deployment, error) {
 }
 
 // probe asks as a user without rights: anonymous requests are refused.
-func probe(values Values, path string, delay int32) *corev1.Probe {
+func probe(values Values, path string) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
 			Path: path, Port: intstr.FromInt32(port), Scheme: corev1.URISchemeHTTPS,
 			HTTPHeaders: []corev1.HTTPHeader{{Name: "Authorization", Value: "Bearer " + values.HealthCheckToken}},
 		}},
-		InitialDelaySeconds: delay, PeriodSeconds: 10, TimeoutSeconds: 15, FailureThreshold: 3, SuccessThreshold: 1,
+		PeriodSeconds: 10, TimeoutSeconds: 15, FailureThreshold: 3, SuccessThreshold: 1,
 	}
+}
+
+// startupProbe finds within a second that the API server serves, so that what waits for it does not wait for the other probes. The kubelet asks these
+// only afterwards. A start that takes longer than startSeconds has failed.
+func startupProbe(values Values) *corev1.Probe {
+	startup := probe(values, "/readyz")
+	startup.PeriodSeconds, startup.TimeoutSeconds, startup.FailureThreshold = 1, 5, startSeconds
+	return startup
 }
 
 func requests(values Values) corev1.ResourceList {

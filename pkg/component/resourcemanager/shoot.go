@@ -140,7 +140,7 @@ func shootDeployment(values ShootValues, labels map[string]string, configMap str
 		Resources:    corev1.ResourceRequirements{Requests: parts.Requests("20m", "64Mi")},
 		VolumeMounts: []corev1.VolumeMount{parts.Mount(config, configPath), mounted},
 	}
-	container.LivenessProbe.InitialDelaySeconds, container.LivenessProbe.FailureThreshold = 30, 5
+	container.StartupProbe, container.LivenessProbe.FailureThreshold = parts.Startup(container.ReadinessProbe), 5
 	return parts.Workload{
 		Namespace: values.Namespace, Name: Name, Selector: selector,
 		Labels: parts.Merge(labels, map[string]string{highavailability.LabelType: parts.TypeServer}),

@@ -17,6 +17,9 @@ import (
 // retry is the time between two attempts of what is not possible yet.
 const retry = time.Second
 
+// startRetry is the time between two looks at an etcd that is starting.
+const startRetry = 200 * time.Millisecond
+
 // Member runs one member.
 type Member struct {
 	config             *config.Member

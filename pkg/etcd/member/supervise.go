@@ -21,6 +21,9 @@ func (m *Member) supervise(ctx context.Context) {
 		if why := m.look(ctx); why.Reason != "" {
 			m.explain(ctx, why)
 			pause = retry
+			if why.Reason == lease.ReasonStarting {
+				pause = startRetry
+			}
 		} else if !m.isRecorded() {
 			pause = retry
 		}

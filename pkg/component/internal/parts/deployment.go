@@ -117,6 +117,14 @@ func Probe(path, port string) *corev1.Probe {
 	}
 }
 
+// Startup returns a probe that finds within a second that a program has started, by what its readiness probe asks. A start that takes longer than
+// five minutes has failed.
+func Startup(readiness *corev1.Probe) *corev1.Probe {
+	startup := readiness.DeepCopy()
+	startup.PeriodSeconds, startup.FailureThreshold = 1, 300
+	return startup
+}
+
 // SecretVolume returns a volume with the data of a Secret, readable for the group of the Pod.
 func SecretVolume(name, secret string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
