@@ -20,6 +20,9 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
+// shootOfFleet is the Shoot that Up creates.
+var shootOfFleet = client.ObjectKey{Namespace: "garden-dev", Name: "registry"}
+
 // TestFleet makes the base cluster a garden and a seed with their charts, as `make landscape` does: the API server and the controllers of the
 // garden, the gardenlet, which registers its Seed, all that the Seed's flow emits, provider-local as an extension, and a Shoot without workers, in
 // real containers. The Shoot's API server answers; then all is deleted.
@@ -35,6 +38,9 @@ func TestFleet(t *testing.T) {
 		}
 	})
 	must(t, f.Up(c.ctx))
+	lines, err := f.Timeline(c.ctx, shootOfFleet)
+	must(t, err)
+	t.Logf("The Shoot came up:\n%s", strings.Join(lines, "\n"))
 	c.inShoot(f)
 	c.extensionsOfShoot(f)
 
@@ -75,7 +81,7 @@ func (c *cluster) inShoot(f *fleet.Fleet) {
 func (c *cluster) extensionsOfShoot(f *fleet.Fleet) {
 	c.t.Helper()
 	shoot, service := &corev1beta1.Shoot{}, &corev1.Service{}
-	must(c.t, f.Get(c.ctx, client.ObjectKey{Namespace: "garden-dev", Name: "registry"}, shoot))
+	must(c.t, f.Get(c.ctx, shootOfFleet, shoot))
 	namespace := shoot.Status.TechnicalID
 	must(c.t, c.Get(c.ctx, client.ObjectKey{Namespace: namespace, Name: "extension-local-ext-seed"}, &corev1.ServiceAccount{}))
 	output, err := exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", "kubectl"), "--kubeconfig", f.ShootKubeconfig(),
