@@ -59,16 +59,21 @@ func makeMachineImages(t *testing.T) {
 	must(t, machineImages())
 }
 
-// TestMachines: two machines join a control plane that runs as Pods of the base cluster; Pods on them reach each other, and go.
+// TestMachines: two machines join a control plane that runs as Pods of the base cluster; Pods on them reach each other, and go. containerd and the
+// kubelet of the second one fail at first.
 func TestMachines(t *testing.T) {
 	c := onBase(t)
 	makeMachineImages(t)
 	inner, kubeconfig := c.controlPlane()
 	c.nodes(inner, kubeconfig)
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.explainMachines(inner, "machine-1", "machine-2")
+		}
+	})
 	began := time.Now()
-	for _, name := range []string{"machine-1", "machine-2"} {
-		c.machine(name)
-	}
+	c.machine("machine-1")
+	c.machine("machine-2", failFirst...)
 	for _, name := range []string{"machine-1", "machine-2"} {
 		c.eventually(name+" joins", func() error { return ready(c, inner, name) })
 		t.Logf("%s is ready after %s", name, time.Since(began).Round(100*time.Millisecond))
@@ -110,7 +115,7 @@ func TestMachines(t *testing.T) {
 // nodes prepares the inner cluster for nodes: they may join it, and each runs kube-proxy and the agents.
 func (c *cluster) nodes(inner client.Client, kubeconfig []byte) {
 	c.t.Helper()
-	for _, object := range c.render("nodes.yaml") {
+	for _, object := range c.render("nodes.yaml", nil) {
 		must(c.t, inner.Create(c.ctx, object))
 	}
 	must(c.t, inner.Create(c.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: "kube-system"}, Data: map[string][]byte{
@@ -189,7 +194,7 @@ func (c *cluster) controlPlane() (client.Client, []byte) {
 		"bootstrap.kubeconfig": encoded, "ca.crt": ca.PEM(), "kubelet.yaml": []byte(kubeletConfiguration),
 	}})
 	began := time.Now()
-	for _, object := range c.render("controlplane.yaml") {
+	for _, object := range c.render("controlplane.yaml", nil) {
 		c.create(object)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
@@ -205,13 +210,31 @@ func (c *cluster) controlPlane() (client.Client, []byte) {
 	return inner, kubeconfig
 }
 
-// machine creates a machine as a Pod.
-func (c *cluster) machine(name string) {
+// failFirst boots a machine whose containerd fails at its first start, and whose kubelet fails more often than systemd starts a unit again by default.
+var failFirst = []string{"/bin/sh", "-c", `set -e
+echo 'echo >> /run/starts-$1; [ $(wc -l < /run/starts-$1) -gt $2 ]' > /fail-first
+cd /etc/systemd/system
+mkdir -p containerd.service.d kubelet.service.d
+cat > containerd.service.d/fail.conf <<END
+[Service]
+ExecStartPre=/bin/sh /fail-first containerd 1
+END
+cat > kubelet.service.d/fail.conf <<END
+[Service]
+RestartSec=100ms
+ExecStartPre=
+ExecStartPre=/bin/sh /fail-first kubelet 6
+ExecStartPre=/usr/local/bin/install-kubelet
+END
+exec /usr/local/bin/machine-entrypoint`}
+
+// machine creates a machine as a Pod. A command replaces that of the image.
+func (c *cluster) machine(name string, command ...string) {
 	c.t.Helper()
 	privileged, links, token := true, false, false
 	grace := int64(10)
 	container := corev1.Container{
-		Name: "machine", Image: c.image("machine"), SecurityContext: &corev1.SecurityContext{Privileged: &privileged},
+		Name: "machine", Image: c.image("machine"), Command: command, SecurityContext: &corev1.SecurityContext{Privileged: &privileged},
 		Env: []corev1.EnvVar{
 			{Name: "NODE_NAME", Value: name}, {Name: "REGISTRY", Value: base.Registry()}, {Name: "PAUSE_IMAGE", Value: c.image("pause")},
 			{Name: "KUBELET_IMAGE", Value: c.image("kubelet")},
@@ -233,13 +256,13 @@ func (c *cluster) machine(name string) {
 	}})
 }
 
-// render returns the objects of a file in testdata.
-func (c *cluster) render(name string) []*unstructured.Unstructured {
+// render returns the objects of a file in testdata, a template with values.
+func (c *cluster) render(name string, values any) []*unstructured.Unstructured {
 	c.t.Helper()
 	parsed, err := template.New(name).Funcs(template.FuncMap{"image": base.Image}).ParseFS(testdata, "testdata/"+name)
 	must(c.t, err)
 	var text bytes.Buffer
-	must(c.t, parsed.Execute(&text, nil))
+	must(c.t, parsed.Execute(&text, values))
 	var objects []*unstructured.Unstructured
 	for decoder := yaml.NewYAMLOrJSONDecoder(&text, 4096); ; {
 		object := &unstructured.Unstructured{}
