@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -323,26 +322,14 @@ func (w *world) nothingLeft() {
 }
 
 // writes returns the requests that change something.
-func writes(requests *kit.Requests) []string {
-	var sent []string
-	for _, request := range requests.Single() {
-		if request.Method != http.MethodGet {
-			sent = append(sent, request.String())
-		}
-	}
-	return sent
-}
+func writes(requests *kit.Requests) []string { return requests.Writes() }
 
 // quiet waits until the operator has sent nothing for a while.
 func (w *world) quiet(requests *kit.Requests) {
 	w.Helper()
-	same, before := 0, -1
+	steady := kit.Steady(1500 * time.Millisecond)
 	kit.EventuallyTrue(w, "the operator is at rest", func() bool {
 		count := len(requests.Single())
-		if count != before {
-			same, before = 0, count
-		}
-		same++
-		return same > 30 && count > 0
+		return steady(count) && count > 0
 	})
 }

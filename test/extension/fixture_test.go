@@ -261,13 +261,5 @@ func (w *world) eventuallyGone(object client.Object) {
 // quiet waits until nothing is sent for a while.
 func (w *world) quiet(requests *kit.Requests) {
 	w.Helper()
-	same, before := 0, -1
-	kit.EventuallyTrue(w, "nothing is sent", func() bool {
-		count := len(requests.Single())
-		if count != before {
-			same, before = 0, count
-		}
-		same++
-		return same > 30
-	})
+	kit.Quiet(w, requests)
 }

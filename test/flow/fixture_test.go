@@ -4,11 +4,11 @@ package flow
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -100,16 +100,8 @@ func (w *world) startFlowWith(flowOptions example.Options) (requests *kit.Reques
 	return requests, kit.Run(w, mgr)
 }
 
-// writes returns the requests that change something, for an error message.
-func writes(requests *kit.Requests) []string {
-	var sent []string
-	for _, request := range requests.Single() {
-		if request.Method != http.MethodGet {
-			sent = append(sent, request.String())
-		}
-	}
-	return sent
-}
+// writes returns the requests that change something.
+func writes(requests *kit.Requests) []string { return requests.Writes() }
 
 func (w *world) declare(data map[string]string) *corev1.ConfigMap {
 	w.Helper()
@@ -222,14 +214,10 @@ func (w *world) eventuallyReported(state, text string) flow.Report {
 // quiet waits until a flow has sent nothing for a while, and forgets what it has sent before.
 func quiet(t *testing.T, requests *kit.Requests) {
 	t.Helper()
-	same, before := 0, -1
+	steady := kit.Steady(time.Second)
 	kit.EventuallyTrue(t, "the flow is at rest", func() bool {
 		count := len(requests.Single())
-		if count != before {
-			same, before = 0, count
-		}
-		same++
-		return same > 20 && count > 0
+		return steady(count) && count > 0
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
+	"time"
 )
 
 // Request is one that was sent.
@@ -104,6 +106,33 @@ func (r *Requests) All() []Request {
 // Single returns All without watches.
 func (r *Requests) Single() []Request {
 	return slices.DeleteFunc(r.All(), func(sent Request) bool { return sent.Watch })
+}
+
+// Writes returns those of Single that change something, as texts.
+func (r *Requests) Writes() []string {
+	var sent []string
+	for _, request := range r.Single() {
+		if request.Method != http.MethodGet {
+			sent = append(sent, request.String())
+		}
+	}
+	return sent
+}
+
+// quietFor is how long nothing has to be sent, before controllers count as being at rest.
+const quietFor = 2 * time.Second
+
+// Quiet waits until nothing but watches was sent for two seconds.
+func Quiet(tb testing.TB, all ...*Requests) {
+	tb.Helper()
+	steady := Steady(quietFor)
+	EventuallyTrue(tb, "the controllers are at rest", func() bool {
+		count := 0
+		for _, requests := range all {
+			count += len(requests.Single())
+		}
+		return steady(count)
+	})
 }
 
 // RoundTripper is a function as a transport.

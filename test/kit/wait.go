@@ -12,8 +12,12 @@ import (
 const (
 	// Patience is how long is waited for what has to happen. It is long: a machine may be slow, and only failures cost it.
 	Patience = 2 * time.Minute
-	// interval is how often what is waited for is looked at.
-	interval = 50 * time.Millisecond
+	// interval is how often what is waited for is looked at, at first. What takes long is looked at less often, at the latest after longestInterval: a look
+	// costs the programs CPU time that are waited for.
+	interval        = 50 * time.Millisecond
+	longestInterval = 200 * time.Millisecond
+	// steadyLooks is how many looks in a row have to see the same.
+	steadyLooks = 10
 )
 
 // Must ends the test if there is an error.
@@ -42,10 +46,9 @@ func Eventually(tb testing.TB, reason string, objection func() string) {
 // EventuallyWithin is Eventually for what takes longer.
 func EventuallyWithin(tb testing.TB, patience time.Duration, reason string, objection func() string) {
 	tb.Helper()
+	began := time.Now()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
 	for {
 		last := objection()
 		if last == "" {
@@ -56,7 +59,7 @@ func EventuallyWithin(tb testing.TB, patience time.Duration, reason string, obje
 			tb.Fatalf("not within %s: %s; seen last: %s", patience, reason, last)
 		case <-tb.Context().Done():
 			tb.Fatalf("%s: %v; seen last: %s", reason, tb.Context().Err(), last)
-		case <-ticker.C:
+		case <-time.After(min(max(time.Since(began)/20, interval), longestInterval)):
 		}
 	}
 }
@@ -70,6 +73,18 @@ func EventuallyTrue(tb testing.TB, reason string, holds func() bool) {
 		}
 		return "it is not so yet"
 	})
+}
+
+// Steady returns a function that reports whether a number has stayed the same for a time, and for some looks: a machine may be slow.
+func Steady(rest time.Duration) func(number int) bool {
+	last, looks, since := -1, 0, time.Now()
+	return func(number int) bool {
+		if number != last {
+			last, looks, since = number, 0, time.Now()
+		}
+		looks++
+		return looks > steadyLooks && time.Since(since) >= rest
+	}
 }
 
 // Change reads an object, changes it and writes it, again and again while others write it in between.

@@ -295,12 +295,5 @@ func migrated[T extensionsv1alpha1.Object](w *world, object T, fresh func() T) T
 // rest waits until provider-local sends nothing any more.
 func (w *world) rest() {
 	w.Helper()
-	same, before := 0, -1
-	kit.EventuallyTrue(w, "provider-local is at rest", func() bool {
-		if count := len(w.requests.Single()); count != before {
-			same, before = 0, count
-		}
-		same++
-		return same > 40
-	})
+	kit.Quiet(w, w.requests)
 }

@@ -218,16 +218,15 @@ func (p *program) settled() {
 	p.Helper()
 	kit.EventuallyTrue(p, "the Seed is registered", func() bool { return p.get(p.name) != nil })
 	p.eventually(p.name, corev1beta1.LastOperationStateSucceeded, "", corev1beta1.ConditionTrue)
-	same, last := 0, -1
+	steady, notReady := kit.Steady(3*time.Second), 0
 	kit.EventuallyWithin(p, 2*kit.Patience, "the gardenlet is ready and has nothing to write", func() string {
 		p.mu.Lock()
 		writes := p.writes
 		p.mu.Unlock()
-		same++
-		if writes != last || !p.ready() {
-			same, last = 0, writes
+		if !p.ready() {
+			notReady++
 		}
-		if same < 60 {
+		if !steady(writes + notReady) {
 			return fmt.Sprintf("%d writes", writes)
 		}
 		return ""
