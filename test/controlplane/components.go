@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -96,9 +97,32 @@ func (cp *ControlPlane) stageArgs() ([]string, error) {
 	}
 	var args []string
 	for _, entry := range entries {
-		args = append(args, "--config="+filepath.Join(dir, entry.Name()))
+		file := filepath.Join(dir, entry.Name())
+		if cp.options.AvailableAtOnce && entry.Name() == readyStage {
+			if file, err = cp.backdate(file); err != nil {
+				return nil, fmt.Errorf("date the readiness of Pods back: %w", err)
+			}
+		}
+		args = append(args, "--config="+file)
 	}
 	return args, nil
+}
+
+// readyStage is the file of the stage in which Pods become ready.
+const readyStage = "pod-ready.yaml"
+
+// backdate writes a copy of a stage of kwok whose conditions hold since a time long ago, and returns its path.
+func (cp *ControlPlane) backdate(stage string) (string, error) {
+	content, err := os.ReadFile(stage)
+	if err != nil {
+		return "", err
+	}
+	const field, now, longAgo = "lastTransitionTime: ", "{{ $now | Quote }}", `"2000-01-01T00:00:00Z"`
+	if !bytes.Contains(content, []byte(field+now)) {
+		return "", fmt.Errorf("%s has no %s%s", stage, field, now)
+	}
+	path := cp.path(readyStage)
+	return path, os.WriteFile(path, bytes.ReplaceAll(content, []byte(field+now), []byte(field+longAgo)), 0o600)
 }
 
 // awaitControllerManager waits for what a pod in the default namespace needs of it.

@@ -33,6 +33,8 @@ type Options struct {
 	// of Jobs succeed. Pods get there with Scheduler and, as new nodes are tainted until
 	// kube-controller-manager has seen them Ready, ControllerManager.
 	Nodes int
+	// AvailableAtOnce dates the readiness of simulated Pods back, so that no minReadySeconds delays a roll-out.
+	AvailableAtOnce bool
 
 	// Dir keeps data, certificates, logs and the kubeconfig, and is left behind by Stop. It cannot be
 	// used twice. By default a temporary directory is used and removed.

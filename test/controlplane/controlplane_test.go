@@ -27,7 +27,7 @@ import (
 // helperEnv makes the test binary a helper of TestKilled.
 const helperEnv = "CONTROLPLANE_TEST_HELPER"
 
-var shared = Shared{Options: Options{ControllerManager: true, Scheduler: true, Nodes: 2}}
+var shared = Shared{Options: Options{ControllerManager: true, Scheduler: true, Nodes: 2, AvailableAtOnce: true}}
 
 func TestMain(m *testing.M) {
 	if os.Getenv(helperEnv) != "" {
@@ -75,7 +75,7 @@ func TestWorkloadsRunOnSimulatedNodes(t *testing.T) {
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.org/image:1"}}},
 	}
 	deployment := &appsv1.Deployment{ObjectMeta: meta("deployment"), Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template,
+		Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template, MinReadySeconds: 3600,
 	}}
 	daemonSet := &appsv1.DaemonSet{ObjectMeta: meta("daemonset"), Spec: appsv1.DaemonSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template,
@@ -95,7 +95,7 @@ func TestWorkloadsRunOnSimulatedNodes(t *testing.T) {
 				return err
 			}
 		}
-		if deployment.Status.ReadyReplicas == 2 && daemonSet.Status.NumberReady == 2 && job.Status.Succeeded == 1 {
+		if deployment.Status.AvailableReplicas == 2 && daemonSet.Status.NumberReady == 2 && job.Status.Succeeded == 1 {
 			return nil
 		}
 		return fmt.Errorf("deployment: %+v, daemon set: %+v, job: %+v", deployment.Status, daemonSet.Status, job.Status)

@@ -8,7 +8,6 @@ import (
 	"compress/gzip"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,11 +18,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -37,9 +34,7 @@ import (
 
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
-	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/controllers/controllerregistration"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/installation"
 	"github.com/trellis-k8s/trellis/pkg/target"
@@ -47,6 +42,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/garden"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/fleet"
 )
 
 const seedName = "local"
@@ -73,20 +69,8 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, gardens: gardens.Get(t), scheme: runtime.NewScheme()}
-	var err error
-	w.seeds, err = controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 1})
-	kit.Must(t, err)
-	t.Cleanup(func() { kit.Must(t, w.seeds.Stop()) })
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, served.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
-	} {
-		kit.Must(t, add(w.scheme))
-	}
-	w.garden, err = client.New(w.gardens.Config(), client.Options{Scheme: w.scheme})
-	kit.Must(t, err)
-	w.seed, err = client.New(w.seeds.Config(), client.Options{Scheme: w.scheme})
-	kit.Must(t, err)
+	f := fleet.Start(t, &gardens, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 1})
+	w := &world{T: t, scheme: f.Scheme, garden: f.Garden, seed: f.Seed, gardens: f.Gardens, seeds: f.Seeds}
 	kit.DefineManagedResources(t, w.seeds.Config())
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	w.read(definition, "config", "crd", "extensions", "extensions.gardener.cloud_infrastructures.yaml")
@@ -101,9 +85,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) create(c client.Client, object client.Object) {
 	w.Helper()
-	if err := c.Create(w.Context(), object); !apierrors.IsAlreadyExists(err) {
-		kit.Must(w, err)
-	}
+	fleet.Create(w.Context(), w, c, object)
 }
 
 // read reads an object from a file of the repository.
@@ -286,28 +268,11 @@ func (w *world) eventually(registration, want string) {
 
 // writes returns the requests that change something.
 func writes(requests *kit.Requests) []string {
-	var sent []string
-	for _, request := range requests.Single() {
-		if request.Method != http.MethodGet && !strings.HasSuffix(request.Path, "/tokenreviews") {
-			sent = append(sent, request.String())
-		}
-	}
-	return sent
+	return slices.DeleteFunc(requests.Writes(), func(sent string) bool { return strings.HasSuffix(sent, "/tokenreviews") })
 }
 
 // quiet waits until nothing was sent for a while.
 func quiet(t *testing.T, all ...*kit.Requests) {
 	t.Helper()
-	same, before := 0, -1
-	kit.EventuallyTrue(t, "the controllers are at rest", func() bool {
-		count := 0
-		for _, requests := range all {
-			count += len(requests.Single())
-		}
-		if count != before {
-			same, before = 0, count
-		}
-		same++
-		return same > 40
-	})
+	kit.Quiet(t, all...)
 }

@@ -3,7 +3,6 @@ package seed
 import (
 	"context"
 	"encoding/json"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,39 +20,9 @@ import (
 // extensions does what the programs of extensions would, until the test ends: they finish each operation at once.
 func (w *world) extensions() {
 	w.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	w.Cleanup(func() { cancel(); <-ended })
-	go func() {
-		defer close(ended)
-		kit.EventuallyWithin(quietly{w.T, ctx}, time.Hour, "the test ends", func() string {
-			if ctx.Err() != nil {
-				return ""
-			}
-			for _, kind := range []string{"Extension", "BackupBucket", "BackupEntry"} {
-				list := &unstructured.UnstructuredList{}
-				list.SetGroupVersionKind(extensionsv1alpha1.SchemeGroupVersion.WithKind(kind + "List"))
-				if err := w.seed.List(ctx, list); err != nil {
-					continue // it is not served yet, or any more
-				}
-				for i := range list.Items {
-					w.answer(ctx, &list.Items[i])
-				}
-			}
-			return "not yet"
-		})
-	}()
+	of := extensionsv1alpha1.SchemeGroupVersion
+	kit.Answer(w, w.seed, w.answer, of.WithKind("Extension"), of.WithKind("BackupBucket"), of.WithKind("BackupEntry"))
 }
-
-// quietly is a test whose failures do not count.
-type quietly struct {
-	testing.TB
-	ctx context.Context
-}
-
-func (quietly) Fatalf(string, ...any)      {}
-func (quietly) Errorf(string, ...any)      {}
-func (q quietly) Context() context.Context { return q.ctx }
 
 // answer finishes the operation of an extension object: first it writes the status, then it takes the operation away, if that is still the
 // same. Whatever fails in between, the operation stays and is carried out again: none is lost.

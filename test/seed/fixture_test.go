@@ -4,7 +4,6 @@ package seed
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,11 +13,9 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -30,16 +27,15 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	seedflow "github.com/trellis-k8s/trellis/pkg/seed"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/garden"
 	"github.com/trellis-k8s/trellis/test/kit"
 	"github.com/trellis-k8s/trellis/test/kit/charts"
+	"github.com/trellis-k8s/trellis/test/kit/fleet"
 )
 
 var gardens garden.Shared
@@ -81,24 +77,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, gardens: gardens.Get(t), scheme: runtime.NewScheme(), audit: filepath.Join(t.TempDir(), "seed.log")}
-	var err error
+	audit := filepath.Join(t.TempDir(), "seed.log")
 	// The API server calls no webhooks: those of the resource-manager are registered for a Service whose Pods are simulated.
-	w.seeds, err = controlplane.Start(t.Context(), controlplane.Options{
-		ControllerManager: true, Scheduler: true, Nodes: 2, AuditLog: w.audit,
+	f := fleet.Start(t, &gardens, controlplane.Options{
+		ControllerManager: true, Scheduler: true, Nodes: 2, AuditLog: audit,
 		APIServerArgs: map[string][]string{"disable-admission-plugins": {"MutatingAdmissionWebhook,ValidatingAdmissionWebhook"}},
 	})
-	kit.Must(t, err)
-	t.Cleanup(func() { kit.Must(t, w.seeds.Stop()) })
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, served.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
-	} {
-		kit.Must(t, add(w.scheme))
-	}
-	w.garden, err = client.New(w.gardens.Config(), client.Options{Scheme: w.scheme})
-	kit.Must(t, err)
-	w.seed, err = client.New(w.seeds.Config(), client.Options{Scheme: w.scheme})
-	kit.Must(t, err)
+	w := &world{T: t, scheme: f.Scheme, garden: f.Garden, seed: f.Seed, gardens: f.Gardens, seeds: f.Seeds, audit: audit}
 	kit.DefineManagedResources(t, w.seeds.Config())
 	w.create(w.seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})
 	charts.Apply(t, w.seed, "gardenlet", map[string]any{}, charts.IsRight)
@@ -112,22 +97,13 @@ func newWorld(t *testing.T) *world {
 	w.create(w.seed, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: constants.PriorityClassSystemCritical}, Value: 999998950})
 	w.create(w.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})
 	w.create(w.garden, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "filter"}, Data: map[string]string{"rules": "none"}})
-	var list strings.Builder
-	list.WriteString("images:\n")
-	for _, name := range []string{"pause", "resource-manager", "etcd-operator", "etcd-member", "vpa-admission-controller", "vpa-recommender", "vpa-updater"} {
-		fmt.Fprintf(&list, "- {name: %s, repository: registry.example.org/%s, tag: v1}\n", name, name)
-	}
-	file := filepath.Join(t.TempDir(), "images.yaml")
-	kit.Must(t, os.WriteFile(file, []byte(list.String()), 0o600))
-	t.Setenv("IMAGEVECTOR_OVERWRITE", file)
+	fleet.SetImages(t, "pause", "resource-manager", "etcd-operator", "etcd-member", "vpa-admission-controller", "vpa-recommender", "vpa-updater")
 	return w
 }
 
 func (w *world) create(c client.Client, object client.Object) {
 	w.Helper()
-	if err := c.Create(w.Context(), object); !apierrors.IsAlreadyExists(err) {
-		kit.Must(w, err)
-	}
+	fleet.Create(w.Context(), w, c, object)
 }
 
 // gardenlet runs the controllers of the Seed, until the returned function is called. It returns the requests to the garden and the seed.
@@ -266,31 +242,12 @@ func (w *world) bundles() string {
 }
 
 // writes returns the requests that change something.
-func writes(requests *kit.Requests) []string {
-	var sent []string
-	for _, request := range requests.Single() {
-		if request.Method != http.MethodGet {
-			sent = append(sent, request.String())
-		}
-	}
-	return sent
-}
+func writes(requests *kit.Requests) []string { return requests.Writes() }
 
-// quiet waits until nothing was sent for a while, and returns what was sent before.
+// quiet waits until nothing was sent for a while.
 func quiet(t *testing.T, all ...*kit.Requests) {
 	t.Helper()
-	same, before := 0, -1
-	kit.EventuallyTrue(t, "gardenlet is at rest", func() bool {
-		count := 0
-		for _, requests := range all {
-			count += len(requests.Single())
-		}
-		if count != before {
-			same, before = 0, count
-		}
-		same++
-		return same > 40
-	})
+	kit.Quiet(t, all...)
 }
 
 // objects lists all objects of the seed.

@@ -3,10 +3,10 @@ package shoot
 import (
 	"context"
 	"encoding/json"
-	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,38 +17,8 @@ import (
 // etcdOperator does what the operator of etcd would, until the test ends: it carries out each change at once.
 func (w *world) etcdOperator() {
 	w.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	t, ended := w.T, make(chan struct{}) // a part of the test may replace w.T
-	w.Cleanup(func() { cancel(); <-ended })
-	go func() {
-		defer close(ended)
-		kit.EventuallyWithin(quietly{t, ctx}, kit.Patience*100, "the test ends", func() string {
-			if ctx.Err() != nil {
-				return ""
-			}
-			list := &unstructured.UnstructuredList{}
-			list.SetAPIVersion("druid.gardener.cloud/v1alpha1")
-			list.SetKind("EtcdList")
-			if err := w.seed.List(ctx, list); err != nil {
-				return "not listed"
-			}
-			for i := range list.Items {
-				w.answer(ctx, &list.Items[i])
-			}
-			return "not yet"
-		})
-	}()
+	kit.Answer(w.T, w.seed, w.answer, schema.GroupVersionKind{Group: "druid.gardener.cloud", Version: "v1alpha1", Kind: "Etcd"})
 }
-
-// quietly is a test whose failures do not count.
-type quietly struct {
-	testing.TB
-	ctx context.Context
-}
-
-func (quietly) Fatalf(string, ...any)      {}
-func (quietly) Errorf(string, ...any)      {}
-func (q quietly) Context() context.Context { return q.ctx }
 
 // answer carries out the spec of an Etcd. What fails is tried again.
 func (w *world) answer(ctx context.Context, etcd *unstructured.Unstructured) {

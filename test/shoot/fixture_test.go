@@ -5,7 +5,6 @@ package shoot
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,11 +15,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -37,12 +34,12 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	shootflow "github.com/trellis-k8s/trellis/pkg/shoot"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/garden"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/fleet"
 )
 
 var gardens garden.Shared
@@ -81,20 +78,10 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, gardens: gardens.Get(t), scheme: runtime.NewScheme(), port: kit.FreePort(t), clock: clock.RealClock{}}
-	var err error
-	w.seeds, err = controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
-	kit.Must(t, err)
-	t.Cleanup(func() { kit.Must(t, w.seeds.Stop()) })
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, served.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
-	} {
-		kit.Must(t, add(w.scheme))
+	f := fleet.Start(t, &gardens, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2, AvailableAtOnce: true})
+	w := &world{
+		T: t, scheme: f.Scheme, garden: f.Garden, seed: f.Seed, gardens: f.Gardens, seeds: f.Seeds, port: kit.FreePort(t), clock: clock.RealClock{},
 	}
-	w.garden, err = client.New(w.gardens.Config(), client.Options{Scheme: w.scheme})
-	kit.Must(t, err)
-	w.seed, err = client.New(w.seeds.Config(), client.Options{Scheme: w.scheme})
-	kit.Must(t, err)
 	root, err := controlplane.RepositoryRoot()
 	kit.Must(t, err)
 	var paths []string
@@ -138,14 +125,7 @@ func (w *world) prepareSeed() {
 	for i, name := range []string{constants.PriorityClassSystem300, constants.PriorityClassSystem400, constants.PriorityClassSystem500} {
 		w.create(w.seed, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: int32(i) + 1})
 	}
-	var list strings.Builder
-	list.WriteString("images:\n")
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "resource-manager"} {
-		fmt.Fprintf(&list, "- {name: %s, repository: registry.example.org/%s, tag: v1}\n", name, name)
-	}
-	file := filepath.Join(w.TempDir(), "images.yaml")
-	kit.Must(w, os.WriteFile(file, []byte(list.String()), 0o600))
-	w.Setenv("IMAGEVECTOR_OVERWRITE", file)
+	fleet.SetImages(w.T, "kube-apiserver", "kube-controller-manager", "resource-manager")
 }
 
 // prepareGarden declares what a Shoot refers to, and reports the Seed as ready.
@@ -187,9 +167,7 @@ func (w *world) example(name string, into client.Object) {
 
 func (w *world) create(c client.Client, object client.Object) {
 	w.Helper()
-	if err := c.Create(w.Context(), object); !apierrors.IsAlreadyExists(err) {
-		kit.Must(w, err)
-	}
+	fleet.Create(w.Context(), w, c, object)
 }
 
 // gardenlet runs the controller of Shoots, until the returned function is called. It returns the requests to the garden and the seed.
@@ -276,31 +254,12 @@ func (w *world) bundles() string {
 }
 
 // writes returns the requests that change something.
-func writes(requests *kit.Requests) []string {
-	var sent []string
-	for _, request := range requests.Single() {
-		if request.Method != http.MethodGet {
-			sent = append(sent, request.String())
-		}
-	}
-	return sent
-}
+func writes(requests *kit.Requests) []string { return requests.Writes() }
 
 // quiet waits until nothing was sent for a while.
 func quiet(t *testing.T, all ...*kit.Requests) {
 	t.Helper()
-	same, before := 0, -1
-	kit.EventuallyTrue(t, "gardenlet is at rest", func() bool {
-		count := 0
-		for _, requests := range all {
-			count += len(requests.Single())
-		}
-		if count != before {
-			same, before = 0, count
-		}
-		same++
-		return same > 40
-	})
+	kit.Quiet(t, all...)
 }
 
 // left lists the ManagedResources, namespaces and Clusters of the Shoot in the seed, and the Secrets with manifests.

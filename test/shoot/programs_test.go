@@ -140,7 +140,8 @@ func (w *world) startReplica(p pod, port int) *controlplane.Process {
 	w.Helper()
 	args := with(p.args, map[string]string{
 		"secure-port": strconv.Itoa(port), "bind-address": "127.0.0.1", "advertise-address": "192.0.2.1", "endpoint-reconciler-type": "none",
-		"etcd-servers": w.seeds.EtcdURL().String(), "etcd-prefix": w.etcdPrefix(), "etcd-servers-overrides": "", "etcd-cafile": "", "etcd-certfile": "", "etcd-keyfile": "",
+		"shutdown-delay-duration": "1s", // the balancer needs no time to learn of the end
+		"etcd-servers":            w.seeds.EtcdURL().String(), "etcd-prefix": w.etcdPrefix(), "etcd-servers-overrides": "", "etcd-cafile": "", "etcd-certfile": "", "etcd-keyfile": "",
 	})
 	process := w.start("kube-apiserver", args)
 	// The probe of its Pods asks so.

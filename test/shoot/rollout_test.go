@@ -3,7 +3,6 @@ package shoot
 import (
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -20,8 +19,12 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// stopGrace is how long a program may take to end.
-const stopGrace = 30 * time.Second
+const (
+	// stopGrace is how long a program may take to end.
+	stopGrace = 30 * time.Second
+	// followEvery is how often the programs are compared with their Deployments, and their files written again.
+	followEvery, refreshEvery = 250 * time.Millisecond, time.Second
+)
 
 // rollout runs the programs of a control plane as their Deployments are rolled out: the simulated Pods of a revision become ready when the program runs as
 // that revision says, and not before. No Pod is scheduled but by the test.
@@ -33,6 +36,8 @@ type rollout struct {
 	running map[string]corev1.PodSpec
 	pods    map[string]pod
 	stop    map[string]func()
+	// refreshed is when the files of the programs were written last.
+	refreshed time.Time
 	// port is that of the API server that runs.
 	port int
 	// together is called while two replicas of the API server run, with their ports.
@@ -70,14 +75,21 @@ func (r *rollout) deployment(name string) *appsv1.Deployment {
 // follow brings the programs to the revisions of their Deployments.
 func (r *rollout) follow() {
 	r.Helper()
-	for _, name := range slices.Sorted(maps.Keys(r.running)) {
-		r.refresh(r.pods[name])
-		deployment := r.deployment(name)
-		if !equality.Semantic.DeepEqual(deployment.Spec.Template.Spec, r.running[name]) {
-			r.start(name)
+	if time.Since(r.refreshed) > refreshEvery {
+		for _, p := range r.pods {
+			r.refresh(p)
 		}
-		r.release(name)
+		r.refreshed = time.Now()
 	}
+	var list appsv1.DeploymentList
+	kit.Must(r, r.seed.List(r.Context(), &list, client.InNamespace(technical)))
+	for _, deployment := range list.Items {
+		running, runs := r.running[deployment.Name]
+		if runs && !equality.Semantic.DeepEqual(deployment.Spec.Template.Spec, running) {
+			r.start(deployment.Name)
+		}
+	}
+	r.release()
 }
 
 // refresh writes the tokens of a Pod again, as a kubelet does. What the Pod mounts may be gone with its Deployment's revision.
@@ -131,36 +143,48 @@ func (r *rollout) ends(process *controlplane.Process) func() {
 	return func() { kit.Must(r, process.Stop(stopGrace)) }
 }
 
-// release schedules the Pods of the revision that runs.
-func (r *rollout) release(name string) {
+// release schedules the Pods of the revisions that run.
+func (r *rollout) release() {
 	r.Helper()
+	var pods corev1.PodList
+	kit.Must(r, r.seed.List(r.Context(), &pods, client.InNamespace(technical)))
+	pods.Items = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName != "" || len(pod.OwnerReferences) == 0 })
+	if len(pods.Items) == 0 {
+		return
+	}
 	var sets appsv1.ReplicaSetList
 	kit.Must(r, r.seed.List(r.Context(), &sets, client.InNamespace(technical)))
-	var list corev1.PodList
-	kit.Must(r, r.seed.List(r.Context(), &list, client.InNamespace(technical)))
-	for _, set := range sets.Items {
-		if len(set.OwnerReferences) == 0 || set.OwnerReferences[0].Name != name || !equality.Semantic.DeepEqual(set.Spec.Template.Spec, r.running[name]) {
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if !slices.ContainsFunc(sets.Items, func(set appsv1.ReplicaSet) bool { return set.UID == pod.OwnerReferences[0].UID && r.runs(set) }) {
 			continue
 		}
-		for i := range list.Items {
-			pod := &list.Items[i]
-			if pod.Spec.NodeName != "" || len(pod.OwnerReferences) == 0 || pod.OwnerReferences[0].UID != set.UID {
-				continue
-			}
-			to := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: r.node}}
-			if err := r.seed.SubResource("binding").Create(r.Context(), pod, to); err != nil {
-				r.Logf("Pod %s is scheduled later: %v", pod.Name, err)
-			}
+		to := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: r.node}}
+		if err := r.seed.SubResource("binding").Create(r.Context(), pod, to); err != nil {
+			r.Logf("Pod %s is scheduled later: %v", pod.Name, err)
 		}
 	}
+}
+
+// runs reports whether the program of a ReplicaSet runs as the ReplicaSet says.
+func (r *rollout) runs(set appsv1.ReplicaSet) bool {
+	if len(set.OwnerReferences) == 0 {
+		return false
+	}
+	running, runs := r.running[set.OwnerReferences[0].Name]
+	return runs && equality.Semantic.DeepEqual(set.Spec.Template.Spec, running)
 }
 
 // until follows the Deployments until there is nothing to object to.
 func (r *rollout) until(what string, objection func() string) {
 	r.Helper()
+	last, followed := "it was not looked at", time.Time{}
 	kit.EventuallyWithin(r, 8*kit.Patience, what, func() string {
-		r.follow()
-		return objection()
+		if time.Since(followed) > followEvery {
+			r.follow()
+			last, followed = objection(), time.Now()
+		}
+		return last
 	})
 }
 

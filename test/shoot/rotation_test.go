@@ -260,7 +260,7 @@ func startTraffic(w *world, c credentials) *traffic {
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(20 * time.Millisecond): // leaves the machine to the programs that it is about
+			case <-time.After(100 * time.Millisecond): // leaves the machine to the programs that it is about
 			}
 		}
 	}()
