@@ -86,10 +86,17 @@ bin/landscape/landscape:
 
 ##@ Check
 
+# How many packages are tested at once. Many tests wait for programs, so that more of them than processors keep these busy.
+TESTED_AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
 .PHONY: test
 test: controlplane ## Run all tests, with a real control plane.
 	@echo "Running all tests$(if $(RACE), with,: no C compiler, so without) the race detector, this takes a few minutes."
-	$(GO) test $(RACE) -parallel 6 -timeout 45m ./test/integration ./test/shoot ./test/health ./... # the longest first, beside all others
+	@failed=0; \
+	$(GO) test -vet off -timeout 10m $$(hack/concurrent-packages.sh -v) || failed=1; \
+	$(GO) test -vet off $(RACE) -p $(TESTED_AT_ONCE) -parallel 6 -timeout 45m ./test/integration ./test/shoot ./test/seed ./test/health \
+		$$(hack/concurrent-packages.sh) || failed=1; \
+	exit $$failed # the longest first, beside all others; make lint runs go vet
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane.
