@@ -14,6 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-k8s/trellis/pkg/component/kubescheduler"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/component/shootnamespace"
 	"github.com/trellis-k8s/trellis/pkg/component/shootsystem"
@@ -145,7 +146,11 @@ func (in Inputs) access() ([]client.Object, error) {
 	objects, err := shootsystem.AccessSecrets(shootsystem.AccessValues{
 		Namespace: in.Namespace, Inside: "https://" + in.insideHost(), Outside: "https://" + in.outsideHost(),
 	})
-	return append(objects, kubecontrollermanager.AccessSecret(in.Namespace)), err
+	objects = append(objects, kubecontrollermanager.AccessSecret(in.Namespace))
+	if in.hasWorkers() {
+		objects = append(objects, kubescheduler.AccessSecret(in.Namespace))
+	}
+	return objects, err
 }
 
 func (in Inputs) controllerManager() ([]client.Object, error) {
@@ -163,6 +168,22 @@ func (in Inputs) controllerManager() ([]client.Object, error) {
 		},
 	})
 }
+
+func (in Inputs) scheduler() ([]client.Object, error) {
+	image, err := in.image(kubescheduler.Image)
+	if err != nil {
+		return nil, err
+	}
+	return kubescheduler.Objects(kubescheduler.Values{
+		Namespace: in.Namespace, Image: image, Config: ptr.Deref(in.Shoot.Spec.Kubernetes.KubeScheduler, corev1beta1.KubeSchedulerConfig{}),
+		Replicas: in.replicas(1), VerticalPodAutoscaler: in.autoscaling(),
+		Mounted: kubescheduler.Mounted{
+			ClientCA: in.trusted(constants.SecretNameCAClient), Server: in.secret(kubescheduler.SecretServer), Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig),
+		},
+	})
+}
+
+func (in Inputs) schedulerRights() ([]client.Object, error) { return kubescheduler.ShootObjects(), nil }
 
 func (in Inputs) managerRights() ([]client.Object, error) { return resourcemanager.ShootRights(), nil }
 

@@ -229,7 +229,7 @@ func (in Inputs) isExtension(bundle *flow.Bundle) {
 }
 
 // programs are the parts with the programs whose order extensions are part of.
-var programs = []string{bundleServer, bundleManager, bundleControl}
+var programs = []string{bundleServer, bundleManager, bundleControl, bundleScheduler}
 
 // orderDeletion has the programs of the control plane outlive the extensions that are deleted before the API server: these clean up in the cluster. The
 // order is that of a Shoot that is awake, as one that hibernates is woken up for its deletion.

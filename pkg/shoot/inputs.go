@@ -110,6 +110,9 @@ func Hibernated(shoot *corev1beta1.Shoot) bool {
 
 func (in Inputs) hibernated() bool { return Hibernated(in.Shoot) && !in.Deleting }
 
+// hasWorkers reports whether the Shoot declares workers.
+func (in Inputs) hasWorkers() bool { return len(in.Shoot.Spec.Provider.Workers) > 0 }
+
 // highlyAvailable reports whether a failure of a node or a zone is to be tolerated.
 func (in Inputs) highlyAvailable() bool {
 	plane := in.Shoot.Spec.ControlPlane
@@ -200,7 +203,7 @@ func (in Inputs) hasToken(secret string) bool {
 func (in Inputs) refused() []string {
 	var fields []string
 	spec := in.Shoot.Spec
-	if len(spec.Provider.Workers) > 0 {
+	if in.hasWorkers() {
 		fields = append(fields, "spec.provider.workers")
 	}
 	if ptr.Deref(spec.ExposureClassName, "") != "" {

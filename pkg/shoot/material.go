@@ -7,6 +7,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-k8s/trellis/pkg/component/kubescheduler"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -42,7 +43,11 @@ func (in Inputs) secretConfigs() []secrets.Config {
 	configs = append(configs, kubeapiserver.Secrets(kubeapiserver.Values{
 		Namespace: in.Namespace, DNSNames: in.hosts(), ServiceNetworks: in.serviceNetworks(),
 	})...)
-	return append(configs, kubecontrollermanager.Secrets(kubecontrollermanager.Values{Namespace: in.Namespace})...)
+	configs = append(configs, kubecontrollermanager.Secrets(kubecontrollermanager.Values{Namespace: in.Namespace})...)
+	if in.hasWorkers() {
+		configs = append(configs, kubescheduler.Secrets(kubescheduler.Values{Namespace: in.Namespace})...)
+	}
+	return configs
 }
 
 // secret returns the name of the Secret of a config, and trusted that of the Secret that others trust it by.

@@ -12,6 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-k8s/trellis/pkg/component/kubescheduler"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
@@ -28,14 +29,16 @@ const (
 	bundleManager    = "gardener-resource-manager"
 	bundleAccess     = "shoot-access"
 	bundleControl    = kubecontrollermanager.Name
+	bundleScheduler  = kubescheduler.Name
 
-	prefixShoot       = "shoot-core-"
-	bundleRights      = prefixShoot + "gardener-resource-manager"
-	bundleNamespaces  = prefixShoot + "namespaces"
-	bundleGardener    = prefixShoot + "gardeneraccess"
-	bundleControlUser = prefixShoot + "kube-controller-manager"
-	bundleSystem      = prefixShoot + "system"
-	bundleIdentity    = prefixShoot + "cluster-identity"
+	prefixShoot         = "shoot-core-"
+	bundleRights        = prefixShoot + "gardener-resource-manager"
+	bundleNamespaces    = prefixShoot + "namespaces"
+	bundleGardener      = prefixShoot + "gardeneraccess"
+	bundleControlUser   = prefixShoot + "kube-controller-manager"
+	bundleSchedulerUser = prefixShoot + "kube-scheduler"
+	bundleSystem        = prefixShoot + "system"
+	bundleIdentity      = prefixShoot + "cluster-identity"
 )
 
 // required are the bundles without which a control plane does not work.
@@ -73,7 +76,7 @@ func (in Inputs) contents() []part {
 	controlled := append(in.on(ready, bundleManager), in.on(resourcesv1alpha1.UntilRolledOut, bundleServer)...)
 	var stopped []resourcesv1alpha1.Dependency
 	if asleep {
-		server = in.on(resourcesv1alpha1.UntilRolledOut, bundleControl, bundleManager)
+		server = in.on(resourcesv1alpha1.UntilRolledOut, in.clients()...)
 		serving = in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(false)...)
 		controlled = serving
 		stopped = in.on(resourcesv1alpha1.UntilRolledOut, bundleServer)
@@ -99,7 +102,7 @@ func (in Inputs) contents() []part {
 		{name: bundleSystem, objects: in.system, absent: asleep, needs: applied},
 		{name: bundleIdentity, objects: in.identity, absent: asleep, unknown: in.unknownIdentity(), needs: applied},
 	}
-	parts = slices.Concat(parts, in.referencedParts(), in.recordParts(), in.extensionParts())
+	parts = slices.Concat(parts, in.schedulerParts(secrets, controlled, applied), in.referencedParts(), in.recordParts(), in.extensionParts())
 	in.orderDeletion(parts)
 	// Nothing can be in a namespace that does not exist. That is not a dependency of ManagedResources: the shoot's resource-manager sees those of its own
 	// namespace only.
@@ -118,6 +121,26 @@ func (in Inputs) contents() []part {
 		in.hasCluster(bundle)
 	}}
 	return append([]part{namespace}, parts...)
+}
+
+// schedulerParts are those of the scheduler, which only Shoots with workers have. It waits for the same as the controllers.
+func (in Inputs) schedulerParts(secrets string, needs, applied []resourcesv1alpha1.Dependency) []part {
+	if !in.hasWorkers() {
+		return nil
+	}
+	return []part{
+		{name: bundleScheduler, objects: in.scheduler, unknown: join(secrets, in.unknownToken(bundleScheduler, kubescheduler.Name)), needs: needs},
+		{name: bundleSchedulerUser, objects: in.schedulerRights, absent: in.hibernated(), needs: applied},
+	}
+}
+
+// clients are the bundles of the programs that stop before the API server does.
+func (in Inputs) clients() []string {
+	names := []string{bundleControl, bundleManager}
+	if in.hasWorkers() {
+		names = append(names, bundleScheduler)
+	}
+	return names
 }
 
 // Plan is the flow of a Shoot: a function of its inputs, and of nothing else.

@@ -57,7 +57,7 @@ func known(t *testing.T, change ...func(*Inputs)) Inputs {
 	}
 	corev1beta1.SetDefaultsShootSpec(&shoot.Spec, shoot.Namespace, shoot.Name)
 	vector := images.Vector{}
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "resource-manager"} {
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "resource-manager"} {
 		vector = append(vector, images.Source{Name: name, Repository: ptr.To("registry.example.org/" + name), Tag: ptr.To("v1")})
 	}
 	config := &gardenletv1alpha1.GardenletConfiguration{}
