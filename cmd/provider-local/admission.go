@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"os"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,19 +16,25 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/provider/local/admission"
 )
 
-// admissionName is the name of the admission part of the extension.
-const admissionName = "admission-local"
+const (
+	// admissionName is the name of the admission part of the extension.
+	admissionName = "admission-local"
+	// variableKubeconfig is set to the path of the kubeconfig for the garden by what installs extensions in the cluster that runs a garden.
+	variableKubeconfig = "GARDEN_KUBECONFIG"
+)
 
 func newAdmissionCommand() *cobra.Command {
 	options := &common{}
 	command := &cobra.Command{
 		Use:   "admission --namespace NAMESPACE",
 		Short: "Run the webhooks that check provider configurations, for the garden's API server",
-		Long: `admission checks the provider configurations of CloudProfiles and Shoots with this infrastructure. --kubeconfig is that of the garden's API
-server, which calls the webhooks.`,
-		Example: "  provider-local admission --kubeconfig garden.kubeconfig --namespace garden --webhook-config-url https://admission-local.garden:443",
+		Long: `admission checks the provider configurations of CloudProfiles and Shoots with this infrastructure. --kubeconfig, or the variable
+GARDEN_KUBECONFIG, is that of the garden, whose API server calls the webhooks. The namespace is one of the garden, too: it has the certificates.`,
+		Example: `  provider-local admission --kubeconfig garden.kubeconfig --namespace extension-provider-local \
+    --webhook-config-url https://gardener-extension-admission-local.garden:443`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			options.kubeconfig = cmp.Or(options.kubeconfig, os.Getenv(variableKubeconfig))
 			if err := options.validate(); err != nil {
 				return err
 			}

@@ -46,6 +46,7 @@ var exceptions = []exception{
 	{regexp.MustCompile(`^export KUBECONFIG=`), "is for the demo; tests bring a kubeconfig of their own"},
 	{regexp.MustCompile(`^helm upgrade --install \S+ charts/(gardenlet|resource-manager) --namespace garden\b`), "needs a garden: TestSeed in test/landscape/e2e"},
 	{regexp.MustCompile(`^helm upgrade --install \S+ charts/controller-manager --namespace garden\b`), "needs a garden: TestInstallations in test/controllermanager applies the chart"},
+	{regexp.MustCompile(`^helm upgrade --install \S+ charts/admission-local/\S+ --namespace garden\b`), "needs a garden: TestAdmission in test/apiserver applies the rights of the chart"},
 	{regexp.MustCompile(`^kubectl (get|describe) controllerinstallations?\b`), "needs a garden with extensions: TestExtension in test/installation"},
 	{regexp.MustCompile(`^helm pull\b`), "needs a repository of charts; TestCreateFromChart has a chart in its place"},
 	{regexp.MustCompile(`^kubectl mr (create|diff) exporter\b`), "is about the chart that was pulled: TestCreateFromChart"},

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -25,4 +26,36 @@ func TestProviderLocalChart(t *testing.T) {
 			"imagePullSecrets":     []any{map[string]any{"name": "registry"}},
 		})
 	})
+}
+
+// TestAdmissionLocalCharts holds what the charts of the admission part of provider-local make against testdata.
+func TestAdmissionLocalCharts(t *testing.T) {
+	virtual := map[string]any{
+		"runtime": map[string]any{
+			"kubeconfigSecretName": "garden", "imagePullSecrets": []any{map[string]any{"name": "registry"}}, "podLabels": map[string]any{"a": "b"}, "podAnnotations": map[string]any{"c": "d"},
+			"image": map[string]any{"repository": "registry.example.org/provider-local", "digest": "sha256:0"},
+			"gardener": map[string]any{
+				"runtimeCluster": map[string]any{"priorityClassName": "gardener-garden-system-400"},
+				"virtualCluster": map[string]any{"enabled": true, "namespace": "extension-provider-local"},
+			},
+		},
+		"application": map[string]any{"gardener": map[string]any{"virtualCluster": map[string]any{
+			"enabled": true, "serviceAccount": map[string]any{"name": "extension-admission-provider-local", "namespace": "kube-system"},
+		}}},
+	}
+	for _, part := range []string{"runtime", "application"} {
+		loaded, err := LoadFrom(filepath.Join("..", "..", "..", "charts", "admission-local", part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(part, func(t *testing.T) {
+			checkGolden(t, loaded, "admission-local-"+part, map[string]any{})
+			values, _ := virtual[part].(map[string]any)
+			checkGolden(t, loaded, "admission-local-"+part+"-virtual", values)
+			missing := map[string]any{"gardener": map[string]any{"virtualCluster": map[string]any{"enabled": true}}}
+			if _, err := Render(loaded, "garden", missing); err == nil || !strings.Contains(err.Error(), "is required") {
+				t.Errorf("a garden that is a cluster of its own, without more values: %v", err)
+			}
+		})
+	}
 }

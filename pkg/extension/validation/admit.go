@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,4 +88,15 @@ func ObjectSelector(kind, ofType string) (*metav1.LabelSelector, error) {
 		return nil, fmt.Errorf("objects have no labels for extensions of kind %s", kind)
 	}
 	return &metav1.LabelSelector{MatchLabels: map[string]string{prefix + ofType: "true"}}, nil
+}
+
+// MatchConditions restrict a webhook to objects of a type whose spec is new or changes, and that are not being deleted. They need no labels, which
+// not every API server sets, and an outage of the webhook refuses only such writes. The path leads to the field with the type, as in
+// "spec.provider.type".
+func MatchConditions(path, ofType string) []admissionregistrationv1.MatchCondition {
+	return []admissionregistrationv1.MatchCondition{
+		{Name: "uses-extension", Expression: fmt.Sprintf(`object.?%s.orValue("") == %s`, strings.ReplaceAll(path, ".", ".?"), strconv.Quote(ofType))},
+		{Name: "spec-changes", Expression: "oldObject == null || object.spec != oldObject.spec"},
+		{Name: "stays", Expression: "!has(object.metadata.deletionTimestamp)"},
+	}
 }

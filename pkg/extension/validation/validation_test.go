@@ -189,6 +189,14 @@ func TestWebhooksSelectWhatUsesTheExtension(t *testing.T) {
 	}
 }
 
+// TestWebhooksAreCalledForChangesOfWhatUsesTheExtension: by what is in the object. TestAdmission in test/apiserver evaluates the expressions.
+func TestWebhooksAreCalledForChangesOfWhatUsesTheExtension(t *testing.T) {
+	conditions := MatchConditions("spec.provider.type", "a")
+	if len(conditions) != 3 || conditions[0].Expression != `object.?spec.?provider.?type.orValue("") == "a"` {
+		t.Errorf("%+v", conditions)
+	}
+}
+
 // TestHandler: what is wrong is refused with its fields; what goes, and what did not change, is let through.
 func TestHandler(t *testing.T) {
 	handler := Handler(func() *corev1beta1.Shoot { return &corev1beta1.Shoot{} }, func(_ context.Context, wanted, live *corev1beta1.Shoot) field.ErrorList {

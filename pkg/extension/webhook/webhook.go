@@ -36,6 +36,8 @@ type Webhook struct {
 	Rules []admissionregistrationv1.RuleWithOperations
 	// NamespaceSelector and ObjectSelector restrict that; nil for all. See [ShootProvider] and so on.
 	NamespaceSelector, ObjectSelector *metav1.LabelSelector
+	// MatchConditions restrict it further, by what is in the object. The API server evaluates them.
+	MatchConditions []admissionregistrationv1.MatchCondition
 	// FailurePolicy; empty for Fail in the seed and Ignore in a Shoot.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 	// TimeoutSeconds is how long the API server waits; 0 for 10.

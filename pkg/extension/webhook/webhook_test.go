@@ -19,7 +19,8 @@ func TestConfigurations(t *testing.T) {
 	rules := []admissionregistrationv1.RuleWithOperations{Writes("apps", "v1", "deployments")}
 	webhooks := []Webhook{
 		{Name: "controlplane", Rules: rules, Handler: nobody, NamespaceSelector: ShootProvider("cloud"), ObjectSelector: ControlPlaneObjects()},
-		{Name: "quota", Validating: true, Rules: rules, Handler: nobody, FailurePolicy: admissionregistrationv1.Ignore, TimeoutSeconds: 2},
+		{Name: "quota", Validating: true, Rules: rules, Handler: nobody, FailurePolicy: admissionregistrationv1.Ignore, TimeoutSeconds: 2,
+			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "all", Expression: "true"}}},
 		{Name: "nodes", Target: TargetShoot, Rules: rules, Handler: nobody, NamespaceSelector: KubeSystem()},
 	}
 	mutating, validating := configurations(webhooks, options, TargetSeed, []byte("bundle"))
@@ -35,7 +36,7 @@ func TestConfigurations(t *testing.T) {
 	if service := one.ClientConfig.Service; service == nil || service.Name != "gardener-extension-provider-cloud" || *service.Port != 443 || *service.Path != "/controlplane" {
 		t.Errorf("the address is %+v", one.ClientConfig)
 	}
-	if other := validating.Webhooks[0]; *other.FailurePolicy != admissionregistrationv1.Ignore || *other.TimeoutSeconds != 2 {
+	if other := validating.Webhooks[0]; *other.FailurePolicy != admissionregistrationv1.Ignore || *other.TimeoutSeconds != 2 || len(other.MatchConditions) != 1 {
 		t.Errorf("%+v", other)
 	}
 

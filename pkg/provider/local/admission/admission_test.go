@@ -21,7 +21,7 @@ func TestWebhooks(t *testing.T) {
 	handlers := map[string]admission.Handler{}
 	for _, one := range Webhooks() {
 		hook, is := one.Handler.(*admission.Webhook)
-		if !is || !one.Validating || one.ObjectSelector.MatchLabels["provider.extensions.gardener.cloud/local"] != "true" {
+		if !is || !one.Validating || !strings.Contains(one.MatchConditions[0].Expression, `"local"`) {
 			t.Fatalf("webhook %+v", one)
 		}
 		handlers[one.Name] = hook.Handler
@@ -44,8 +44,11 @@ func TestWebhooks(t *testing.T) {
 		{"a configuration of another kind", "shoots", "spec: {provider: {type: local, controlPlaneConfig: {" + config + "WorkerConfig}}}", "", "of the kind WorkerConfig"},
 		{"a wrong pool", "shoots", "spec: {provider: {type: local, workers: [{name: a, updateStrategy: AutoInPlaceUpdate, providerConfig: {" + config +
 			"WorkerConfig, resources: {limits: {cpu: 0}}}}]}}", "", "spec.provider.workers[0].providerConfig.resources.limits[cpu]"},
+		{"a network with an unknown field", "shoots", "spec: {networking: {type: local, providerConfig: {" + config + "NetworkConfig, policies: true}}, provider: {type: local}}", "",
+			"spec.networking.providerConfig: Invalid value"},
+		{"a network of another type", "shoots", "spec: {networking: {type: other, providerConfig: {a: b}}, provider: {type: local}}", "", ""},
 		{"a Shoot of another type", "shoots", "spec: {provider: {type: other, controlPlaneConfig: {a: b}}}", "", ""},
-		{"no object", "shoots", "", "", "the request has no object"},
+		{"no object", "shoots", "", "", "the object cannot be read"},
 	} {
 		raw := func(text string) runtime.RawExtension {
 			content, err := yaml.YAMLToJSON([]byte(text))
