@@ -32,7 +32,7 @@ func newAdmissionCommand() *cobra.Command {
 GARDEN_KUBECONFIG, is that of the garden, whose API server calls the webhooks. The namespace is one of the garden, too: it has the certificates.`,
 		Example: `  provider-local admission --kubeconfig garden.kubeconfig --namespace extension-provider-local \
     --webhook-config-url https://gardener-extension-admission-local.garden:443`,
-		Args:    cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.kubeconfig = cmp.Or(options.kubeconfig, os.Getenv(variableKubeconfig))
 			if err := options.validate(); err != nil {

@@ -56,7 +56,7 @@ func configurations(webhooks []Webhook, options Options, target Target, bundle [
 			validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
 				Name: name, ClientConfig: reach, Rules: one.Rules, NamespaceSelector: one.NamespaceSelector, ObjectSelector: one.ObjectSelector,
 				MatchConditions: one.MatchConditions,
-				FailurePolicy: &fails, TimeoutSeconds: &timeout, MatchPolicy: ptr.To(admissionregistrationv1.Exact),
+				FailurePolicy:   &fails, TimeoutSeconds: &timeout, MatchPolicy: ptr.To(admissionregistrationv1.Exact),
 				SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 			})
 			continue
@@ -64,7 +64,7 @@ func configurations(webhooks []Webhook, options Options, target Target, bundle [
 		mutating.Webhooks = append(mutating.Webhooks, admissionregistrationv1.MutatingWebhook{
 			Name: name, ClientConfig: reach, Rules: one.Rules, NamespaceSelector: one.NamespaceSelector, ObjectSelector: one.ObjectSelector,
 			MatchConditions: one.MatchConditions,
-			FailurePolicy: &fails, TimeoutSeconds: &timeout, MatchPolicy: ptr.To(admissionregistrationv1.Exact),
+			FailurePolicy:   &fails, TimeoutSeconds: &timeout, MatchPolicy: ptr.To(admissionregistrationv1.Exact),
 			ReinvocationPolicy: ptr.To(admissionregistrationv1.NeverReinvocationPolicy),
 			SideEffects:        ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 		})
