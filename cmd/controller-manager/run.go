@@ -28,6 +28,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	controllermanagerv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/controllermanager/v1alpha1"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/controllers/controllerregistration"
 	"github.com/trellis-k8s/trellis/pkg/controllers/shootsecrets"
@@ -79,6 +80,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 			Recorder:          eventlimit.New(mgr.GetEventRecorder(component), mgr.GetScheme(), clock.RealClock{}),
 			RegistrationSyncs: *c.Controllers.ControllerRegistration.ConcurrentSyncs,
 			DeploymentSyncs:   *c.Controllers.ControllerDeployment.ConcurrentSyncs,
+			ReadySyncs:        *c.Controllers.SeedExtensionsCheck.ConcurrentSyncs,
+			ReadyThreshold:    c.Controllers.SeedExtensionsCheck.Threshold(corev1beta1.SeedExtensionsReady),
 		}),
 		shootstatuslabel.AddToManager(mgr, *c.Controllers.ShootStatusLabel.ConcurrentSyncs),
 		shootsecrets.AddToManager(mgr),

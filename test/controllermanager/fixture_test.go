@@ -135,6 +135,7 @@ func (f *fixture) configure() {
 kind: ControllerManagerConfiguration
 gardenClientConnection: {kubeconfig: %s}
 logFormat: text
+controllers: {seedExtensionsCheck: {conditionThresholds: [{type: ExtensionsReady, duration: 1h}]}}
 server:
   healthProbes: {bindAddress: 127.0.0.1, port: %d}
   metrics: {bindAddress: 127.0.0.1, port: %d}

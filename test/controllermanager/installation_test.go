@@ -1,6 +1,7 @@
 package controllermanager
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func TestInstallations(t *testing.T) {
 		name string
 		run  func()
 	}{
-		{"registered", f.registers}, {"Shoot", f.servesShoot}, {"label", f.labelsShoot}, {"changes", f.followsChanges}, {"policies", f.keepsPolicies}, {"rest", f.rests},
+		{"registered", f.registers}, {"Shoot", f.servesShoot}, {"label", f.labelsShoot}, {"condition", f.sumsUpExtensions}, {"changes", f.followsChanges}, {"policies", f.keepsPolicies}, {"rest", f.rests},
 		{"restart", f.restarts}, {"no longer needed", f.uninstalls}, {"registration deleted", f.deletesRegistration}, {"Seed deleted", f.deletesSeed},
 		{"requests", f.sendsWhatItMay},
 	} {
@@ -119,13 +120,70 @@ func (f *fixture) labelsShoot() {
 	eventually("unhealthy")
 }
 
+// sumsUpExtensions: the condition of the Seed follows those of its installations, and others do not change it.
+func (f *fixture) sumsUpExtensions() {
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}}
+	eventually := func(want, text string) {
+		f.Helper()
+		kit.Eventually(f, "ExtensionsReady is "+want, func() string {
+			f.exists(seed)
+			for _, condition := range seed.Status.Conditions {
+				if condition.Type == corev1beta1.SeedExtensionsReady && strings.HasSuffix(string(condition.Status)+" "+condition.Reason, want) && strings.Contains(condition.Message, text) {
+					return ""
+				}
+			}
+			return fmt.Sprintf("the conditions are %+v", seed.Status.Conditions)
+		})
+	}
+	eventually("NotAllExtensionsInstalled", "network (gardenlet has not looked at it yet)")
+	gardenlet := client.StrategicMergeFrom(seed.DeepCopy())
+	seed.Status.Conditions = append(seed.Status.Conditions, corev1beta1.Condition{
+		Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue, Reason: "GardenletReady", Message: "it works", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+	})
+	kit.Must(f, f.client.Status().Patch(f.Context(), seed, gardenlet))
+	for _, installation := range f.installations() {
+		f.reports(installation, corev1beta1.ConditionTrue)
+	}
+	eventually("True AllExtensionsReady", "")
+	f.reports(f.installations()["network"], corev1beta1.ConditionFalse)
+	eventually("Progressing NotAllExtensionsHealthy", "network (it is a test)")
+	f.reports(f.installations()["network"], corev1beta1.ConditionTrue)
+	eventually("True AllExtensionsReady", "")
+
+	after := client.StrategicMergeFrom(seed.DeepCopy())
+	for i := range seed.Status.Conditions {
+		seed.Status.Conditions[i].Status = corev1beta1.ConditionProgressing // as gardenlet does after an operation
+	}
+	kit.Must(f, f.client.Status().Patch(f.Context(), seed, after))
+	eventually("True AllExtensionsReady", "")
+	if len(seed.Status.Conditions) != 2 {
+		f.Errorf("the conditions are %+v", seed.Status.Conditions)
+	}
+}
+
+// reports does what the gardenlet does for an installation that is installed: it reports its conditions, and whether it is healthy.
+func (f *fixture) reports(installation *corev1beta1.ControllerInstallation, healthy corev1beta1.ConditionStatus) {
+	f.Helper()
+	installation.Status.Conditions = nil
+	for kind, status := range map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
+		corev1beta1.ControllerInstallationValid: corev1beta1.ConditionTrue, corev1beta1.ControllerInstallationInstalled: corev1beta1.ConditionTrue,
+		corev1beta1.ControllerInstallationHealthy: healthy, corev1beta1.ControllerInstallationProgressing: corev1beta1.ConditionFalse,
+	} {
+		installation.Status.Conditions = append(installation.Status.Conditions, corev1beta1.Condition{
+			Type: kind, Status: status, Reason: "Test", Message: "it is a test", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+		})
+	}
+	kit.Must(f, f.client.Status().Update(f.Context(), installation))
+}
+
 // followsChanges: an installation follows its deployment, and not the status of its Seed.
 func (f *fixture) followsChanges() {
 	before := f.installations()["network"]
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}}
 	f.exists(seed)
+	change := client.MergeFrom(seed.DeepCopy())
 	seed.Status.KubernetesVersion = ptr.To("1.37.1")
-	kit.Must(f, f.client.Status().Update(f.Context(), seed))
+	kit.Must(f, f.client.Status().Patch(f.Context(), seed, change))
 	deployment := &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "network"}}
 	f.exists(deployment)
 	kit.Change(f, f.client, deployment, func() { deployment.Helm.RawChart = []byte(strings.Repeat("other", 100)) })

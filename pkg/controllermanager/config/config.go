@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/controllermanager/v1alpha1"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/configfile"
 )
 
@@ -36,10 +37,19 @@ func validate(c *v1alpha1.ControllerManagerConfiguration) field.ErrorList {
 	oneOf("logFormat", c.LogFormat, "json", "text")
 	for name, controller := range map[string]*v1alpha1.Concurrency{
 		"controllerDeployment": c.Controllers.ControllerDeployment, "controllerRegistration": c.Controllers.ControllerRegistration,
-		"shootStatusLabel": c.Controllers.ShootStatusLabel,
+		"seedExtensionsCheck": &c.Controllers.SeedExtensionsCheck.Concurrency, "shootStatusLabel": c.Controllers.ShootStatusLabel,
 	} {
 		if *controller.ConcurrentSyncs < 1 {
 			errs = append(errs, field.Invalid(field.NewPath("controllers", name, "concurrentSyncs"), *controller.ConcurrentSyncs, "must be at least 1"))
+		}
+	}
+	for i, threshold := range c.Controllers.SeedExtensionsCheck.ConditionThresholds {
+		path := field.NewPath("controllers", "seedExtensionsCheck", "conditionThresholds").Index(i)
+		if threshold.Type != string(corev1beta1.SeedExtensionsReady) {
+			errs = append(errs, field.NotSupported(path.Child("type"), threshold.Type, []corev1beta1.ConditionType{corev1beta1.SeedExtensionsReady}))
+		}
+		if threshold.Duration.Duration < 0 {
+			errs = append(errs, field.Invalid(path.Child("duration"), threshold.Duration.Duration.String(), "must not be negative"))
 		}
 	}
 	if c.Controllers.CacheSyncTimeout.Duration <= 0 {

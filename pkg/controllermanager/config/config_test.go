@@ -18,7 +18,8 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *c.Controllers.ControllerRegistration.ConcurrentSyncs != 5 || *c.Controllers.ControllerDeployment.ConcurrentSyncs != 5 ||
-		*c.Controllers.ShootStatusLabel.ConcurrentSyncs != 5 || c.Controllers.CacheSyncTimeout.Duration != 2*time.Minute || c.Server.HealthProbes.Port != 2718 || c.Server.Metrics.Port != 2719 ||
+		*c.Controllers.ShootStatusLabel.ConcurrentSyncs != 5 || *c.Controllers.SeedExtensionsCheck.ConcurrentSyncs != 5 ||
+		c.Controllers.SeedExtensionsCheck.Threshold("ExtensionsReady") != 0 || c.Controllers.CacheSyncTimeout.Duration != 2*time.Minute || c.Server.HealthProbes.Port != 2718 || c.Server.Metrics.Port != 2719 ||
 		c.LogLevel != "info" || c.LogFormat != "json" || c.GardenClientConnection.QPS != 50 || c.GardenClientConnection.Burst != 100 {
 		t.Errorf("the defaults are %+v", c)
 	}
@@ -38,6 +39,10 @@ func TestMistakes(t *testing.T) {
 		"another kind":             {"kind: GardenletConfiguration\napiVersion: gardenlet.config.gardener.cloud/v1alpha1\n", []string{"apiVersion: Unsupported value", "kind: Unsupported value"}},
 		"values":                   {header + "logLevel: loud\nlogFormat: xml\n", []string{"logLevel", "logFormat"}},
 		"a controller without one": {header + "controllers: {controllerRegistration: {concurrentSyncs: 0}}\n", []string{"controllers.controllerRegistration.concurrentSyncs"}},
+		"a check without one":      {header + "controllers: {seedExtensionsCheck: {concurrentSyncs: 0}}\n", []string{"controllers.seedExtensionsCheck.concurrentSyncs"}},
+		"thresholds": {header + "controllers: {seedExtensionsCheck: {conditionThresholds: [{type: Other, duration: -1s}]}}\n", []string{
+			"seedExtensionsCheck.conditionThresholds[0].type: Unsupported value", "seedExtensionsCheck.conditionThresholds[0].duration: Invalid value",
+		}},
 		"a controller of later":    {header + "controllers: {project: {concurrentSyncs: 1}}\n", []string{`unknown field "controllers.project"`}},
 		"a field set twice":        {header + "logLevel: info\nlogLevel: debug\n", []string{"logLevel"}},
 		"no time for the caches":   {header + "controllers: {cacheSyncTimeout: 0s}\n", []string{"controllers.cacheSyncTimeout"}},
@@ -61,7 +66,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *c.Controllers.ControllerRegistration.ConcurrentSyncs != 10 {
+	if *c.Controllers.ControllerRegistration.ConcurrentSyncs != 10 || c.Controllers.SeedExtensionsCheck.Threshold("ExtensionsReady") != time.Minute {
 		t.Errorf("the example is %+v", c)
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "none")); !os.IsNotExist(err) && !strings.Contains(err.Error(), "no such file") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,7 +28,9 @@ type Options struct {
 	// Recorder writes Events.
 	Recorder events.EventRecorder
 	// RegistrationSyncs and DeploymentSyncs are how many objects are worked on at once.
-	RegistrationSyncs, DeploymentSyncs int
+	RegistrationSyncs, DeploymentSyncs, ReadySyncs int
+	// ReadyThreshold is how long extensions that fail are Progressing in the condition of their Seed, before it is False; 0 for not at all.
+	ReadyThreshold time.Duration
 }
 
 // AddToManager adds the controllers to the manager of the garden, whose cache has CacheOptions. It is called before the manager starts.
@@ -36,7 +39,8 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o Options) error {
 		return err
 	}
 	c := controllers{cached: mgr.GetClient(), uncached: mgr.GetAPIReader(), recorder: o.Recorder}
-	return errors.Join(c.addSeeds(mgr, o.RegistrationSyncs), c.addRegistrations(mgr, o.RegistrationSyncs), c.addDeployments(mgr, o.DeploymentSyncs))
+	return errors.Join(c.addSeeds(mgr, o.RegistrationSyncs), c.addRegistrations(mgr, o.RegistrationSyncs), c.addDeployments(mgr, o.DeploymentSyncs),
+		c.addReady(mgr, o.ReadySyncs, o.ReadyThreshold))
 }
 
 // controllers are what all of them use.

@@ -28,5 +28,6 @@ func SetDefaults(c *ControllerManagerConfiguration) {
 	defaulting.Pointer(&c.Controllers.CacheSyncTimeout, metav1.Duration{Duration: 2 * time.Minute})
 	defaulting.Pointer(&defaulting.Object(&c.Controllers.ControllerDeployment).ConcurrentSyncs, syncs)
 	defaulting.Pointer(&defaulting.Object(&c.Controllers.ControllerRegistration).ConcurrentSyncs, syncs)
+	defaulting.Pointer(&defaulting.Object(&c.Controllers.SeedExtensionsCheck).ConcurrentSyncs, syncs)
 	defaulting.Pointer(&defaulting.Object(&c.Controllers.ShootStatusLabel).ConcurrentSyncs, syncs)
 }

@@ -1,8 +1,12 @@
 package v1alpha1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
 // APIVersion and kind of the configuration.
@@ -42,6 +46,9 @@ type ControllersConfiguration struct {
 	// ControllerRegistration configures the controllers that have extensions installed.
 	// +optional
 	ControllerRegistration *Concurrency `json:"controllerRegistration,omitempty"`
+	// SeedExtensionsCheck configures the controller of the condition ExtensionsReady of Seeds.
+	// +optional
+	SeedExtensionsCheck *SeedExtensionsCheck `json:"seedExtensionsCheck,omitempty"`
 	// ShootStatusLabel configures the controller of the label with the health of Shoots.
 	// +optional
 	ShootStatusLabel *Concurrency `json:"shootStatusLabel,omitempty"`
@@ -52,6 +59,37 @@ type Concurrency struct {
 	// ConcurrentSyncs is the number of objects that are worked on at once. Default: 5. Rule: at least 1.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+}
+
+// SeedExtensionsCheck configures the controller of the condition ExtensionsReady of Seeds.
+type SeedExtensionsCheck struct {
+	Concurrency `json:",inline"`
+
+	// SyncPeriod is accepted as Gardener has it, and not used: installations are watched.
+	// +optional
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// ConditionThresholds are how long a condition that fails is Progressing before it is False. Default: none, which means at once. Rule: type is
+	// ExtensionsReady, and the duration is not negative.
+	// +optional
+	ConditionThresholds []ConditionThreshold `json:"conditionThresholds,omitempty"`
+}
+
+// ConditionThreshold is how long a condition that fails is Progressing.
+type ConditionThreshold struct {
+	// Type of the condition.
+	Type string `json:"type"`
+	// Duration for which it is Progressing.
+	Duration metav1.Duration `json:"duration"`
+}
+
+// Threshold returns how long a condition of a type is Progressing; 0 for not at all.
+func (c *SeedExtensionsCheck) Threshold(kind corev1beta1.ConditionType) time.Duration {
+	for _, threshold := range c.ConditionThresholds {
+		if threshold.Type == string(kind) {
+			return threshold.Duration.Duration
+		}
+	}
+	return 0
 }
 
 // ServerConfiguration holds the addresses on which the process listens.

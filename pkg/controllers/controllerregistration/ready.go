@@ -1,0 +1,89 @@
+package controllerregistration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/installation"
+)
+
+// readyReconciler keeps the condition ExtensionsReady of Seeds, which sums up the conditions of their installations.
+type readyReconciler struct {
+	controllers
+
+	// threshold is how long a failure is Progressing.
+	threshold time.Duration
+	clock     clock.PassiveClock
+}
+
+// addReady adds the controller. Seeds are watched, since gardenlets have their conditions checked again after each operation.
+func (c controllers) addReady(mgr manager.Manager, syncs int, threshold time.Duration) error {
+	toSeeds := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request { return requests(seedsOf(object)...) })
+	return add(mgr, "seed-extensions-check", &readyReconciler{controllers: c, threshold: threshold, clock: clock.RealClock{}}, syncs,
+		watch{&corev1beta1.Seed{}, &handler.EnqueueRequestForObject{}, changes(func(before, after *corev1beta1.Seed) bool {
+			return !equality.Semantic.DeepEqual(readyOf(before), readyOf(after))
+		})},
+		watch{&corev1beta1.ControllerInstallation{}, toSeeds, changes(func(before, after *corev1beta1.ControllerInstallation) bool {
+			return !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions) || !equality.Semantic.DeepEqual(before.Spec.SeedRef, after.Spec.SeedRef)
+		})},
+	)
+}
+
+// readyOf returns the condition of a Seed; nil if it has none.
+func readyOf(seed *corev1beta1.Seed) *corev1beta1.Condition {
+	at := slices.IndexFunc(seed.Status.Conditions, func(condition corev1beta1.Condition) bool { return condition.Type == corev1beta1.SeedExtensionsReady })
+	if at < 0 {
+		return nil
+	}
+	return &seed.Status.Conditions[at]
+}
+
+// Reconcile writes the condition of a Seed if it has changed. At rest it sends nothing.
+func (r *readyReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	seed := &corev1beta1.Seed{}
+	if err := r.cached.Get(ctx, request.NamespacedName, seed); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	var list corev1beta1.ControllerInstallationList
+	if err := r.cached.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{indexSeed: seed.Name}); err != nil {
+		return reconcile.Result{}, fmt.Errorf("list the ControllerInstallations in Seed %s: %w", seed.Name, err)
+	}
+	now, before := r.clock.Now(), readyOf(seed)
+	condition, next := installation.Ready(pointers(list.Items), before, r.threshold, now)
+	if before == nil || !equality.Semantic.DeepEqual(*before, condition) {
+		if err := r.write(ctx, seed, condition); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if next.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: max(next.Sub(now), time.Millisecond)}, nil
+}
+
+// write sends the condition alone: others write the conditions that are theirs.
+func (r *readyReconciler) write(ctx context.Context, seed *corev1beta1.Seed, condition corev1beta1.Condition) error {
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1beta1.Condition{condition}}})
+	if err != nil {
+		return fmt.Errorf("encode the condition of Seed %s: %w", seed.Name, err)
+	}
+	target := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seed.Name}}
+	err = r.cached.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(fieldManager))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the condition %s of Seed %s: %w", condition.Type, seed.Name, err)
+	}
+	return nil
+}
