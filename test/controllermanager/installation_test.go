@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -27,7 +28,7 @@ func TestInstallations(t *testing.T) {
 		name string
 		run  func()
 	}{
-		{"registered", f.registers}, {"Shoot", f.servesShoot}, {"label", f.labelsShoot}, {"condition", f.sumsUpExtensions}, {"changes", f.followsChanges}, {"policies", f.keepsPolicies}, {"rest", f.rests},
+		{"registered", f.registers}, {"Shoot", f.servesShoot}, {"label", f.labelsShoot}, {"condition", f.sumsUpExtensions}, {"references", f.keepsReferences}, {"changes", f.followsChanges}, {"policies", f.keepsPolicies}, {"rest", f.rests},
 		{"restart", f.restarts}, {"no longer needed", f.uninstalls}, {"registration deleted", f.deletesRegistration}, {"Seed deleted", f.deletesSeed},
 		{"requests", f.sendsWhatItMay},
 	} {
@@ -118,6 +119,56 @@ func (f *fixture) labelsShoot() {
 	eventually("unhealthy")
 	kit.Change(f, f.client, shoot, func() { shoot.Labels[constants.LabelShootStatus] = "healthy" })
 	eventually("unhealthy")
+}
+
+// keepsReferences: what a deployment names cannot be deleted while it does. What has not the role that it needs is not kept.
+func (f *fixture) keepsReferences() {
+	meta := func(name, role string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "garden", Name: name, Labels: map[string]string{constants.LabelGardenRole: role}}
+	}
+	pull, bundle := &corev1.Secret{ObjectMeta: meta("pull", constants.RoleHelmPullSecret)}, &corev1.Secret{ObjectMeta: meta("bundle", constants.RoleOCICABundle)}
+	values, wrong := &corev1.ConfigMap{ObjectMeta: meta("values", constants.RoleResourceReference)}, &corev1.Secret{ObjectMeta: meta("wrong", constants.RoleHelmPullSecret)}
+	for _, object := range []client.Object{pull, bundle, values, wrong} {
+		f.create(object)
+	}
+	deployment := &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "referring"}}
+	deployment.Helm = &gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{
+		Ref: ptr.To("registry.example.org/chart:1"), PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}, CABundleSecretRef: &corev1.LocalObjectReference{Name: "bundle"},
+	}}
+	deployment.Resources = []gardencorev1.NamedResourceReference{
+		{Name: "values", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "values"}},
+		{Name: "wrong", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "wrong"}},
+	}
+	f.create(deployment)
+	kept := func(object client.Object) bool {
+		return f.exists(object) && controllerutil.ContainsFinalizer(object, constants.FinalizerReferenceProtection)
+	}
+	for _, object := range []client.Object{pull, bundle, values} {
+		kit.EventuallyTrue(f, object.GetName()+" is kept", func() bool { return kept(object) })
+	}
+	if kept(wrong) {
+		f.Error("a Secret is kept that the deployment cannot use")
+	}
+	f.delete(pull)
+	kit.Eventually(f, "an Event names who refers to the Secret", func() string {
+		var events corev1.EventList
+		kit.Must(f, f.client.List(f.Context(), &events, client.InNamespace("garden")))
+		for _, event := range events.Items {
+			if event.Reason == "ResourceReferenced" && event.InvolvedObject.Name == "pull" && strings.Contains(event.Message, "ControllerDeployment referring") {
+				return ""
+			}
+		}
+		return "there is none"
+	})
+	if !kept(pull) {
+		f.Error("the pull secret is gone while a deployment names it")
+	}
+	kit.Change(f, f.client, deployment, func() { deployment.Helm.OCIRepository.PullSecretRef = nil })
+	kit.EventuallyTrue(f, "the pull secret is gone", func() bool { return !f.exists(pull) })
+	kit.Change(f, f.client, bundle, func() { bundle.Labels = nil })
+	kit.EventuallyTrue(f, "what has lost its role is released", func() bool { return f.exists(bundle) && !kept(bundle) })
+	f.delete(deployment)
+	kit.EventuallyTrue(f, "what nothing names is released", func() bool { return f.exists(values) && !kept(values) })
 }
 
 // sumsUpExtensions: the condition of the Seed follows those of its installations, and others do not change it.
@@ -321,7 +372,7 @@ func (f *fixture) sendsWhatItMay() {
 	allowed := []string{
 		"create controllerinstallations", "patch controllerinstallations", "delete controllerinstallations",
 		"patch seeds", "patch controllerregistrations", "patch controllerdeployments", "patch shoots", "create events", "patch events",
-		"create roles", "update roles", "delete roles", "create rolebindings", "update rolebindings", "delete rolebindings",
+		"patch secrets", "patch configmaps", "create roles", "update roles", "delete roles", "create rolebindings", "update rolebindings", "delete rolebindings",
 	}
 	events, _ := f.requests(0)
 	for _, request := range described(events) {

@@ -40,7 +40,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o Options) error {
 	}
 	c := controllers{cached: mgr.GetClient(), uncached: mgr.GetAPIReader(), recorder: o.Recorder}
 	return errors.Join(c.addSeeds(mgr, o.RegistrationSyncs), c.addRegistrations(mgr, o.RegistrationSyncs), c.addDeployments(mgr, o.DeploymentSyncs),
-		c.addReady(mgr, o.ReadySyncs, o.ReadyThreshold))
+		c.addReferences(mgr, o.DeploymentSyncs), c.addReady(mgr, o.ReadySyncs, o.ReadyThreshold))
 }
 
 // controllers are what all of them use.
@@ -101,8 +101,8 @@ func (c controllers) addSeeds(mgr manager.Manager, syncs int) error {
 		watch{&corev1beta1.Shoot{}, toSeeds, changes(func(before, after *corev1beta1.Shoot) bool {
 			return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(before.Status.SeedName, after.Status.SeedName)
 		})},
-		watch{metadataOf("Secret"), toAll, predicate.ResourceVersionChangedPredicate{}},
-		watch{metadataOf("ConfigMap"), toAll, predicate.ResourceVersionChangedPredicate{}},
+		watch{metadataOf(kindSecret), toAll, predicate.ResourceVersionChangedPredicate{}},
+		watch{metadataOf(kindConfigMap), toAll, predicate.ResourceVersionChangedPredicate{}},
 	)
 }
 

@@ -31,7 +31,9 @@ const (
 
 // CacheOptions are those of the cache that the controllers read from: what the decision needs of each object.
 func CacheOptions() (map[client.Object]cache.ByObject, error) {
-	roles, err := labels.NewRequirement(constants.LabelGardenRole, selection.In, []string{constants.RoleDefaultDomain, constants.RoleResourceReference})
+	roles, err := labels.NewRequirement(constants.LabelGardenRole, selection.In, []string{
+		constants.RoleDefaultDomain, constants.RoleResourceReference, constants.RoleHelmPullSecret, constants.RoleOCICABundle,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("select the Secrets of the garden: %w", err)
 	}
@@ -41,8 +43,8 @@ func CacheOptions() (map[client.Object]cache.ByObject, error) {
 	return map[client.Object]cache.ByObject{
 		&corev1beta1.Shoot{}:                 {Transform: reduceShoot},
 		&gardencorev1.ControllerDeployment{}: {Transform: reduceDeployment},
-		metadataOf("Secret"):                 inGarden,
-		metadataOf("ConfigMap"):              inGarden,
+		metadataOf(kindSecret):               inGarden,
+		metadataOf(kindConfigMap):            inGarden,
 	}, nil
 }
 

@@ -22,7 +22,7 @@ import (
 
 // Reasons of Events.
 //
-// +events:on=ControllerRegistration or ControllerDeployment
+// +events:on=ControllerRegistration, ControllerDeployment, Secret or ConfigMap
 const (
 	eventReferenced = "ResourceReferenced" // Warning: it cannot be deleted yet, because others refer to it
 )

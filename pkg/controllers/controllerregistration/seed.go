@@ -125,7 +125,7 @@ func (r *seedReconciler) inputs(ctx context.Context, seed *corev1beta1.Seed) (in
 	}
 	in.Registrations, in.Deployments, in.Installations = pointers(registrations.Items), pointers(deployments.Items), pointers(installations.Items)
 	in.Shoots, in.Buckets, in.Entries = pointers(shoots.Items), pointers(buckets.Items), pointers(entries.Items)
-	for _, kind := range []string{"Secret", "ConfigMap"} {
+	for _, kind := range []string{kindSecret, kindConfigMap} {
 		if err := r.addMetadata(ctx, &in, kind); err != nil {
 			return in, err
 		}
@@ -146,7 +146,7 @@ func (r *seedReconciler) addMetadata(ctx context.Context, in *installation.Input
 		switch {
 		case object.Labels[constants.LabelGardenRole] == constants.RoleResourceReference:
 			in.ResourceVersions[installation.Resource{Kind: kind, Name: object.Name}] = object.ResourceVersion
-		case kind == "Secret" && domain != "":
+		case kind == kindSecret && object.Labels[constants.LabelGardenRole] == constants.RoleDefaultDomain && domain != "":
 			in.DefaultDomains = append(in.DefaultDomains, installation.Domain{Name: domain, Type: object.Annotations[constants.AnnotationDNSProvider]})
 		}
 	}
