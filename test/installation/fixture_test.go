@@ -65,6 +65,8 @@ type world struct {
 	garden, seed client.Client
 	gardens      *garden.Garden
 	seeds        *controlplane.ControlPlane
+	// stop ends the gardenlet that runs.
+	stop func()
 }
 
 func newWorld(t *testing.T) *world {
@@ -118,9 +120,9 @@ func (w *world) controllerManager() (requests *kit.Requests) {
 	return requests
 }
 
-// gardenlet runs the controller of extensions and the token requestor for the garden, until the returned function is called. It returns the
-// requests to the garden and the seed.
-func (w *world) gardenlet() (toGarden, toSeed *kit.Requests, stop func()) {
+// gardenlet runs the controller of extensions and the token requestor for the garden, until stop is called. It returns the requests to the garden
+// and the seed.
+func (w *world) gardenlet() (toGarden, toSeed *kit.Requests) {
 	w.Helper()
 	toGarden, toSeed = &kit.Requests{}, &kit.Requests{}
 	config, gardenConfig := w.seeds.Config(), w.gardens.Config()
@@ -142,7 +144,8 @@ func (w *world) gardenlet() (toGarden, toSeed *kit.Requests, stop func()) {
 		Garden: func() *rest.Config { return address },
 	}))
 	w.addTokenRequestor(mgr, gardenConfig, address)
-	return toGarden, toSeed, kit.Run(w, mgr)
+	w.stop = kit.Run(w, mgr)
+	return toGarden, toSeed
 }
 
 func (w *world) addTokenRequestor(mgr manager.Manager, config, address *rest.Config) {

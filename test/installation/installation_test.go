@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -39,7 +41,7 @@ func TestExtension(t *testing.T) {
 	seed.Spec.Backup = nil
 	kit.Must(t, w.garden.Create(t.Context(), seed))
 	fromManager := w.controllerManager()
-	toGarden, toSeed, stop := w.gardenlet()
+	toGarden, toSeed := w.gardenlet()
 
 	begun := time.Now()
 	deployment := w.register("provider", corev1beta1.ControllerDeploymentPolicyOnDemand, "DNSRecord/local", "ControlPlane/local", "Infrastructure/local", "Worker/local",
@@ -59,8 +61,8 @@ func TestExtension(t *testing.T) {
 		t.Errorf("requests at rest: %v", rest)
 	}
 
-	stop()
-	toGarden, toSeed, _ = w.gardenlet()
+	w.stop()
+	toGarden, toSeed = w.gardenlet()
 	kit.EventuallyTrue(t, "the extension is watched", func() bool {
 		return toSeed.Watched("/managedresources") && toGarden.Watched("/controllerinstallations")
 	})
@@ -71,7 +73,8 @@ func TestExtension(t *testing.T) {
 
 	w.isLeftAlone(deployment)
 	w.followsChart(deployment)
-	w.pullsChart(deployment)
+	registry := w.pullsChart(deployment)
+	w.survivesOutage(deployment, registry)
 	w.isRemoved()
 }
 
@@ -150,18 +153,14 @@ func (w *world) followsChart(deployment *gardencorev1.ControllerDeployment) {
 	kit.Change(w, w.garden, deployment, func() {
 		deployment.Helm.RawChart = w.archive(map[string]string{"deployment.yaml": strings.ReplaceAll(chart, ".Values.replicas", "2")})
 	})
-	kit.EventuallyTrue(w, "the workload has two replicas", func() bool {
-		workload := &appsv1.Deployment{}
-		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: "extension-" + w.installation("provider").Name, Name: "example"}, workload))
-		return ptr.Deref(workload.Spec.Replicas, 0) == 2
-	})
+	w.hasReplicas(2)
 	w.eventually("provider", ready)
 }
 
 // pullsChart: from a registry that asks for a password.
-func (w *world) pullsChart(deployment *gardencorev1.ControllerDeployment) {
+func (w *world) pullsChart(deployment *gardencorev1.ControllerDeployment) *ociRegistry {
 	w.Helper()
-	registry := w.newRegistry(w.archive(map[string]string{"deployment.yaml": strings.ReplaceAll(chart, ".Values.replicas", "3")}))
+	server, registry := w.newRegistry(w.archive(map[string]string{"deployment.yaml": strings.ReplaceAll(chart, ".Values.replicas", "add 2 .Values.replicas")}))
 	kit.Change(w, w.garden, deployment, func() {
 		deployment.Helm.RawChart = nil
 		deployment.Helm.OCIRepository = &gardencorev1.OCIRepository{
@@ -175,11 +174,53 @@ func (w *world) pullsChart(deployment *gardencorev1.ControllerDeployment) {
 		w.Errorf("Valid is False: %s", text)
 	}
 	kit.Change(w, w.garden, pull, func() { pull.Labels = map[string]string{"gardener.cloud/role": "helm-pull-secret"} })
-	kit.EventuallyTrue(w, "the workload has three replicas", func() bool {
+	w.hasReplicas(3)
+	w.eventually("provider", ready)
+	return server
+}
+
+// hasReplicas waits until the workload has a number of replicas.
+func (w *world) hasReplicas(wanted int32) {
+	w.Helper()
+	kit.Eventually(w, fmt.Sprintf("the workload has %d replicas", wanted), func() string {
 		workload := &appsv1.Deployment{}
 		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: "extension-" + w.installation("provider").Name, Name: "example"}, workload))
-		return ptr.Deref(workload.Spec.Replicas, 0) == 3
+		if found := ptr.Deref(workload.Spec.Replicas, 0); found != wanted {
+			return fmt.Sprintf("it has %d", found)
+		}
+		return ""
 	})
+}
+
+// survivesOutage: while the registry does not answer, what runs is left alone, also by a gardenlet that has just started. The condition names the
+// registry and the error. What was declared meanwhile is installed when it answers again.
+func (w *world) survivesOutage(deployment *gardencorev1.ControllerDeployment, registry *ociRegistry) {
+	w.Helper()
+	mr := &resourcesv1alpha1.ManagedResource{}
+	key := client.ObjectKey{Namespace: "garden", Name: w.installation("provider").Name}
+	kit.Must(w, w.seed.Get(w.Context(), key, mr))
+	before := mr.ResourceVersion
+	registry.Close()
+	kit.Change(w, w.garden, deployment, func() { deployment.Helm.Values = &apiextensionsv1.JSON{Raw: []byte(`{"replicas": 2}`)} })
+	w.eventually("provider", strings.Replace(invalid, "ChartCannotBeRendered", "OCIChartCannotBePulled", 1))
+	found := w.installation("provider")
+	text := message(found, corev1beta1.ControllerInstallationValid)
+	if !strings.Contains(text, "ask the registry "+registry.host) || !strings.Contains(text, "connection refused") {
+		w.Errorf("Valid is False: %s", text)
+	}
+	w.stop()
+	for i := range found.Status.Conditions {
+		found.Status.Conditions[i].Status = corev1beta1.ConditionUnknown // so that the next gardenlet shows that it has tried
+	}
+	kit.Must(w, w.garden.Status().Update(w.Context(), found))
+	w.gardenlet()
+	w.eventually("provider", strings.Replace(invalid, "ChartCannotBeRendered", "OCIChartCannotBePulled", 1))
+	kit.Must(w, w.seed.Get(w.Context(), key, mr))
+	if mr.ResourceVersion != before {
+		w.Errorf("the ManagedResource was changed: %+v", mr)
+	}
+	registry.start(w)
+	w.hasReplicas(4)
 	w.eventually("provider", ready)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -23,21 +24,44 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// newRegistry starts a registry with a chart, and returns its reference. The garden has Secrets for it: authority, and pull, which lacks the
-// label that lets deployments use it.
-func (w *world) newRegistry(chart []byte) string {
+// ociRegistry is a registry that can be stopped and started again with what it has.
+type ociRegistry struct {
+	*httptest.Server
+	handler http.Handler
+	// host is its address.
+	host string
+}
+
+// start has the registry listen; again where it was, if it was stopped.
+func (r *ociRegistry) start(w *world) {
+	w.Helper()
+	r.Server = httptest.NewUnstartedServer(r.handler)
+	if r.host != "" {
+		kit.Must(w, r.Listener.Close())
+		var err error
+		r.Listener, err = (&net.ListenConfig{}).Listen(w.Context(), "tcp", r.host)
+		kit.Must(w, err)
+	}
+	r.StartTLS()
+	w.Cleanup(r.Close)
+	r.host = strings.TrimPrefix(r.URL, "https://")
+}
+
+// newRegistry starts a registry with a chart, and returns it with the reference of the chart. The garden has Secrets for it: authority, and pull,
+// which lacks the label that lets deployments use it.
+func (w *world) newRegistry(chart []byte) (*ociRegistry, string) {
 	w.Helper()
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	server := httptest.NewTLSServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+	server := &ociRegistry{handler: http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
 		if user, password, _ := request.BasicAuth(); user != "user" || password != "password" {
 			response.Header().Set("WWW-Authenticate", `Basic realm="test"`)
 			response.WriteHeader(http.StatusUnauthorized)
 			return
 		}
 		inner.ServeHTTP(response, request)
-	}))
-	w.Cleanup(server.Close)
-	host := strings.TrimPrefix(server.URL, "https://")
+	})}
+	server.start(w)
+	host := server.host
 	image, err := mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1), static.NewLayer(chart, "application/vnd.cncf.helm.chart.content.v1.tar+gzip"))
 	kit.Must(w, err)
 	reference, err := name.ParseReference(host + "/charts/example:1.0.0")
@@ -51,5 +75,5 @@ func (w *world) newRegistry(chart []byte) string {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "authority", Labels: map[string]string{"gardener.cloud/role": "oci-ca-bundle"}},
 		Data:       map[string][]byte{"bundle.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
 	})
-	return reference.String()
+	return server, reference.String()
 }

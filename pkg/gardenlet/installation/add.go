@@ -34,8 +34,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
-// startTimeout is how long the start may read from the seed.
-const startTimeout = 30 * time.Second
+const (
+	// startTimeout is how long the start may read from the seed.
+	startTimeout = 30 * time.Second
+	// firstRetry and lastRetry are the shortest and the longest time after which a failure is tried again. A registry that was down for long is asked
+	// soon after it is back.
+	firstRetry = 5 * time.Millisecond
+	lastRetry  = 5 * time.Minute
+)
 
 // Seed is how the seed is reached beside the manager's client.
 type Seed struct {
@@ -104,6 +110,7 @@ func newCache(mgr manager.Manager, namespace string) (cache.Cache, flow.IndexedR
 func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, emitted cache.Cache, wake chan event.GenericEvent) error {
 	built, err := controller.New("controllerinstallation", mgr, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: max(r.ConcurrentSyncs, 1), SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	})
 	if err != nil {
 		return fmt.Errorf("add the controller of extensions: %w", err)

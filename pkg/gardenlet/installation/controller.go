@@ -19,6 +19,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 )
@@ -164,10 +165,7 @@ func (r *reconciler) live(result flow.Result, key flow.Key, written bool) *resou
 
 // invalid returns what is reported about an extension that cannot be installed as declared. The other conditions are about what runs.
 func (r *reconciler) invalid(ctx context.Context, key flow.Key, in *Inputs, why *invalid) (installed, error) {
-	text := why.Error()
-	if in != nil {
-		text = in.redact(text)
-	}
+	text := textOf(in, why)
 	mr, err := r.managedResource(ctx, key)
 	if err != nil {
 		return installed{}, err
@@ -179,6 +177,16 @@ func (r *reconciler) invalid(ctx context.Context, key flow.Key, in *Inputs, why 
 		return found, errors.New(text) // it is tried again
 	}
 	return found, nil
+}
+
+// textOf returns what is reported about a problem: without data of Secrets, and the same each time for the same cause. in is nil if the inputs could
+// not be read.
+func textOf(in *Inputs, why *invalid) string {
+	text := conditiontext.Stable(why.Error())
+	if in != nil {
+		text = in.redact(text)
+	}
+	return text
 }
 
 // managedResource reads that of an extension from the cache; nil if it does not exist.

@@ -61,14 +61,14 @@ func (r *registries) pull(ctx context.Context, from *gardencorev1.OCIRepository,
 	defer closeIdle()
 	found, err := remote.Get(reference, options...)
 	if err != nil {
-		return nil, fmt.Errorf("ask for %s: %w", reference, err)
+		return nil, fmt.Errorf("ask the registry %s for %s: %w", reference.Context().RegistryStr(), reference, err)
 	}
 	if chart, found := r.kept(found.Digest.String()); found {
 		return chart, nil
 	}
 	chart, err := chartIn(found)
 	if err != nil {
-		return nil, fmt.Errorf("pull %s: %w", reference, err)
+		return nil, fmt.Errorf("pull %s from the registry %s: %w", reference, reference.Context().RegistryStr(), err)
 	}
 	r.charts.Add(found.Digest.String(), chart)
 	return chart, nil

@@ -132,6 +132,7 @@ func TestPullFails(t *testing.T) {
 		"another registry":     {tag, secretOf("pull", corev1.DockerConfigJsonKey, `{"auths": {"example.org": {}}}`), h.authority, "Secret pull has no credentials"},
 		"no configuration":     {tag, secretOf("pull", corev1.DockerConfigJsonKey, "top-secret"), h.authority, "is not a configuration"},
 		"no certificates":      {tag, h.credentials, secretOf("authority", keyBundle, "none"), "Secret authority has no certificates"},
+		"the registry's name":  {tag, nil, h.authority, "ask the registry " + h.name},
 		"another tag":          {&gardencorev1.OCIRepository{Ref: ptr.To(h.name + "/charts/example:3.0.0")}, h.credentials, h.authority, "3.0.0"},
 		"an invalid reference": {&gardencorev1.OCIRepository{Ref: ptr.To("a b")}, nil, nil, "the reference of the chart"},
 	} {
@@ -146,5 +147,28 @@ func TestPullFails(t *testing.T) {
 	h.push(t, []byte("first"), types.OCILayer)
 	if _, err := newRegistries().pull(t.Context(), tag, h.credentials, h.authority); err == nil || !strings.Contains(err.Error(), "not a Helm chart") {
 		t.Errorf("an image: %v", err)
+	}
+}
+
+// TestPullWhileTheRegistryIsDown: the error names the registry, and what is wrong.
+func TestPullWhileTheRegistryIsDown(t *testing.T) {
+	h := newHost(t)
+	h.Close()
+	_, err := newRegistries().pull(t.Context(), &gardencorev1.OCIRepository{Ref: ptr.To(h.name + "/charts/example:1.0.0")}, h.credentials, h.authority)
+	if err == nil || !strings.Contains(err.Error(), "ask the registry "+h.name) || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestProblemIsStable: the text in the condition is the same each time for the same cause, though each connection comes from another port. Otherwise
+// each attempt would be a write.
+func TestProblemIsStable(t *testing.T) {
+	said := map[string]bool{}
+	for _, port := range []string{"40001", "40002"} {
+		err := fmt.Errorf("ask the registry: read tcp 10.0.0.1:%s->10.0.0.2:443: connection reset by peer", port)
+		said[textOf(nil, &invalid{reason: reasonPull, error: err, passes: true})] = true
+	}
+	if len(said) != 1 {
+		t.Errorf("the same outage is reported as %v", said)
 	}
 }
