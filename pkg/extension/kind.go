@@ -100,6 +100,10 @@ func secretRef(object extensionsv1alpha1.Object) *corev1.SecretReference {
 		ref = object.Spec.SecretRef
 	case *extensionsv1alpha1.Worker:
 		ref = object.Spec.SecretRef
+	case *extensionsv1alpha1.SelfHostedShootExposure:
+		if credentials := object.Spec.CredentialsRef; credentials != nil {
+			ref = corev1.SecretReference{Namespace: object.Namespace, Name: credentials.Name}
+		}
 	}
 	if ref.Name == "" {
 		return nil

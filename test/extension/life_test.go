@@ -200,6 +200,8 @@ func (w *world) credentials(object extensionsv1alpha1.Object, shoot string) *cor
 		secret.Namespace, secret.Name = constants.GardenNamespace, object.Spec.SecretRef.Name
 	case *extensionsv1alpha1.DNSRecord:
 		secret.Name = object.Spec.SecretRef.Name
+	case *extensionsv1alpha1.SelfHostedShootExposure:
+		object.Spec.CredentialsRef.Namespace = shoot
 	case *extensionsv1alpha1.Infrastructure, *extensionsv1alpha1.ControlPlane, *extensionsv1alpha1.Worker:
 	default:
 		return nil
