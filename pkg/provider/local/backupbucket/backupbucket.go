@@ -26,12 +26,12 @@ const prefixGenerated = "generated-bucket-"
 type Actuator struct {
 	*bundles.Actuator[*extensionsv1alpha1.BackupBucket]
 
-	Store store.Store
+	Stores store.Stores
 }
 
 // New returns the actuator.
-func New(deployer *bundles.Deployer, buckets store.Store) *Actuator {
-	return &Actuator{Store: buckets, Actuator: bundles.NewActuator(deployer, FlowName,
+func New(deployer *bundles.Deployer, stores store.Stores) *Actuator {
+	return &Actuator{Stores: stores, Actuator: bundles.NewActuator(deployer, FlowName,
 		func(_ context.Context, object *extensionsv1alpha1.BackupBucket, _ *extension.Cluster) (flow.Plan, error) {
 			return Plan(object), nil
 		})}
@@ -58,7 +58,11 @@ func generatedNamespace(object *extensionsv1alpha1.BackupBucket) string {
 
 // Reconcile makes the bucket.
 func (a *Actuator) Reconcile(ctx context.Context, object *extensionsv1alpha1.BackupBucket, cluster *extension.Cluster) (extension.Result, error) {
-	if err := a.Store.Create(object.Name); err != nil {
+	buckets, _, err := a.Stores.Of(ctx, object.Spec.SecretRef)
+	if err == nil {
+		err = buckets.Create(ctx, object.Name)
+	}
+	if err != nil {
 		return extension.Result{}, err
 	}
 	return a.Actuator.Reconcile(ctx, object, cluster)
@@ -71,7 +75,11 @@ func (a *Actuator) Restore(ctx context.Context, object *extensionsv1alpha1.Backu
 
 // Delete deletes the bucket with all that is in it.
 func (a *Actuator) Delete(ctx context.Context, object *extensionsv1alpha1.BackupBucket, cluster *extension.Cluster) (extension.Result, error) {
-	if err := a.Store.Delete(object.Name); err != nil {
+	buckets, _, err := a.Stores.Of(ctx, object.Spec.SecretRef)
+	if err == nil {
+		err = buckets.Delete(ctx, object.Name)
+	}
+	if err != nil {
 		return extension.Result{}, err
 	}
 	return a.Actuator.Delete(ctx, object, cluster)

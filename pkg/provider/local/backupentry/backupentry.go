@@ -3,7 +3,6 @@ package backupentry
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strings"
 
@@ -36,20 +35,19 @@ const (
 type Actuator struct {
 	*bundles.Actuator[*extensionsv1alpha1.BackupEntry]
 
-	Store store.Store
+	Stores store.Stores
 }
 
-// New returns the actuator. The reader reads Secrets. The host path is where nodes have the directory with the buckets; empty if there is none.
-func New(deployer *bundles.Deployer, uncached client.Reader, buckets store.Store, hostPath string) *Actuator {
+// New returns the actuator. The host path is where nodes have the directory with the buckets; empty if there is none.
+func New(deployer *bundles.Deployer, stores store.Stores, hostPath string) *Actuator {
 	plan := func(ctx context.Context, object *extensionsv1alpha1.BackupEntry, _ *extension.Cluster) (flow.Plan, error) {
-		credentials := &corev1.Secret{}
-		reference := object.Spec.SecretRef
-		if err := uncached.Get(ctx, client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}, credentials); err != nil {
-			return flow.Plan{}, fmt.Errorf("read the credentials of the bucket: %w", err)
+		_, credentials, err := stores.Of(ctx, object.Spec.SecretRef)
+		if err != nil {
+			return flow.Plan{}, err
 		}
-		return Plan(object, credentials.Data, hostPath), nil
+		return Plan(object, credentials, hostPath), nil
 	}
-	return &Actuator{Store: buckets, Actuator: bundles.NewActuator(deployer, FlowName, plan)}
+	return &Actuator{Stores: stores, Actuator: bundles.NewActuator(deployer, FlowName, plan)}
 }
 
 // Plan returns what has to exist for a BackupEntry: the Secret with the access to backups.
@@ -60,7 +58,7 @@ func Plan(object *extensionsv1alpha1.BackupEntry, credentials map[string][]byte,
 		data = map[string][]byte{}
 	}
 	data[keyBucketName] = []byte(object.Spec.BucketName)
-	if hostPath != "" {
+	if hostPath != "" && !store.InS3(credentials) {
 		data[keyHostPath] = []byte(hostPath)
 	}
 	name := secretName
@@ -77,7 +75,11 @@ func Plan(object *extensionsv1alpha1.BackupEntry, credentials map[string][]byte,
 
 // Delete deletes the backups of the entry, and its Secret.
 func (a *Actuator) Delete(ctx context.Context, object *extensionsv1alpha1.BackupEntry, cluster *extension.Cluster) (extension.Result, error) {
-	if err := a.Store.DeleteEntry(object.Spec.BucketName, strings.TrimPrefix(object.Name, prefixSource)); err != nil {
+	buckets, _, err := a.Stores.Of(ctx, object.Spec.SecretRef)
+	if err == nil {
+		err = buckets.DeleteEntry(ctx, object.Spec.BucketName, strings.TrimPrefix(object.Name, prefixSource))
+	}
+	if err != nil {
 		return extension.Result{}, err
 	}
 	return a.Actuator.Delete(ctx, object, cluster)

@@ -143,10 +143,10 @@ func (a *adder) addNodes() error {
 }
 
 func (a *adder) addBackups() error {
-	buckets := store.Store(a.Settings.BackupDirectory)
+	stores := store.Stores{Uncached: a.mgr.GetAPIReader(), Directory: store.Directory(a.Settings.BackupDirectory)}
 	return errors.Join(
-		add(a, "backupbucket", local.Type, backupbucket.New(a.deployer, buckets)),
-		add(a, "backupentry", local.Type, backupentry.New(a.deployer, a.mgr.GetAPIReader(), buckets, a.Settings.BackupHostPath)),
+		add(a, "backupbucket", local.Type, backupbucket.New(a.deployer, stores)),
+		add(a, "backupentry", local.Type, backupentry.New(a.deployer, stores, a.Settings.BackupHostPath)),
 	)
 }
 

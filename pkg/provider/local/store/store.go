@@ -1,74 +1,47 @@
-// Package store keeps backups in directories: each bucket is one.
+// Package store keeps backups: in directories, or in stores with the interface of S3.
 package store
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 
-	"github.com/trellis-k8s/trellis/pkg/extension"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// directoryMode lets the group of etcd write.
-const directoryMode = 0o775
-
-// Store is the directory with all buckets.
-type Store string
-
-// Create makes a bucket. One that exists stays.
-func (s Store) Create(bucket string) error {
-	path, err := s.path(bucket)
-	if err != nil {
-		return err
-	}
-	err = os.Mkdir(path, directoryMode)
-	if errors.Is(err, os.ErrExist) {
-		return nil
-	}
-	if err == nil {
-		err = os.Chmod(path, directoryMode) // the umask takes bits away
-	}
-	if err != nil {
-		return fmt.Errorf("make the directory of bucket %s: %w", bucket, err)
-	}
-	return nil
+// Store has buckets with the backups of control planes.
+type Store interface {
+	// Create makes a bucket. One that exists stays.
+	Create(ctx context.Context, bucket string) error
+	// Delete deletes a bucket with all that is in it. One that is gone is deleted.
+	Delete(ctx context.Context, bucket string) error
+	// DeleteEntry deletes all that an entry has in a bucket.
+	DeleteEntry(ctx context.Context, bucket, entry string) error
 }
 
-// Delete deletes a bucket with all that is in it. One that is gone is deleted.
-func (s Store) Delete(bucket string) error {
-	path, err := s.path(bucket)
-	if err != nil {
-		return err
-	}
-	if err := os.RemoveAll(path); err != nil {
-		return fmt.Errorf("remove the directory of bucket %s: %w", bucket, err)
-	}
-	return nil
+// Stores choose the store of a bucket.
+type Stores struct {
+	// Uncached reads the Secrets that BackupBuckets and BackupEntries refer to.
+	Uncached client.Reader
+	// Directory is used for credentials without an access key.
+	Directory Directory
 }
 
-// DeleteEntry deletes all that an entry has in a bucket.
-func (s Store) DeleteEntry(bucket, entry string) error {
-	path, err := s.path(bucket)
-	if err == nil {
-		path, err = Store(path).path(entry)
+// Of returns the store that credentials are for, and the credentials. An error has nothing of them.
+func (s Stores) Of(ctx context.Context, reference corev1.SecretReference) (Store, map[string][]byte, error) {
+	secret := &corev1.Secret{}
+	if err := s.Uncached.Get(ctx, client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}, secret); err != nil {
+		return nil, nil, fmt.Errorf("read the credentials of the bucket: %w", err)
 	}
+	if !InS3(secret.Data) {
+		return s.Directory, secret.Data, nil
+	}
+	store, err := newS3(secret.Data)
 	if err != nil {
-		return err
+		return nil, nil, fmt.Errorf("use Secret %s/%s: %w", reference.Namespace, reference.Name, err)
 	}
-	if err := os.RemoveAll(path); err != nil {
-		return fmt.Errorf("remove the backups of %s from bucket %s: %w", entry, bucket, err)
-	}
-	return nil
+	return store, secret.Data, nil
 }
 
-// path returns a directory of the store. Its name must not lead elsewhere.
-func (s Store) path(name string) (string, error) {
-	switch {
-	case s == "":
-		return "", extension.ConfigurationProblem(errors.New("this extension has no directory for buckets: run it with --backup-directory"))
-	case !filepath.IsLocal(name) || filepath.Base(name) != name || name == ".":
-		return "", extension.ConfigurationProblem(fmt.Errorf("the name of a bucket has to be that of a directory, %q is not", name))
-	}
-	return filepath.Join(string(s), name), nil
-}
+// InS3 reports whether credentials are for a store with the interface of S3.
+func InS3(credentials map[string][]byte) bool { return len(credentials[KeyAccessKeyID]) > 0 }

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-func TestStore(t *testing.T) {
+func TestDirectory(t *testing.T) {
 	root := t.TempDir()
-	buckets := Store(root)
+	buckets := Directory(root)
 	for range 2 {
-		if err := buckets.Create("a"); err != nil {
+		if err := buckets.Create(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -24,7 +24,7 @@ func TestStore(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := buckets.DeleteEntry("a", "x"); err != nil {
+		if err := buckets.DeleteEntry(t.Context(), "a", "x"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -33,7 +33,7 @@ func TestStore(t *testing.T) {
 		t.Errorf("%v, %v is left of the bucket", left, err)
 	}
 	for range 2 {
-		if err := buckets.Delete("a"); err != nil {
+		if err := buckets.Delete(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,15 +46,15 @@ func TestStore(t *testing.T) {
 func TestNames(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "../a", "a/b", "/a"} {
 		for what, err := range map[string]error{
-			"create": Store(t.TempDir()).Create(name), "delete": Store(t.TempDir()).Delete(name), "delete an entry": Store(t.TempDir()).DeleteEntry("a", name),
-			"delete in": Store(t.TempDir()).DeleteEntry(name, "a"),
+			"create": Directory(t.TempDir()).Create(t.Context(), name), "delete": Directory(t.TempDir()).Delete(t.Context(), name), "delete an entry": Directory(t.TempDir()).DeleteEntry(t.Context(), "a", name),
+			"delete in": Directory(t.TempDir()).DeleteEntry(t.Context(), name, "a"),
 		} {
 			if err == nil || !strings.Contains(err.Error(), "that of a directory") {
 				t.Errorf("%s %q: %v", what, name, err)
 			}
 		}
 	}
-	if err := Store("").Create("a"); err == nil || !strings.Contains(err.Error(), "--backup-directory") {
+	if err := Directory("").Create(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "--backup-directory") {
 		t.Errorf("without a directory: %v", err)
 	}
 }
