@@ -33,6 +33,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/shoot/care"
+	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 	"github.com/trellis-k8s/trellis/pkg/shoot/state"
 )
 
@@ -70,6 +71,9 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 	if r.domains, err = newDomains(garden); err != nil {
 		return err
 	}
+	if r.extensions, err = extensionobjects.New(mgr); err != nil {
+		return err
+	}
 	r.emitter = &flow.Emitter{
 		Reader: of.indexed, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock,
 		Rules:  flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: o.Version},
@@ -85,6 +89,9 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		}
 	}
 	if err := r.watch(mgr, garden); err != nil {
+		return err
+	}
+	if err := state.AddToManager(mgr, garden, state.Options{Keeper: r.states, Objects: r.extensions, SeedName: o.SeedName, Workers: o.stateWorkers()}); err != nil {
 		return err
 	}
 	return care.AddToManager(mgr, garden, of.emitted, of.indexed, r.careOptions())

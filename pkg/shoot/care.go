@@ -32,7 +32,7 @@ const (
 func (r *reconciler) careOptions() care.Options {
 	options := care.Options{
 		SeedName: r.options.SeedName, Namespace: r.options.Namespace, Required: required, Server: bundleServer, Clock: r.options.Clock,
-		Healthz: r.healthz, Access: r.watchAccess, Authorities: r.authorities,
+		Objects: r.extensions, Healthz: r.healthz, Access: r.watchAccess, Authorities: r.authorities,
 	}
 	if controllers := r.options.Config.Controllers; controllers != nil {
 		options.Config = controllers.ShootCare

@@ -22,6 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 	"github.com/trellis-k8s/trellis/pkg/shoot/state"
 )
 
@@ -55,12 +56,14 @@ type reconciler struct {
 	caches   *caches
 	// domains has the Secrets of the garden with default domains.
 	domains cache.Cache
-	events  events.EventRecorder
-	emitter *flow.Emitter
-	states  *state.Keeper
-	ledgers *flow.Ledgers
-	options Options
-	images  images.Vector
+	// extensions has what extensions report about their objects.
+	extensions *extensionobjects.Objects
+	events     events.EventRecorder
+	emitter    *flow.Emitter
+	states     *state.Keeper
+	ledgers    *flow.Ledgers
+	options    Options
+	images     images.Vector
 
 	mu sync.Mutex
 	// written are the Shoots as the garden's API server answered to the last write. A cache may not show it yet.

@@ -50,5 +50,13 @@ func (o Options) statePeriod() time.Duration {
 	return defaultStatePeriod
 }
 
+// stateWorkers returns how many ShootStates are written at a time: controllers.shootState.concurrentSyncs.
+func (o Options) stateWorkers() *int {
+	if controllers := o.Config.Controllers; controllers != nil && controllers.ShootState != nil {
+		return controllers.ShootState.ConcurrentSyncs
+	}
+	return nil
+}
+
 // defaultStatePeriod is that of gardenlet's configuration.
 const defaultStatePeriod = 6 * time.Hour

@@ -10,14 +10,17 @@ import (
 	"strings"
 	"testing"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -45,6 +48,7 @@ func TestState(t *testing.T) {
 	}
 	w.checkState(first)
 	w.checkNotShown(first)
+	w.checkStatesOfExtensions()
 	stop()
 	toGarden, _, stopAgain := w.gardenlet()
 	compared := kit.Request{Method: http.MethodGet, Path: "/apis/core.gardener.cloud/v1beta1/namespaces/" + namespace + "/shootstates/" + shootName}
@@ -70,6 +74,40 @@ func TestState(t *testing.T) {
 	w.awaitSecret("ca-etcd", first["ca-etcd"])
 	stop()
 	w.checkState(first)
+}
+
+// checkStatesOfExtensions has an extension report a state that names a Secret, another state, and delete its object.
+func (w *world) checkStatesOfExtensions() {
+	w.Helper()
+	before := w.state().Spec.Gardener
+	w.create(w.seed, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: "ssh-key"}, Data: map[string][]byte{"key": []byte("value")}})
+	object := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: "filter"}}
+	object.Spec.Type = "filter"
+	w.create(w.seed, object)
+	report := func(state string) {
+		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKeyFromObject(object), object))
+		object.Status.State = &runtime.RawExtension{Raw: []byte(state)}
+		object.Status.Resources = []corev1beta1.NamedResourceReference{
+			{Name: "ssh", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "ssh-key"}},
+		}
+		kit.Must(w, w.seed.Status().Update(w.Context(), object))
+	}
+	stored := func(what string, holds func(corev1beta1.ShootStateSpec) bool) {
+		w.Helper()
+		kit.EventuallyTrue(w, what, func() bool { return holds(w.state().Spec) })
+	}
+	for _, state := range []string{`{"rules":1}`, `{"rules":2}`} {
+		report(state)
+		stored("the ShootState has the state "+state, func(spec corev1beta1.ShootStateSpec) bool {
+			return len(spec.Extensions) == 1 && spec.Extensions[0].Kind == "Extension" && string(spec.Extensions[0].State.Raw) == state &&
+				len(spec.Resources) == 1 && strings.Contains(string(spec.Resources[0].Data.Raw), base64.StdEncoding.EncodeToString([]byte("value")))
+		})
+	}
+	kit.Must(w, w.seed.Delete(w.Context(), object))
+	stored("the ShootState has no state", func(spec corev1beta1.ShootStateSpec) bool { return len(spec.Extensions)+len(spec.Resources) == 0 })
+	if !equality.Semantic.DeepEqual(w.state().Spec.Gardener, before) {
+		w.Error("the states of extensions have changed what is stored of Secrets")
+	}
 }
 
 // awaitBundle waits until a ManagedResource of the control plane exists.

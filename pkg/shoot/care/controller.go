@@ -28,7 +28,7 @@ import (
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
-	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
+	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 )
 
 const (
@@ -50,8 +50,10 @@ type Options struct {
 	// Required are the names of the ManagedResources that a control plane has to have, and Server the one of the API server.
 	Required []string
 	Server   string
-	Config   *gardenletv1alpha1.ShootCareController
-	Clock    clock.PassiveClock
+	// Objects are those of extensions in the seed.
+	Objects *extensionobjects.Objects
+	Config  *gardenletv1alpha1.ShootCareController
+	Clock   clock.PassiveClock
 	// Healthz asks the API server of a Shoot for its health. It does not ask one that is not expected to answer.
 	Healthz func(ctx context.Context, shoot *corev1beta1.Shoot) (asked bool, err error)
 	// Access returns how the cluster of a Shoot is reached; nil if its credentials do not exist.
@@ -78,18 +80,13 @@ type care struct {
 // AddToManager adds the controller. The caches are that of the garden, which has the Shoots of the Seed, and the one with all ManagedResources of the
 // seed.
 func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, emitted flow.IndexedReader, options Options) error {
-	reports, err := newExtensions(mgr, garden.GetCache(), options.SeedName)
-	if err != nil {
-		return err
-	}
 	c := &care{
-		garden: garden.GetClient(), emitted: emitted, extensions: reports, clusters: newClusters(), options: options,
+		extensions: &extensions{objects: options.Objects, garden: garden.GetCache(), seedName: options.SeedName},
+		garden:     garden.GetClient(), emitted: emitted, clusters: newClusters(), options: options,
 		written: map[types.NamespacedName]*corev1beta1.Shoot{}, owners: map[string]types.NamespacedName{},
 	}
-	for _, runnable := range []manager.Runnable{reports.seed, c.clusters} {
-		if err := mgr.Add(runnable); err != nil {
-			return fmt.Errorf("add what the conditions of Shoots are read from: %w", err)
-		}
+	if err := mgr.Add(c.clusters); err != nil {
+		return fmt.Errorf("add what the conditions of Shoots are read from: %w", err)
 	}
 	workers := defaultWorkers
 	if options.Config != nil {
@@ -112,17 +109,16 @@ func (c *care) watch(mgr manager.Manager, garden cluster.Cluster, of cache.Cache
 	for _, watched := range []source.Source{
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, operationChanged()),
 		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, byControlPlane, componentChanged()),
-		source.Kind[client.Object](c.extensions.seed, &coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(c.all), revived(c.limits().Stale)),
+		source.Kind[client.Object](c.extensions.objects.Cache, &coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(c.all), revived(c.limits().Stale)),
 		source.Channel(c.clusters.changes, &handler.EnqueueRequestForObject{}),
 	} {
 		if err := built.Watch(watched); err != nil {
 			return fmt.Errorf("add a watch of the conditions of Shoots: %w", err)
 		}
 	}
-	for _, kind := range extensionKinds {
-		definition := kind.definition + ".extensions.gardener.cloud"
-		if err := backup.WatchWhenDefined(mgr, c.extensions.seed, built, definition, kind.newObject(), byControlPlane, reported()); err != nil {
-			return fmt.Errorf("add a watch of %s for the conditions of Shoots: %w", definition, err)
+	for _, kind := range extensionobjects.Contributing() {
+		if err := c.extensions.objects.Watch(mgr, built, kind, byControlPlane, reported()); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -130,7 +126,7 @@ func (c *care) watch(mgr manager.Manager, garden cluster.Cluster, of cache.Cache
 
 // byControlPlane leads from what belongs to a control plane to its Shoot. One that has not been looked at is soon.
 func (c *care) byControlPlane(_ context.Context, object client.Object) []reconcile.Request {
-	name := controlPlaneOf(object)
+	name := extensionobjects.ControlPlaneOf(object)
 	if name == c.options.Namespace {
 		name = object.GetName() // the ManagedResource with the namespace
 	}

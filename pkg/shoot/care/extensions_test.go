@@ -6,48 +6,10 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-
-	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
-	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
-
-func TestControlPlaneOf(t *testing.T) {
-	for want, object := range map[string]client.Object{
-		"shoot--dev--one": &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--one", Name: "one"}},
-		"shoot--dev--two": &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--two--5a4f8c9e"}},
-	} {
-		if got := controlPlaneOf(object); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-	}
-}
-
-// TestWhatIsKept: all kinds keep what contributions are made from, and nothing large.
-func TestWhatIsKept(t *testing.T) {
-	for _, kind := range extensionKinds {
-		object := kind.newObject()
-		object.SetNamespace("shoot--dev--one")
-		object.SetName("one")
-		object.SetAnnotations(map[string]string{"large": "text"})
-		object.GetExtensionSpec().Type = "local"
-		object.GetExtensionStatus().Conditions = []corev1beta1.Condition{{Type: corev1beta1.ShootEveryNodeReady, Status: "True"}}
-		object.GetExtensionStatus().ObservedGeneration = 1
-		reduced, err := reduceReports(object)
-		kept, ok := reduced.(extensionsv1alpha1.Object)
-		if err != nil || !ok {
-			t.Fatalf("%s: %T, %v", kind.name, reduced, err)
-		}
-		if kept.GetNamespace() != "shoot--dev--one" || kept.GetName() != "one" || kept.GetExtensionSpec().Type != "local" || len(kept.GetAnnotations()) > 0 ||
-			kept.GetExtensionStatus().ObservedGeneration != 0 || !equality.Semantic.DeepEqual(kept.GetExtensionStatus().Conditions, object.GetExtensionStatus().Conditions) {
-			t.Errorf("%s: %+v", kind.name, kept)
-		}
-	}
-}
 
 // TestRevived: a renewal in time does not make care look at Shoots; one after a silence does.
 func TestRevived(t *testing.T) {

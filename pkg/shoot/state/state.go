@@ -53,7 +53,14 @@ func Next(present corev1beta1.ShootStateSpec, existing []corev1.Secret, identity
 func Equal(a, b corev1beta1.ShootStateSpec) bool {
 	return slices.EqualFunc(a.Gardener, b.Gardener, func(x, y corev1beta1.GardenerResourceData) bool {
 		return x.Name == y.Name && x.Type == y.Type && maps.Equal(x.Labels, y.Labels) && sameJSON(x.Data.Raw, y.Data.Raw)
-	}) && reflect.DeepEqual(a.Extensions, b.Extensions) && reflect.DeepEqual(a.Resources, b.Resources)
+	}) && slices.EqualFunc(a.Extensions, b.Extensions, sameEncoded) && slices.EqualFunc(a.Resources, b.Resources, sameEncoded)
+}
+
+// sameEncoded compares two values by what they are in JSON.
+func sameEncoded[T any](a, b T) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && sameJSON(x, y)
 }
 
 func sameJSON(a, b []byte) bool {

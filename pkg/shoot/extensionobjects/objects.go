@@ -1,0 +1,154 @@
+package extensionobjects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/extension/heartbeat"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
+)
+
+// Objects are those in the seed.
+type Objects struct {
+	// Cache has a kind once the seed defines it, and of its objects what [Reduce] keeps. It has the heartbeats of extensions, too.
+	Cache cache.Cache
+}
+
+// New makes the cache, and adds it to the manager. Kinds that the seed does not define yet cannot have options of their own.
+func New(mgr manager.Manager) (*Objects, error) {
+	made, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
+		DefaultTransform: Reduce, ReaderFailOnMissingInformer: true,
+		ByObject: map[client.Object]cache.ByObject{&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, heartbeat.LeaseName)}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of the objects of extensions: %w", err)
+	}
+	for _, object := range []client.Object{&apiextensionsv1.CustomResourceDefinition{}, &coordinationv1.Lease{}} {
+		if _, err := made.GetInformer(context.Background(), object, cache.BlockUntilSynced(false)); err != nil {
+			return nil, fmt.Errorf("make a cache of the objects of extensions: %w", err)
+		}
+	}
+	if err := mgr.Add(made); err != nil {
+		return nil, fmt.Errorf("add a cache of the objects of extensions: %w", err)
+	}
+	return &Objects{Cache: made}, nil
+}
+
+// Reduce keeps of an object of an extension its type, purpose and conditions, its state, and whether it is being deleted; of a definition whether it is
+// established, and of a Lease all.
+func Reduce(object any) (any, error) {
+	switch full := object.(type) {
+	case extensionsv1alpha1.Object:
+		reduced, ok := reflect.New(reflect.TypeOf(full).Elem()).Interface().(extensionsv1alpha1.Object)
+		if !ok {
+			return object, nil
+		}
+		keep(full, reduced)
+		return reduced, nil
+	case *apiextensionsv1.CustomResourceDefinition:
+		reduced := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion}}
+		reduced.Status.Conditions = full.Status.Conditions
+		return reduced, nil
+	case client.Object:
+		full.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// keep copies into an empty object what is kept.
+func keep(full, reduced extensionsv1alpha1.Object) {
+	reduced.SetNamespace(full.GetNamespace())
+	reduced.SetName(full.GetName())
+	reduced.SetUID(full.GetUID())
+	reduced.SetResourceVersion(full.GetResourceVersion())
+	reduced.SetDeletionTimestamp(full.GetDeletionTimestamp())
+	if forced, found := full.GetAnnotations()[constants.AnnotationConfirmationForceDeletion]; found {
+		reduced.SetAnnotations(map[string]string{constants.AnnotationConfirmationForceDeletion: forced})
+	}
+	reduced.GetExtensionSpec().Type = full.GetExtensionSpec().Type
+	from, to := full.GetExtensionStatus(), reduced.GetExtensionStatus()
+	to.Conditions, to.State, to.Resources = from.Conditions, from.State, from.Resources
+	if config, is := full.(*extensionsv1alpha1.OperatingSystemConfig); is {
+		if into, is := reduced.(*extensionsv1alpha1.OperatingSystemConfig); is {
+			into.Spec.Purpose = config.Spec.Purpose
+		}
+	}
+}
+
+// Watch has a controller watch the objects of a kind, as soon as the seed defines it.
+func (o *Objects) Watch(mgr manager.Manager, to controller.Controller, of Kind, events handler.EventHandler, filters ...predicate.Predicate) error {
+	if err := backup.WatchWhenDefined(mgr, o.Cache, to, of.definition(), of.New(), events, filters...); err != nil {
+		return fmt.Errorf("add a watch of %s: %w", of.definition(), err)
+	}
+	return nil
+}
+
+// List returns the objects of a kind that belong to the control plane of a Shoot, in the order of their names. There are none before the seed defines the
+// kind.
+func (o *Objects) List(ctx context.Context, of Kind, shoot *corev1beta1.Shoot) ([]extensionsv1alpha1.Object, error) {
+	var uncached *cache.ErrResourceNotCached
+	if of.Name == kindBackupEntry {
+		entry := of.New()
+		err := o.Cache.Get(ctx, client.ObjectKey{Name: shoot.Status.TechnicalID + "--" + string(shoot.Status.UID)}, entry)
+		if err == nil {
+			return []extensionsv1alpha1.Object{entry}, nil
+		}
+		if errors.As(err, &uncached) || client.IgnoreNotFound(err) == nil {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read the BackupEntry: %w", err)
+	}
+	var found []extensionsv1alpha1.Object
+	list := of.newList()
+	err := o.Cache.List(ctx, list, client.InNamespace(shoot.Status.TechnicalID))
+	if errors.As(err, &uncached) {
+		return nil, nil
+	}
+	if err == nil {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
+			if object, ok := item.(extensionsv1alpha1.Object); ok {
+				found = append(found, object)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the objects of kind %s in namespace %s: %w", of.Name, shoot.Status.TechnicalID, err)
+	}
+	slices.SortFunc(found, func(a, b extensionsv1alpha1.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return found, nil
+}
+
+// ControlPlaneOf returns the namespace of the control plane that an object of an extension belongs to. The name of a BackupEntry begins with it.
+func ControlPlaneOf(object client.Object) string {
+	if namespace := object.GetNamespace(); namespace != "" {
+		return namespace
+	}
+	name := object.GetName()
+	if at := strings.LastIndex(name, "--"); at >= 0 {
+		return name[:at]
+	}
+	return name
+}

@@ -1,0 +1,56 @@
+package extensionobjects
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+)
+
+func TestControlPlaneOf(t *testing.T) {
+	for want, object := range map[string]client.Object{
+		"shoot--dev--one": &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--one", Name: "one"}},
+		"shoot--dev--two": &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--two--5a4f8c9e"}},
+	} {
+		if got := ControlPlaneOf(object); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestReduce: all kinds keep what conditions and states are made from, and nothing else.
+func TestReduce(t *testing.T) {
+	for _, kind := range kinds {
+		object := kind.New()
+		object.SetNamespace("shoot--dev--one")
+		object.SetName("one")
+		object.SetAnnotations(map[string]string{"large": "text"})
+		object.SetDeletionTimestamp(ptr.To(metav1.NewTime(time.Unix(1, 0))))
+		object.GetExtensionSpec().Type = "local"
+		status := object.GetExtensionStatus()
+		status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.ShootEveryNodeReady, Status: "True"}}
+		status.State, status.Resources = &runtime.RawExtension{Raw: []byte("{}")}, []corev1beta1.NamedResourceReference{{Name: "a"}}
+		status.ObservedGeneration = 1
+		if config, is := object.(*extensionsv1alpha1.OperatingSystemConfig); is {
+			config.Spec.Purpose = extensionsv1alpha1.OperatingSystemConfigPurposeProvision
+		}
+		reduced, err := Reduce(object)
+		kept, ok := reduced.(extensionsv1alpha1.Object)
+		if err != nil || !ok {
+			t.Fatalf("%s: %T, %v", kind.Name, reduced, err)
+		}
+		want := object
+		want.SetAnnotations(nil)
+		status.ObservedGeneration = 0
+		if !equality.Semantic.DeepEqual(kept, want) {
+			t.Errorf("%s: %+v, want %+v", kind.Name, kept, want)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package state
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
+)
+
+const (
+	// defaultWorkers is how many ShootStates are written at a time if the configuration does not say.
+	defaultWorkers = 5
+	// missingAgain is after how long a Shoot is looked at again that has no ShootState yet.
+	missingAgain = 10 * time.Minute
+)
+
+// Options are those of the controller of the states of extensions.
+type Options struct {
+	Keeper *Keeper
+	// Objects are those of extensions in the seed.
+	Objects  *extensionobjects.Objects
+	SeedName string
+	// Workers is how many ShootStates are written at a time; nil for 5.
+	Workers *int
+}
+
+// extensions writes the states of extensions into ShootStates.
+type extensions struct {
+	Options
+	shoots client.Reader
+
+	mu sync.Mutex
+	// written are digests of the states that ShootStates have, and when they were compared.
+	written map[types.NamespacedName]written
+	// owners are the Shoots by the namespaces of their control planes.
+	owners map[string]types.NamespacedName
+}
+
+type written struct {
+	digest string
+	at     time.Time
+}
+
+// AddToManager adds the controller. At rest it sends no request but one for each Shoot after the Keeper's period.
+func AddToManager(mgr manager.Manager, garden cluster.Cluster, options Options) error {
+	e := &extensions{Options: options, shoots: garden.GetClient(), written: map[types.NamespacedName]written{}, owners: map[string]types.NamespacedName{}}
+	built, err := controller.New("shoot-state", mgr, controller.Options{
+		Reconciler: e, MaxConcurrentReconciles: ptr.Deref(options.Workers, defaultWorkers),
+		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
+	})
+	if err != nil {
+		return fmt.Errorf("add the controller of the states of extensions: %w", err)
+	}
+	if err := built.Watch(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, placed())); err != nil {
+		return fmt.Errorf("add a watch of Shoots for the states of extensions: %w", err)
+	}
+	for _, kind := range extensionobjects.Stored() {
+		if err := options.Objects.Watch(mgr, built, kind, handler.EnqueueRequestsFromMapFunc(e.byControlPlane), changed()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byControlPlane leads from an object of an extension to its Shoot. One that has not been looked at is soon.
+func (e *extensions) byControlPlane(_ context.Context, object client.Object) []reconcile.Request {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if owner, known := e.owners[extensionobjects.ControlPlaneOf(object)]; known {
+		return []reconcile.Request{{NamespacedName: owner}}
+	}
+	return nil
+}
+
+// Reconcile has the ShootState contain the states of extensions. They are read from a cache; what they name is read when they have changed.
+func (e *extensions) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	shoot := &corev1beta1.Shoot{}
+	err := e.shoots.Get(ctx, request.NamespacedName, shoot)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("read Shoot %s: %w", request, err)
+	}
+	if err != nil || !e.keeps(shoot) {
+		e.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	e.mu.Lock()
+	e.owners[shoot.Status.TechnicalID] = request.NamespacedName
+	last := e.written[request.NamespacedName]
+	e.mu.Unlock()
+	var states []corev1beta1.ExtensionResourceState
+	for _, kind := range extensionobjects.Stored() {
+		objects, err := e.Objects.List(ctx, kind, shoot)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		states = append(states, States(kind.Name, objects)...)
+	}
+	digest, err := digestOf(states)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	now := e.Keeper.Clock.Now()
+	if wait := last.at.Add(e.Keeper.Period).Sub(now); last.digest == digest && wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	stored, err := e.store(ctx, shoot, states)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("store the states of extensions in ShootState %s: %w", request, err)
+	}
+	if !stored {
+		return reconcile.Result{RequeueAfter: missingAgain}, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.written[request.NamespacedName] = written{digest, now}
+	return reconcile.Result{RequeueAfter: e.Keeper.Period}, nil
+}
+
+// keeps reports whether the states of a Shoot are kept here: its control plane is on this Seed, and neither goes nor moves.
+func (e *extensions) keeps(shoot *corev1beta1.Shoot) bool {
+	return ptr.Deref(shoot.Status.SeedName, "") == e.SeedName && shoot.Status.TechnicalID != "" && shoot.DeletionTimestamp == nil && !moves(shoot)
+}
+
+// moves reports whether the control plane is about to leave its Seed, or has not arrived yet.
+func moves(shoot *corev1beta1.Shoot) bool {
+	last := ptr.Deref(shoot.Status.LastOperation, corev1beta1.LastOperation{})
+	return last.Type == corev1beta1.LastOperationTypeMigrate || last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded
+}
+
+func (e *extensions) forget(name types.NamespacedName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.written, name)
+	for namespace, owner := range e.owners {
+		if owner == name {
+			delete(e.owners, namespace)
+		}
+	}
+}
+
+// store writes the states into the ShootState, if it has others, and reports whether there is one. The flow of the Shoot creates it.
+func (e *extensions) store(ctx context.Context, shoot *corev1beta1.Shoot, states []corev1beta1.ExtensionResourceState) (bool, error) {
+	present := &corev1beta1.ShootState{}
+	err := e.Keeper.GardenReader.Get(ctx, client.ObjectKeyFromObject(shoot), present)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read it: %w", err)
+	}
+	next := corev1beta1.ShootStateSpec{Gardener: present.Spec.Gardener, Extensions: states}
+	if next.Resources, err = e.resources(ctx, shoot.Status.TechnicalID, References(states)); err != nil {
+		return false, err
+	}
+	if Equal(present.Spec, next) {
+		return true, nil
+	}
+	before := client.MergeFromWithOptions(present.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	present.Spec = next
+	metav1.SetMetaDataAnnotation(&present.ObjectMeta, constants.AnnotationGardenerTimestamp, e.Keeper.Clock.Now().UTC().Format(time.RFC3339Nano))
+	return true, e.Keeper.Garden.Patch(ctx, present, before, client.FieldOwner(e.Keeper.FieldManager))
+}
+
+// resources reads the objects that states name. One that does not exist cannot be stored.
+func (e *extensions) resources(ctx context.Context, namespace string, references []autoscalingv1.CrossVersionObjectReference) ([]corev1beta1.ResourceData, error) {
+	var all []corev1beta1.ResourceData
+	for _, reference := range references {
+		var object client.Object = &corev1.Secret{}
+		if reference.Kind == "ConfigMap" {
+			object = &corev1.ConfigMap{}
+		}
+		err := e.Keeper.Seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, object)
+		if apierrors.IsNotFound(err) {
+			log.FromContext(ctx).Info("the state of an extension names an object that does not exist", "kind", reference.Kind, "namespace", namespace, "name", reference.Name)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s %s/%s: %w", reference.Kind, namespace, reference.Name, err)
+		}
+		resource, err := resourceOf(reference, object)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, resource)
+	}
+	return all, nil
+}
+
+func digestOf(states []corev1beta1.ExtensionResourceState) (string, error) {
+	text, err := json.Marshal(states)
+	if err != nil {
+		return "", fmt.Errorf("encode the states of extensions: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// placed lets changes of a Shoot pass that decide whether its states are kept here.
+func placed() predicate.Predicate {
+	decisive := func(object client.Object) any {
+		shoot, is := object.(*corev1beta1.Shoot)
+		if !is {
+			return nil
+		}
+		return []any{shoot.UID, ptr.Deref(shoot.Status.SeedName, ""), shoot.Status.TechnicalID, shoot.DeletionTimestamp != nil, moves(shoot)}
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !equality.Semantic.DeepEqual(decisive(e.ObjectOld), decisive(e.ObjectNew))
+	}}
+}
+
+// changed lets changes of states pass.
+func changed() predicate.Predicate {
+	state := func(object client.Object) any {
+		extension, is := object.(extensionsv1alpha1.Object)
+		if !is {
+			return nil
+		}
+		status := extension.GetExtensionStatus()
+		return []any{status.State, status.Resources, extension.GetDeletionTimestamp() != nil}
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !equality.Semantic.DeepEqual(state(e.ObjectOld), state(e.ObjectNew))
+	}}
+}

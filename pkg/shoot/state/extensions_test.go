@@ -1,0 +1,93 @@
+package state
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+)
+
+func reference(apiVersion, kind, name string) corev1beta1.NamedResourceReference {
+	return corev1beta1.NamedResourceReference{Name: "of-" + name, ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: name}}
+}
+
+// extensionObject returns an object with a state, if it has one, and references.
+func extensionObject(name, state string, references ...corev1beta1.NamedResourceReference) *extensionsv1alpha1.OperatingSystemConfig {
+	object := &extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	object.Spec.Purpose = extensionsv1alpha1.OperatingSystemConfigPurposeProvision
+	object.Status.Resources = references
+	if state != "" {
+		object.Status.State = &runtime.RawExtension{Raw: []byte(state)}
+	}
+	return object
+}
+
+// TestStates: what has neither a state nor references, and what is being deleted, has no entry.
+func TestStates(t *testing.T) {
+	deleted := extensionObject("deleted", "{}")
+	deleted.DeletionTimestamp = ptr.To(metav1.Now())
+	states := States("OperatingSystemConfig", []extensionsv1alpha1.Object{
+		extensionObject("a", `{"size":1}`), extensionObject("b", "", reference("v1", "Secret", "key")), extensionObject("c", ""), deleted,
+	})
+	if len(states) != 2 || *states[0].Name != "a" || string(states[0].State.Raw) != `{"size":1}` || *states[0].Purpose != "provision" || *states[1].Name != "b" || states[1].State != nil {
+		t.Fatalf("%+v", states)
+	}
+	worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	worker.Status.State = &runtime.RawExtension{Raw: []byte("1")}
+	if states := States("Worker", []extensionsv1alpha1.Object{worker}); len(states) != 1 || states[0].Purpose != nil || states[0].Kind != "Worker" {
+		t.Errorf("%+v", states)
+	}
+}
+
+// TestReferences: Secrets and ConfigMaps, each once.
+func TestReferences(t *testing.T) {
+	var names []string
+	for _, each := range References([]corev1beta1.ExtensionResourceState{
+		{Resources: []corev1beta1.NamedResourceReference{reference("v1", "Secret", "b"), reference("v1", "Pod", "x"), reference("apps/v1", "Secret", "y")}},
+		{Resources: []corev1beta1.NamedResourceReference{reference("v1", "Secret", "a"), reference("v1", "ConfigMap", "c"), reference("v1", "Secret", "b")}},
+	}) {
+		names = append(names, each.Kind+"/"+each.Name)
+	}
+	if !slices.Equal(names, []string{"ConfigMap/c", "Secret/a", "Secret/b"}) {
+		t.Error(names)
+	}
+}
+
+// TestResourceOf: the object is stored without what an API server adds.
+func TestResourceOf(t *testing.T) {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shoot--dev--one", Name: "key", UID: "1", ResourceVersion: "2", Labels: map[string]string{"a": "b"}, Finalizers: []string{"example.org/x"},
+		},
+		Data: map[string][]byte{"key": []byte("value")},
+	}
+	resource, err := resourceOf(reference("v1", "Secret", "key").ResourceRef, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"key","namespace":"shoot--dev--one","labels":{"a":"b"}},"data":{"key":"dmFsdWU="}}`
+	if got := strings.Replace(string(resource.Data.Raw), `"creationTimestamp":null,`, "", 1); !sameJSON([]byte(got), []byte(want)) {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if secret.UID == "" || resource.Name != "key" || resource.Kind != "Secret" {
+		t.Errorf("%+v of %+v", resource.CrossVersionObjectReference, secret.ObjectMeta)
+	}
+}
+
+// TestEqualStates: the encoding does not count, the content does.
+func TestEqualStates(t *testing.T) {
+	of := func(state string) corev1beta1.ShootStateSpec {
+		return corev1beta1.ShootStateSpec{Extensions: States("OperatingSystemConfig", []extensionsv1alpha1.Object{extensionObject("a", state)})}
+	}
+	if !Equal(of(`{"a":1,"b":2}`), of(`{ "b": 2, "a": 1 }`)) || Equal(of(`{"a":1}`), of(`{"a":2}`)) || Equal(of(`{"a":1}`), corev1beta1.ShootStateSpec{}) {
+		t.Error("states of the same content differ, or others do not")
+	}
+}
