@@ -191,7 +191,7 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 			return fmt.Errorf("add a watch of the flow of Shoots: %w", err)
 		}
 	}
-	return nil
+	return r.extensions.Watch(mgr, built, extensionobjects.Bastions(), byNamespace)
 }
 
 // toOwner leads from what was emitted to its Shoot.

@@ -156,6 +156,9 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if err := r.deleteBastions(ctx, in); err != nil {
+		return reconcile.Result{}, err
+	}
 	cleaned, err := r.cleanUp(ctx, in, &result)
 	if err != nil {
 		return reconcile.Result{}, err

@@ -14,6 +14,9 @@ func deletion(in Inputs) flow.Plan {
 	if in.forced() {
 		return forcedDeletion(in)
 	}
+	if len(in.Bastions) > 0 {
+		return in.awaitBastions()
+	}
 	plan := flow.Plan{Deleting: true, Tasks: in.cleanUpTasks()}
 	cleans := len(plan.Tasks) > 0
 	inside := func(key flow.Key) bool { return key.Namespace == in.Namespace && isOfShoot(key.Name) }

@@ -34,8 +34,12 @@ func forcedDeletion(in Inputs) flow.Plan {
 			plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: in.confirms(key), Force: true})
 		}
 	}
+	held, until := in.heldByBastions()
 	switch {
 	case !in.emitted(bundleNamespace):
+	case len(plan.Tombstones) == 0 && held != "":
+		plan.Next = until
+		plan.Waits = append(plan.Waits, flow.Wait{Name: waitBastions, Reason: held, Holds: []flow.Key{namespace}})
 	case len(plan.Tombstones) == 0:
 		plan.Tombstones = []flow.Tombstone{{Key: namespace}}
 	default:

@@ -72,6 +72,8 @@ type Inputs struct {
 	Unfinished map[string]Unfinished
 	// RecordsMade are the type and the name of each DNS record that exists, by the names of their bundles.
 	RecordsMade map[string]string
+	// Bastions are the hosts through which users reach nodes.
+	Bastions []Bastion
 	// Addresses are those of the API server's Service for DNS records; empty if it has none yet.
 	Addresses []string
 	// DefaultDomains of the garden.
@@ -108,10 +110,10 @@ func Hibernated(shoot *corev1beta1.Shoot) bool {
 	return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
 }
 
-func (in Inputs) hibernated() bool { return Hibernated(in.Shoot) && !in.Deleting }
-
 // hasWorkers reports whether the Shoot declares workers.
 func (in Inputs) hasWorkers() bool { return len(in.Shoot.Spec.Provider.Workers) > 0 }
+
+func (in Inputs) hibernated() bool { return Hibernated(in.Shoot) && !in.Deleting }
 
 // highlyAvailable reports whether a failure of a node or a zone is to be tolerated.
 func (in Inputs) highlyAvailable() bool {

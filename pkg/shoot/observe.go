@@ -25,7 +25,7 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 		GardenNamespace: r.options.Namespace, Shoot: shoot, Seed: seed, Config: r.options.Config, Version: r.options.Version, Images: r.images,
 		Deleting: shoot.DeletionTimestamp != nil, Now: r.options.Clock.Now(),
 	}
-	steps := []func(context.Context, *Inputs) error{r.observeProject, r.observeIdentity, r.observeEmitted, r.observeSeed, r.observeExtensions}
+	steps := []func(context.Context, *Inputs) error{r.observeProject, r.observeIdentity, r.observeEmitted, r.observeSeed, r.observeExtensions, r.observeBastions}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
 		steps = append(steps, r.observeCloudProfile, r.observeLedger, r.observeSecrets, r.keepState, r.observeGiven, r.observeReferences)
 	}

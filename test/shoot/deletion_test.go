@@ -9,6 +9,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,6 +21,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -53,7 +55,11 @@ func TestDeletion(t *testing.T) {
 	kit.Must(t, server.Stop(0))
 	w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished")
 
+	bastion := w.bastion()
 	w.delete(constants.AnnotationShootCleanupKubernetesResourcesFinalizeGracePeriodSeconds)
+	w.eventually(corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateProcessing, "the Bastions host of the Shoot")
+	w.awaitReplicas("kube-apiserver", 0)
+	w.releaseBastion(bastion, false)
 	w.startServer()
 	w.startManager()
 	w.startControllers()
@@ -203,9 +209,11 @@ func TestForcedDeletion(t *testing.T) {
 	w.clock = later{by: 11 * time.Minute}
 	_, _, stop = w.gardenlet()
 	w.failsWith(corev1beta1.ErrorCleanupClusterResources)
-	kit.Eventually(t, "the deletion is forced", func() string { return kit.TextOf(force()) })
 	stop()
+	bastion := w.bastion()
+	kit.Eventually(t, "the deletion is forced", func() string { return kit.TextOf(force()) })
 	_, _, stop = w.gardenlet()
+	w.releaseBastion(bastion, true)
 	w.awaitGone()
 	stop()
 	if left := w.left(); !slices.Equal(left, []string{"ManagedResource other", "Namespace shoot--dev--two"}) {
@@ -218,6 +226,26 @@ func TestForcedDeletion(t *testing.T) {
 			t.Errorf("%T %s was changed", other, other.GetName())
 		}
 	}
+}
+
+// bastion creates a Bastion that its extension has taken over.
+func (w *world) bastion() *extensionsv1alpha1.Bastion {
+	w.Helper()
+	bastion := &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: "host", Finalizers: []string{example + "/bastion"}}}
+	bastion.Spec.Type, bastion.Spec.UserData = "local", []byte("start")
+	bastion.Spec.Ingress = []extensionsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "192.0.2.0/24"}}}
+	w.create(w.seed, bastion)
+	return bastion
+}
+
+// releaseBastion does what the extension does when a Bastion is deleted, which may have to be forced.
+func (w *world) releaseBastion(bastion *extensionsv1alpha1.Bastion, forced bool) {
+	w.Helper()
+	kit.EventuallyTrue(w, "the Bastion is deleted", func() bool {
+		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKeyFromObject(bastion), bastion))
+		return bastion.DeletionTimestamp != nil && forced == (bastion.Annotations[constants.AnnotationConfirmationForceDeletion] == "true")
+	})
+	kit.Change(w, w.seed, bastion, func() { bastion.Finalizers = nil })
 }
 
 // others creates what another Shoot has, and what waits for another resource-manager there.
