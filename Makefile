@@ -27,6 +27,10 @@ build: ## Build all programs: bin/resource-manager, bin/apiserver, bin/controlle
 controlplane: ## Build a Kubernetes control plane into bin/ (about 5-15 minutes the first time).
 	@GO='$(GO)' hack/build-controlplane.sh
 
+.PHONY: controlplane-older
+controlplane-older: ## Build kube-apiserver and kube-controller-manager VERSION, such as v1.36.0, into bin/kubernetes/VERSION, for tests of updates.
+	@GO='$(GO)' hack/build-older.sh '$(VERSION)'
+
 .PHONY: demo
 demo: controlplane build bin/demo ## Start a control plane and the resource-manager on this machine, and show what it does.
 	@bin/demo up

@@ -181,3 +181,15 @@ func TestForeignDirectory(t *testing.T) {
 		t.Error("it is removed")
 	}
 }
+
+// TestOlderIsMissing: the error says how to build the programs of another version of Kubernetes.
+func TestOlderIsMissing(t *testing.T) {
+	l, err := New(Options{Root: t.TempDir(), Directory: t.TempDir(), Out: new(bytes.Buffer)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const hint = "make controlplane-older VERSION=v1.36.0"
+	if err := l.PushOlder(t.Context(), "v1.36.0"); err == nil || !strings.Contains(err.Error(), hint) {
+		t.Errorf("the error %v does not name %q", err, hint)
+	}
+}

@@ -74,6 +74,15 @@ func (f *Fleet) createCloudProfile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, object := range objects {
+		versions := []any{map[string]any{"version": f.version}}
+		if f.shootVersion != f.version {
+			versions = append(versions, map[string]any{"version": f.shootVersion})
+		}
+		if err := unstructured.SetNestedSlice(object.Object, versions, "spec", "kubernetes", "versions"); err != nil {
+			return fmt.Errorf("set the versions of the CloudProfile: %w", err)
+		}
+	}
 	return f.applyObjects(ctx, objects)
 }
 

@@ -35,9 +35,9 @@ type Fleet struct {
 	client.Client
 
 	landscape *landscape.Landscape
-	// version is the version of Kubernetes that the landscape has programs of.
-	version string
-	say     func(format string, arguments ...any)
+	// version is the version of Kubernetes that the landscape has programs of, and shootVersion that with which the Shoot is created.
+	version, shootVersion string
+	say                   func(format string, arguments ...any)
 }
 
 // New returns the fleet of a base cluster that runs, installed or not. Say prints a line of progress.
@@ -60,8 +60,12 @@ func New(l *landscape.Landscape, say func(format string, arguments ...any)) (*Fl
 	if err != nil {
 		return nil, err
 	}
-	return &Fleet{c, l, strings.TrimPrefix(version, "v"), say}, nil
+	version = strings.TrimPrefix(version, "v")
+	return &Fleet{c, l, version, version, say}, nil
 }
+
+// BeginWith has Up create the Shoot with another version of Kubernetes, whose images the landscape has. The CloudProfile offers both.
+func (f *Fleet) BeginWith(version string) { f.shootVersion = strings.TrimPrefix(version, "v") }
 
 // step is one part of the installation. It can be repeated.
 type step struct {

@@ -26,35 +26,43 @@ func (f *Fleet) createProject(ctx context.Context) error { return f.apply(ctx, "
 
 // createShoot applies the Shoot, and waits until its control plane runs.
 func (f *Fleet) createShoot(ctx context.Context) error {
+	if err := f.applyShoot(ctx, shootKey); err != nil {
+		return err
+	}
+	return wait(ctx, func() error { return f.ShootIsReady(ctx, shootKey) })
+}
+
+// applyShoot applies a Shoot like that of the example.
+func (f *Fleet) applyShoot(ctx context.Context, key client.ObjectKey) error {
 	objects, err := f.examples(shootFile)
 	if err != nil {
 		return err
 	}
 	for _, object := range objects {
-		if err := unstructured.SetNestedField(object.Object, f.version, "spec", "kubernetes", "version"); err != nil {
+		object.SetNamespace(key.Namespace)
+		object.SetName(key.Name)
+		if err := unstructured.SetNestedField(object.Object, f.shootVersion, "spec", "kubernetes", "version"); err != nil {
 			return fmt.Errorf("set the version of the Shoot: %w", err)
 		}
 		if err := unstructured.SetNestedSlice(object.Object, []any{map[string]any{"type": example.TypeSeed}, map[string]any{"type": example.TypeShoot}}, "spec", "extensions"); err != nil {
 			return fmt.Errorf("set the extensions of the Shoot: %w", err)
 		}
 	}
-	if err := f.applyObjects(ctx, objects); err != nil {
-		return err
-	}
-	return wait(ctx, func() error { return f.shootIsReady(ctx) })
+	return f.applyObjects(ctx, objects)
 }
 
-func (f *Fleet) shootIsReady(ctx context.Context) error {
+// ShootIsReady returns an error unless the last operation of a Shoot has succeeded, at its present generation.
+func (f *Fleet) ShootIsReady(ctx context.Context, key client.ObjectKey) error {
 	shoot := &corev1beta1.Shoot{}
-	if err := f.Get(ctx, shootKey, shoot); err != nil {
+	if err := f.Get(ctx, key, shoot); err != nil {
 		return err
 	}
 	last := shoot.Status.LastOperation
 	if last == nil || shoot.Status.ObservedGeneration != shoot.Generation {
-		return fmt.Errorf("the Shoot %s was not looked at yet", shootKey)
+		return fmt.Errorf("the Shoot %s was not looked at yet", key)
 	}
 	if last.State != corev1beta1.LastOperationStateSucceeded {
-		return fmt.Errorf("the Shoot %s: %s %s, %d %%: %s", shootKey, last.Type, last.State, last.Progress, last.Description)
+		return fmt.Errorf("the Shoot %s: %s %s, %d %%: %s", key, last.Type, last.State, last.Progress, last.Description)
 	}
 	return nil
 }

@@ -1,0 +1,176 @@
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/landscape/fleet"
+)
+
+// fleetTimeout is how long a change of Shoots may take, on a machine that does much else.
+const fleetTimeout = 6 * time.Minute
+
+// smallRequests are those of Pods that share one small node with many others.
+func smallRequests() corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("200Mi")}
+}
+
+// TestShootUpdate rolls out the two API servers of a Shoot in real containers: it updates them from an older minor version of Kubernetes to the present
+// one, with the real programs of both, or changes a flag if there is no older version. Then it makes the Shoot highly available. Users write and read
+// all along: none of their requests fails while API servers are rolled out.
+func TestShootUpdate(t *testing.T) {
+	if !*updates && *older == "" {
+		t.Skip("takes minutes: -landscape.older v1.36.0, after make controlplane-older VERSION=v1.36.0, or -landscape.updates without an older version")
+	}
+	needsLandscape(t)
+	c := on(t, base)
+	must(t, resourcesv1alpha1.AddToScheme(c.Scheme()))
+	must(t, druidv1alpha1.AddToScheme(c.Scheme()))
+	f, err := fleet.New(base, t.Logf)
+	must(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.explain()
+		}
+	})
+	current, err := base.KubernetesVersion()
+	must(t, err)
+	begin := current
+	if *older != "" {
+		begin = *older
+		must(t, base.PushOlder(c.ctx, begin))
+		f.BeginWith(begin)
+	}
+	must(t, f.Up(c.ctx))
+	c.serves(f, begin)
+	c.within(fleetTimeout, "two API servers are ready", func() error { return c.serversReady(f, 2) })
+	users := c.startUsers(f.ShootKubeconfig())
+	c.makeRoom(f)
+	c.noneFailed(users, "the change")
+	if begin != current {
+		c.changeShoot(f, "the update to "+current, func(shoot *corev1beta1.Shoot) {
+			shoot.Spec.Kubernetes.Version = strings.TrimPrefix(current, "v")
+		})
+		c.noneFailed(users, "the update")
+		c.serves(f, current)
+	}
+	c.makeHighlyAvailable(f, users)
+}
+
+// noneFailed fails if a request failed since the users' requests were counted last.
+func (c *cluster) noneFailed(users []*user, during string) {
+	c.t.Helper()
+	for _, u := range users {
+		counted := u.take()
+		c.t.Logf("%s: %s", u.name, counted)
+		if counted.failed > 0 || counted.requests == 0 {
+			c.t.Errorf("requests of the user that %s failed during %s", u.name, during)
+		}
+	}
+}
+
+// makeRoom changes a flag of the API servers, and has them request little, so that four of them, as during an update, have room on one node.
+func (c *cluster) makeRoom(f *fleet.Fleet) {
+	c.t.Helper()
+	c.changeShoot(f, "a change of API servers", func(shoot *corev1beta1.Shoot) {
+		if shoot.Spec.Kubernetes.KubeAPIServer == nil {
+			shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{}
+		}
+		shoot.Spec.Kubernetes.KubeAPIServer.EventTTL = &metav1.Duration{Duration: 2 * time.Hour}
+		shoot.Spec.Kubernetes.KubeAPIServer.Autoscaling = &corev1beta1.ControlPlaneAutoscaling{MinAllowed: smallRequests()}
+	})
+}
+
+// makeHighlyAvailable has a Shoot tolerate failures of nodes. Its etcd grows from one member to three; the first one is started again for that, with
+// the certificates of peers, while it is the only one: requests of that time fail.
+func (c *cluster) makeHighlyAvailable(f *fleet.Fleet, users []*user) {
+	c.t.Helper()
+	c.changeShoot(f, "high availability", func(shoot *corev1beta1.Shoot) {
+		shoot.Spec.ControlPlane = &corev1beta1.ControlPlane{HighAvailability: &corev1beta1.HighAvailability{
+			FailureTolerance: corev1beta1.FailureTolerance{Type: corev1beta1.FailureToleranceTypeNode},
+		}}
+	})
+	for _, name := range []string{"etcd-main", "etcd-events"} {
+		c.within(fleetTimeout, name+" has three members", func() error {
+			etcd := &druidv1alpha1.Etcd{}
+			if err := c.Get(c.ctx, client.ObjectKey{Namespace: c.technicalID(f), Name: name}, etcd); err != nil {
+				return err
+			}
+			if etcd.Status.ReadyReplicas != 3 {
+				return fmt.Errorf("%d members are ready", etcd.Status.ReadyReplicas)
+			}
+			return nil
+		})
+	}
+	for _, u := range users {
+		c.t.Logf("%s: %s", u.name, u.take())
+	}
+}
+
+// changeShoot changes the Shoot, and waits until that is carried out.
+func (c *cluster) changeShoot(f *fleet.Fleet, what string, change func(*corev1beta1.Shoot)) {
+	c.t.Helper()
+	shoot := &corev1beta1.Shoot{}
+	must(c.t, f.Get(c.ctx, shootOfFleet, shoot))
+	before := client.MergeFrom(shoot.DeepCopy())
+	change(shoot)
+	began := time.Now()
+	must(c.t, f.Patch(c.ctx, shoot, before))
+	c.within(fleetTimeout, what, func() error { return f.ShootIsReady(c.ctx, shootOfFleet) })
+	c.t.Logf("%s took %s", what, time.Since(began).Round(100*time.Millisecond))
+}
+
+func (c *cluster) technicalID(f *fleet.Fleet) string {
+	c.t.Helper()
+	shoot := &corev1beta1.Shoot{}
+	must(c.t, f.Get(c.ctx, shootOfFleet, shoot))
+	return shoot.Status.TechnicalID
+}
+
+// serversReady returns an error unless a Shoot has so many API servers that are ready, and no others.
+func (c *cluster) serversReady(f *fleet.Fleet, want int) error {
+	var pods corev1.PodList
+	if err := c.List(c.ctx, &pods, client.InNamespace(c.technicalID(f)), client.MatchingLabels{"app": "kubernetes", "role": "apiserver"}); err != nil {
+		return err
+	}
+	ready := 0
+	for _, pod := range pods.Items {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				ready++
+			}
+		}
+	}
+	if ready != want || len(pods.Items) != want {
+		return fmt.Errorf("%d of %d API servers are ready, want %d", ready, len(pods.Items), want)
+	}
+	return nil
+}
+
+// serves fails unless the API server of the Shoot has a version, and its controllers run in the same one.
+func (c *cluster) serves(f *fleet.Fleet, version string) {
+	c.t.Helper()
+	output, err := exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", "kubectl"), "--kubeconfig", f.ShootKubeconfig(), "get", "--raw", "/version").CombinedOutput()
+	if err != nil || !strings.Contains(string(output), `"gitVersion": "`+version+`"`) {
+		c.t.Fatalf("the API server of the Shoot has another version than %s: %v\n%s", version, err, output)
+	}
+	var pods corev1.PodList
+	must(c.t, c.List(c.ctx, &pods, client.InNamespace(c.technicalID(f)), client.MatchingLabels{"app": "kubernetes", "role": "controller-manager"}))
+	for _, pod := range pods.Items {
+		if image := pod.Spec.Containers[0].Image; pod.DeletionTimestamp == nil && !strings.HasSuffix(image, ":"+version) {
+			c.t.Errorf("kube-controller-manager runs %s, want the version %s", image, version)
+		}
+	}
+}
