@@ -75,7 +75,7 @@ func TestWorkloadsRunOnSimulatedNodes(t *testing.T) {
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.org/image:1"}}},
 	}
 	deployment := &appsv1.Deployment{ObjectMeta: meta("deployment"), Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template, MinReadySeconds: 3600,
+		Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template, MinReadySeconds: 500,
 	}}
 	daemonSet := &appsv1.DaemonSet{ObjectMeta: meta("daemonset"), Spec: appsv1.DaemonSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template,
