@@ -3,8 +3,10 @@ package landscape
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +40,34 @@ func (l *Landscape) Status() error {
 	}
 	l.say("%8d  %-28s %6d MiB (anonymous memory: programs and files are shared)", len(pids), "processes", total/1024)
 	return nil
+}
+
+// Use is the memory that all processes of a program have.
+type Use struct {
+	Program   string
+	Processes int
+	// KiB is their anonymous memory.
+	KiB int
+}
+
+// Memory returns what the programs of the base cluster use, Pods included, the largest first.
+func (l *Landscape) Memory() ([]Use, error) {
+	pids, err := machine.Processes(l.name)
+	if err != nil {
+		return nil, err
+	}
+	byProgram := map[string]Use{}
+	for _, pid := range pids {
+		name, kilobytes := describe(pid)
+		if name == "" {
+			continue // it has ended
+		}
+		use := byProgram[name]
+		byProgram[name] = Use{name, use.Processes + 1, use.KiB + kilobytes}
+	}
+	return slices.SortedFunc(maps.Values(byProgram), func(a, b Use) int {
+		return cmp.Or(cmp.Compare(b.KiB, a.KiB), cmp.Compare(a.Program, b.Program))
+	}), nil
 }
 
 // describe returns the name of a process, and its anonymous memory in KiB.

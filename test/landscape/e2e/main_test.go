@@ -24,6 +24,7 @@ var (
 	distribution = flag.Bool("landscape.distribution", false, "run them on a landscape with Debian's containerd, runc and CNI plugins")
 	updates      = flag.Bool("landscape.updates", false, "also roll out the API servers of a Shoot while users write and read, which takes minutes")
 	older        = flag.String("landscape.older", "", "the same, with an update from this version of Kubernetes, whose programs make controlplane-older has built")
+	shoots       = flag.Int("landscape.shoots", 0, "also create so many Shoots, which takes minutes and gigabytes")
 	emulator     = flag.Bool("landscape.emulator", false, "also boot the root file system of machines in an emulator, which takes minutes")
 )
 

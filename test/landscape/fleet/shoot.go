@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,6 +66,27 @@ func (f *Fleet) ShootIsReady(ctx context.Context, key client.ObjectKey) error {
 		return fmt.Errorf("the Shoot %s: %s %s, %d %%: %s", key, last.Type, last.State, last.Progress, last.Description)
 	}
 	return nil
+}
+
+// CreateShoots creates Shoots like that of Up, all at once, and returns after how long each of them was ready.
+func (f *Fleet) CreateShoots(ctx context.Context, keys ...client.ObjectKey) ([]time.Duration, error) {
+	for _, key := range keys {
+		if err := f.applyShoot(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	times := make([]time.Duration, 0, len(keys))
+	for _, key := range keys {
+		if err := wait(ctx, func() error { return f.ShootIsReady(ctx, key) }); err != nil {
+			return times, err
+		}
+		shoot := &corev1beta1.Shoot{}
+		if err := f.Get(ctx, key, shoot); err != nil {
+			return times, fmt.Errorf("read Shoot %s: %w", key, err)
+		}
+		times = append(times, shoot.Status.LastOperation.LastUpdateTime.Sub(shoot.CreationTimestamp.Time))
+	}
+	return times, nil
 }
 
 // writeShootKubeconfig writes a kubeconfig for an administrator of the Shoot, which is valid for an hour. It connects to the Service of the
