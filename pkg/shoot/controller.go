@@ -9,9 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -239,11 +241,26 @@ func (r *reconciler) finish(ctx context.Context, shoot *corev1beta1.Shoot, in In
 		return reconcile.Result{}, err
 	}
 	r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventDeleted, actionDelete, "The control plane is gone")
-	if err := r.patch(ctx, shoot, func() { controllerutil.RemoveFinalizer(shoot, constants.GardenerName) }); err != nil {
+	if err := r.letGo(ctx, shoot); err != nil {
 		return reconcile.Result{}, err
 	}
 	r.forget(in)
 	return reconcile.Result{}, nil
+}
+
+// letGo removes the finalizer. The conditions follow the state of the operation, which was written a moment ago: a conflict with them is no error, which
+// would change that state, and the conditions, again.
+func (r *reconciler) letGo(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		err := r.patch(ctx, shoot, func() { controllerutil.RemoveFinalizer(shoot, constants.GardenerName) })
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		if read := r.states.GardenReader.Get(ctx, client.ObjectKeyFromObject(shoot), shoot); read != nil {
+			return client.IgnoreNotFound(read)
+		}
+		return err
+	})
 }
 
 // deleteManifests deletes the Secrets with manifests in the namespace of gardenlet: those in the namespace of the control plane went with it.
