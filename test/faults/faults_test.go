@@ -21,7 +21,7 @@ var (
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	os.Exit(shared.Run(m))
+	os.Exit(gardens.Stop(shared.Run(m)))
 }
 
 // trial is one run of a scenario.
@@ -65,7 +65,10 @@ func subjects() []subject {
 			return newJob(t, e.begin)
 		}, false})
 	}
-	return all
+	return append(all, subject{"shoot", func(t *testing.T) trial {
+		t.Helper()
+		return newShootLife(t)
+	}, true})
 }
 
 // TestFaults runs each scenario without a fault, and then once for each fault at each of its calls, or those of the short run. The name

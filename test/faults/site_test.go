@@ -21,7 +21,7 @@ type call struct {
 	name        string
 	// writer is the field manager, if it is not that of the controller of ManagedResources.
 	writer string
-	// by is the resource-manager that makes the call, if there is more than one.
+	// by is the resource-manager that makes the call, if there is more than one, or the API server that is called, if it is not that of the seed.
 	by string
 }
 
@@ -79,7 +79,7 @@ func (c call) appliesSimple() bool {
 
 // emits reports whether the call writes a bundle of a flow.
 func (c call) emits() bool {
-	return c.verb == "patch" && c.resource == "managedresources" && c.subresource == "" && c.writer == sitesWriter
+	return c.verb == "patch" && c.resource == "managedresources" && c.subresource == "" && (c.writer == sitesWriter || c.writer == shootWriter && c.name != shootNamespace)
 }
 
 // kind names the call without the object, for example "patch_managedresources.status", or "new.patch_managedresources.status" if it is

@@ -24,6 +24,8 @@ type plan struct {
 type line struct {
 	// rename replaces what differs between runs of a scenario.
 	rename *strings.Replacer
+	// shorten leaves out of the name of an object what differs between runs otherwise; nil for nothing.
+	shorten func(string) string
 	// plan is nil for a run without a fault.
 	plan *plan
 	// witness looks at each call that writes before it is carried out.
@@ -85,6 +87,9 @@ func (l *line) visited() ([]site, bool) {
 // enter notes a call, and returns the fault if this is where it belongs.
 func (l *line) enter(c call) *fault {
 	c.group, c.namespace, c.name = l.rename.Replace(c.group), l.rename.Replace(c.namespace), l.rename.Replace(c.name)
+	if l.shorten != nil {
+		c.name = l.shorten(c.name)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.open {
@@ -113,6 +118,9 @@ func (l *line) newLife(by string) *life {
 	ctx, end := context.WithCancel(context.Background())
 	return &life{l, ctx, end, by}
 }
+
+// of returns the same life for the clients of another API server, by which calls are distinguished.
+func (l *life) of(server string) *life { return &life{l.line, l.ctx, l.end, server} }
 
 // wrap puts the line under a client, for rest.Config.Wrap.
 func (l *life) wrap(next http.RoundTripper) http.RoundTripper {

@@ -24,8 +24,10 @@ type Shared struct {
 }
 
 // Run runs the package's tests, stops the garden and returns the exit code.
-func (s *Shared) Run(m *testing.M) int {
-	code := m.Run()
+func (s *Shared) Run(m *testing.M) int { return s.Stop(m.Run()) }
+
+// Stop stops the garden, if a test has started it, after the tests of a package have ended with an exit code. It returns the exit code.
+func (s *Shared) Stop(code int) int {
 	if s.garden == nil {
 		return code
 	}

@@ -1,0 +1,140 @@
+package faults
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+const (
+	// maxManifests is the size of the manifests in a Secret, in bytes, after decompression.
+	maxManifests = 16 << 20
+	// tokensValid is for how long a token is valid that the stand-in of the resource-manager requests.
+	tokensValid = 12 * time.Hour
+)
+
+// standIn does what the resource-managers of the seed and of the Shoot would. Of the objects of the seed it applies those alone that gardenlet reads.
+func (s *shootLife) standIn() {
+	s.Helper()
+	for _, mr := range s.managedResources() {
+		switch {
+		case mr.DeletionTimestamp != nil:
+			s.release(&mr)
+		case mr.Status.ObservedGeneration != mr.Generation:
+			s.apply(&mr)
+		}
+	}
+}
+
+// managedResources returns those of the Shoot.
+func (s *shootLife) managedResources() []resourcesv1alpha1.ManagedResource {
+	s.Helper()
+	var all []resourcesv1alpha1.ManagedResource
+	for _, namespace := range []string{s.namespace, s.technical} {
+		var list resourcesv1alpha1.ManagedResourceList
+		s.list(s.client, &list, client.InNamespace(namespace))
+		all = append(all, list.Items...)
+	}
+	return all
+}
+
+// apply takes a ManagedResource over, applies its objects and reports that all is well.
+func (s *shootLife) apply(mr *resourcesv1alpha1.ManagedResource) {
+	s.Helper()
+	if !slices.Contains(mr.Finalizers, constants.FinalizerResourceManager) {
+		before := client.MergeFromWithOptions(mr.DeepCopy(), client.MergeFromWithOptimisticLock{})
+		mr.Finalizers = append(mr.Finalizers, constants.FinalizerResourceManager)
+		if err := s.client.Patch(s.always(), mr, before); err != nil {
+			s.tolerate(err)
+			return
+		}
+	}
+	for _, object := range s.contents(mr) {
+		if object.GetKind() == "Secret" && object.GetLabels()[resourcesv1alpha1.LabelPurpose] == resourcesv1alpha1.PurposeTokenRequestor {
+			annotations := object.GetAnnotations()
+			annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp] = time.Now().Add(tokensValid).UTC().Format(time.RFC3339)
+			object.SetAnnotations(annotations)
+		}
+		s.tolerate(s.client.Create(s.always(), object))
+	}
+	mr.Status.ObservedGeneration = mr.Generation
+	for kind, status := range map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.ConditionStatus{
+		resourcesv1alpha1.ResourcesApplied: "True", resourcesv1alpha1.ResourcesHealthy: "True", resourcesv1alpha1.ResourcesProgressing: "False",
+	} {
+		mr.Status.Conditions = resourcesv1alpha1.SetCondition(mr.Status.Conditions, kind, resourcesv1alpha1.NewStatement(status, "StandIn", ""), time.Now())
+	}
+	s.tolerate(s.client.Status().Update(s.always(), mr))
+}
+
+// contents returns the objects of a ManagedResource that the stand-in applies.
+func (s *shootLife) contents(mr *resourcesv1alpha1.ManagedResource) []*unstructured.Unstructured {
+	s.Helper()
+	if ptr.Deref(mr.Spec.Class, "") == "" {
+		return nil // they are in the cluster of the Shoot
+	}
+	var applied []*unstructured.Unstructured
+	for _, reference := range mr.Spec.SecretRefs {
+		secret := &corev1.Secret{}
+		if err := s.client.Get(s.always(), client.ObjectKey{Namespace: mr.Namespace, Name: reference.Name}, secret); err != nil {
+			s.violate("ManagedResource %s names a Secret that cannot be read: %v", mr.Name, err)
+			continue
+		}
+		objects, err := manifestsecret.Read(secret, maxManifests)
+		kit.Must(s, err)
+		for _, object := range objects {
+			if object.GetAPIVersion() == "v1" && slices.Contains([]string{"Namespace", "Secret"}, object.GetKind()) {
+				applied = append(applied, object)
+			}
+		}
+	}
+	return applied
+}
+
+// release deletes the objects of a ManagedResource, and lets it go when they are gone.
+func (s *shootLife) release(mr *resourcesv1alpha1.ManagedResource) {
+	s.Helper()
+	for _, object := range s.contents(mr) {
+		if object.GetKind() == "Namespace" {
+			if !s.deleteNamespace() {
+				return
+			}
+			continue
+		}
+		s.tolerate(s.client.Delete(s.always(), object))
+	}
+	before := client.MergeFrom(mr.DeepCopy())
+	mr.Finalizers = nil
+	s.tolerate(s.client.Patch(s.always(), mr, before))
+}
+
+// deleteNamespace takes a step of the deletion of that of the control plane, as the controllers of the seed would: what is in it goes when nothing can
+// be created any more. It reports whether the namespace is gone.
+func (s *shootLife) deleteNamespace() bool {
+	s.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.technical}}
+	if !s.found(s.client, client.ObjectKeyFromObject(namespace), namespace) {
+		return true
+	}
+	if namespace.DeletionTimestamp == nil {
+		s.tolerate(s.client.Delete(s.always(), namespace))
+		return false
+	}
+	var left corev1.SecretList
+	if s.list(s.client, &left, client.InNamespace(s.technical)); len(left.Items) > 0 {
+		s.tolerate(s.client.DeleteAllOf(s.always(), &corev1.Secret{}, client.InNamespace(s.technical)))
+		return false
+	}
+	namespace.Spec.Finalizers = nil
+	s.tolerate(s.client.SubResource("finalize").Update(s.always(), namespace))
+	return false
+}
