@@ -35,7 +35,7 @@ func (c *cluster) explainMachine(pod, container string) {
 	c.show("logs", pod, "--container="+container, "--tail=60")
 	run := func(command string) { c.show("exec", pod, "--container="+container, "--", "/bin/sh", "-c", command) }
 	run("systemctl list-units --failed --no-legend; systemctl list-jobs --no-legend; systemctl status --no-pager --lines=0 containerd kubelet run-userdata")
-	run("journalctl --no-pager --lines=40 --unit=containerd --unit=machine-configure --unit=run-userdata")
+	run("journalctl --no-pager --unit=containerd --unit=machine-configure --unit=run-userdata | grep -v 'loading plugin' | tail -n 40")
 	run("journalctl --no-pager --lines=60 --unit=kubelet")
 }
 

@@ -37,10 +37,13 @@ func TestFleet(t *testing.T) {
 			c.explain()
 		}
 	})
+	stop := c.logInstallations(f)
+	defer stop()
 	must(t, f.Up(c.ctx))
 	lines, err := f.Timeline(c.ctx, shootOfFleet)
 	must(t, err)
 	t.Logf("The Shoot came up:\n%s", strings.Join(lines, "\n"))
+	c.installed(f)
 	c.inShoot(f)
 	c.extensionsOfShoot(f)
 
@@ -80,8 +83,7 @@ func (c *cluster) inShoot(f *fleet.Fleet) {
 // extensionsOfShoot: both extensions have answered in the seed and in the Shoot, and the DNS server of the landscape resolves the API server's name.
 func (c *cluster) extensionsOfShoot(f *fleet.Fleet) {
 	c.t.Helper()
-	shoot, service := &corev1beta1.Shoot{}, &corev1.Service{}
-	must(c.t, f.Get(c.ctx, shootOfFleet, shoot))
+	shoot, service := c.shoot(f), &corev1.Service{}
 	namespace := shoot.Status.TechnicalID
 	must(c.t, c.Get(c.ctx, client.ObjectKey{Namespace: namespace, Name: "extension-local-ext-seed"}, &corev1.ServiceAccount{}))
 	output, err := exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", "kubectl"), "--kubeconfig", f.ShootKubeconfig(),
@@ -91,16 +93,32 @@ func (c *cluster) extensionsOfShoot(f *fleet.Fleet) {
 	}
 	must(c.t, c.Get(c.ctx, client.ObjectKey{Namespace: namespace, Name: "kube-apiserver"}, service))
 	host := strings.TrimPrefix(shoot.Status.AdvertisedAddresses[0].URL, "https://")
+	c.resolves(host, service.Spec.ClusterIP)
+}
+
+// shoot returns the Shoot of the fleet.
+func (c *cluster) shoot(f *fleet.Fleet) *corev1beta1.Shoot {
+	c.t.Helper()
+	shoot := &corev1beta1.Shoot{}
+	must(c.t, f.Get(c.ctx, shootOfFleet, shoot))
+	return shoot
+}
+
+// resolves waits until the DNS server of the landscape has one address for a name.
+func (c *cluster) resolves(host, want string) {
+	c.t.Helper()
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(base.Network.DNS().String(), "53"))
 	}}
+	began := time.Now()
 	c.eventually("the DNS server of the landscape resolves "+host, func() error {
 		addresses, err := resolver.LookupHost(c.ctx, host)
-		if err == nil && (len(addresses) != 1 || addresses[0] != service.Spec.ClusterIP) {
-			err = fmt.Errorf("it has the addresses %v, want %s", addresses, service.Spec.ClusterIP)
+		if err == nil && (len(addresses) != 1 || addresses[0] != want) {
+			err = fmt.Errorf("it has the addresses %v, want %s", addresses, want)
 		}
 		return err
 	})
+	c.t.Logf("%s is resolved after %s", host, time.Since(began).Round(100*time.Millisecond))
 }
 
 // nothingIsLeft: what the Seed emitted is gone, but what it shares with others and the resource-manager.
@@ -126,7 +144,6 @@ func (c *cluster) explain() {
 		{"get", "seeds,shoots,controllerinstallations", "--all-namespaces"}, {"get", "managedresources", "--all-namespaces"},
 		{"get", "pods", "--all-namespaces"},
 	} {
-		output, err := c.tryKubectl(arguments...)
-		c.t.Logf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, output)
+		c.show(arguments...)
 	}
 }

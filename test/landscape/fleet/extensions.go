@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,13 +23,16 @@ import (
 // provider is the name of the extension, of its chart, and of the directory of its examples.
 const provider = "provider-local"
 
+// MachineVersions are the versions of the machine image in the CloudProfile. Both are the machine image of the landscape.
+var MachineVersions = []string{"1.0.0", "1.1.0"}
+
 // registerProvider registers provider-local in the garden, with its chart in the ControllerDeployment. The Seed needs it, so that it is installed.
 func (f *Fleet) registerProvider(ctx context.Context) error {
 	chart, err := f.packedChart(provider)
 	if err != nil {
 		return err
 	}
-	repository, tag, err := f.image(provider)
+	values, err := f.providerValues()
 	if err != nil {
 		return err
 	}
@@ -38,12 +42,39 @@ func (f *Fleet) registerProvider(ctx context.Context) error {
 	}
 	for _, object := range objects {
 		if object.GetKind() == "ControllerDeployment" {
-			object.Object["helm"] = map[string]any{
-				"rawChart": chart, "values": map[string]any{"image": map[string]any{"repository": repository, "tag": tag}},
-			}
+			object.Object["helm"] = map[string]any{"rawChart": chart, "values": values}
 		}
 	}
 	return f.applyObjects(ctx, objects)
+}
+
+// providerValues are the values of the chart: images, what machines need to find theirs, and the directory of the node with the buckets.
+func (f *Fleet) providerValues() (map[string]any, error) {
+	repository, tag, err := f.image(provider)
+	if err != nil {
+		return nil, err
+	}
+	environment := map[string]any{"REGISTRY": f.landscape.Registry()}
+	for variable, name := range map[string]string{"PAUSE_IMAGE": "pause", "KUBELET_IMAGE": "kubelet"} {
+		if environment[variable], err = f.landscape.Image(name); err != nil {
+			return nil, err
+		}
+	}
+	return map[string]any{
+		"image":    map[string]any{"repository": repository, "tag": tag},
+		"machines": map[string]any{"environment": environment},
+		"backup":   map[string]any{"hostPath": "/var/" + bucketsDirectory},
+		// Bastions run the same image.
+		"imageVectorOverwrite": fmt.Sprintf("images:\n- {name: %s, repository: %q, tag: %q}\n", provider, repository, tag),
+	}, nil
+}
+
+// bucketsDirectory is the directory with the buckets for backups, below /var of the node.
+const bucketsDirectory = "lib/landscape/buckets"
+
+// Buckets is the directory of this machine with the buckets for backups.
+func (f *Fleet) Buckets() string {
+	return filepath.Join(f.landscape.Directory, "var", bucketsDirectory)
 }
 
 // packedChart returns the archive of a chart of the repository, encoded as in a ControllerDeployment.
@@ -68,18 +99,31 @@ func (f *Fleet) packedChart(name string) (string, error) {
 	return base64.StdEncoding.EncodeToString(content), nil
 }
 
-// createCloudProfile creates what Shoots refer to.
+// createCloudProfile creates what Shoots refer to, with the machine image of the landscape.
 func (f *Fleet) createCloudProfile(ctx context.Context) error {
 	objects, err := f.examples(provider + "/cloudprofile.yaml")
 	if err != nil {
 		return err
 	}
+	versions := []any{map[string]any{"version": f.version}}
+	if f.shootVersion != f.version {
+		versions = append(versions, map[string]any{"version": f.shootVersion})
+	}
+	image, err := f.landscape.Image("machine")
+	if err != nil {
+		return err
+	}
+	var offered, images []any
+	for _, version := range MachineVersions {
+		offered = append(offered, map[string]any{"version": version, "cri": []any{map[string]any{"name": "containerd"}}})
+		images = append(images, map[string]any{"version": version, "image": image})
+	}
 	for _, object := range objects {
-		versions := []any{map[string]any{"version": f.version}}
-		if f.shootVersion != f.version {
-			versions = append(versions, map[string]any{"version": f.shootVersion})
-		}
-		if err := unstructured.SetNestedSlice(object.Object, versions, "spec", "kubernetes", "versions"); err != nil {
+		if err := errors.Join(
+			unstructured.SetNestedSlice(object.Object, versions, "spec", "kubernetes", "versions"),
+			unstructured.SetNestedSlice(object.Object, []any{map[string]any{"name": "local", "versions": offered}}, "spec", "machineImages"),
+			unstructured.SetNestedSlice(object.Object, []any{map[string]any{"name": "local", "versions": images}}, "spec", "providerConfig", "machineImages"),
+		); err != nil {
 			return fmt.Errorf("set the versions of the CloudProfile: %w", err)
 		}
 	}
