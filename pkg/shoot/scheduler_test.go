@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -52,7 +53,7 @@ func TestScheduler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := access[len(access)-1]; last.GetName() != accessSecret(kubescheduler.Name) || replicasOf(objects[2].(*appsv1.Deployment)) != 1 {
+	if last := access[len(access)-1]; last.GetName() != accessSecret(kubescheduler.Name) || replicasOf(schedulerIn(t, objects)) != 1 {
 		t.Errorf("the last access Secret is %s", last.GetName())
 	}
 	waiting := known(t, withWorkers, func(in *Inputs) { delete(in.Tokens, accessSecret(kubescheduler.Name)) })
@@ -62,7 +63,7 @@ func TestScheduler(t *testing.T) {
 
 	in = known(t, withWorkers, hibernate)
 	parts = contentsOf(in)
-	if objects, err = parts[bundleScheduler].objects(); err != nil || replicasOf(objects[2].(*appsv1.Deployment)) != 0 {
+	if objects, err = parts[bundleScheduler].objects(); err != nil || replicasOf(schedulerIn(t, objects)) != 0 {
 		t.Errorf("the scheduler runs while the Shoot hibernates: %v", err)
 	}
 	if !waitsFor(in, parts[bundleServer], bundleScheduler, resourcesv1alpha1.UntilRolledOut) || !parts[bundleSchedulerUser].absent {
@@ -77,4 +78,16 @@ func waitsFor(in Inputs, of part, on string, until resourcesv1alpha1.DependencyU
 	return slices.ContainsFunc(of.needs, func(need resourcesv1alpha1.Dependency) bool {
 		return flow.Key{Namespace: need.Namespace, Name: need.Name} == in.key(on) && need.Until == until
 	})
+}
+
+// schedulerIn returns the Deployment among the objects of the scheduler's bundle.
+func schedulerIn(t *testing.T, objects []client.Object) *appsv1.Deployment {
+	t.Helper()
+	for _, object := range objects {
+		if deployment, is := object.(*appsv1.Deployment); is {
+			return deployment
+		}
+	}
+	t.Fatalf("no Deployment among %d objects", len(objects))
+	return nil
 }

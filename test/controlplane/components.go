@@ -122,7 +122,7 @@ func (cp *ControlPlane) backdate(stage string) (string, error) {
 		return "", fmt.Errorf("%s has no %s%s", stage, field, now)
 	}
 	path := cp.path(readyStage)
-	return path, os.WriteFile(path, bytes.ReplaceAll(content, []byte(field+now), []byte(field+longAgo)), 0o600)
+	return path, os.WriteFile(path, bytes.ReplaceAll(content, []byte(field+now), []byte(field+longAgo)), 0o600) //nolint:gosec // a path of this test
 }
 
 // awaitControllerManager waits for what a pod in the default namespace needs of it.

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,7 +41,7 @@ func BuildProgram(source string) (string, error) {
 			return "", err
 		}
 	}
-	output, err := exec.Command("go", append(arguments, source)...).CombinedOutput() //nolint:gosec // of a test
+	output, err := exec.CommandContext(context.Background(), "go", append(arguments, source)...).CombinedOutput() //nolint:gosec // of a test
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", source, err, output)
 	}

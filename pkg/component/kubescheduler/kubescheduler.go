@@ -28,7 +28,7 @@ const Image = "kube-scheduler"
 const Name = "kube-scheduler"
 
 // SecretServer is the name of the config of the server's certificate.
-const SecretServer = "kube-scheduler-server"
+const SecretServer = "kube-scheduler-server" //nolint:gosec // the name of a Secret
 
 // BinPacking is the name of the scheduler that fills nodes, which the profile bin-packing has beside the usual one.
 const BinPacking = "bin-packing-scheduler"

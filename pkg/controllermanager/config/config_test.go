@@ -43,11 +43,11 @@ func TestMistakes(t *testing.T) {
 		"thresholds": {header + "controllers: {seedExtensionsCheck: {conditionThresholds: [{type: Other, duration: -1s}]}}\n", []string{
 			"seedExtensionsCheck.conditionThresholds[0].type: Unsupported value", "seedExtensionsCheck.conditionThresholds[0].duration: Invalid value",
 		}},
-		"a controller of later":    {header + "controllers: {project: {concurrentSyncs: 1}}\n", []string{`unknown field "controllers.project"`}},
-		"a field set twice":        {header + "logLevel: info\nlogLevel: debug\n", []string{"logLevel"}},
-		"no time for the caches":   {header + "controllers: {cacheSyncTimeout: 0s}\n", []string{"controllers.cacheSyncTimeout"}},
-		"a list":                   {"- a\n", []string{"not a ControllerManagerConfiguration"}},
-		"too much":                 {strings.Repeat("#", configfile.MaxBytes+1), []string{"too large"}},
+		"a controller of later":  {header + "controllers: {project: {concurrentSyncs: 1}}\n", []string{`unknown field "controllers.project"`}},
+		"a field set twice":      {header + "logLevel: info\nlogLevel: debug\n", []string{"logLevel"}},
+		"no time for the caches": {header + "controllers: {cacheSyncTimeout: 0s}\n", []string{"controllers.cacheSyncTimeout"}},
+		"a list":                 {"- a\n", []string{"not a ControllerManagerConfiguration"}},
+		"too much":               {strings.Repeat("#", configfile.MaxBytes+1), []string{"too large"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse([]byte(test.text))

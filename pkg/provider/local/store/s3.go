@@ -192,11 +192,11 @@ func failed(err error, format string, args ...any) error {
 	doing := fmt.Sprintf(format, args...)
 	var answered smithy.APIError
 	if errors.As(err, &answered) {
-		return fmt.Errorf("%s: %s: %s", doing, answered.ErrorCode(), answered.ErrorMessage()) //nolint:errorlint // the text of the error differs each time
+		return fmt.Errorf("%s: %s: %s", doing, answered.ErrorCode(), answered.ErrorMessage())
 	}
 	var sending *url.Error
 	if errors.As(err, &sending) {
-		return fmt.Errorf("%s: the store does not answer: %s", doing, conditiontext.Stable(sending.Error())) //nolint:errorlint // as above
+		return fmt.Errorf("%s: the store does not answer: %s", doing, conditiontext.Stable(sending.Error()))
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

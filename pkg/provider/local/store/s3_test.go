@@ -132,7 +132,10 @@ func TestS3Fails(t *testing.T) {
 }
 
 // rand returns another text each time, as stores identify requests.
-func rand(t *testing.T) string { return t.TempDir() }
+func rand(t *testing.T) string {
+	t.Helper()
+	return t.TempDir()
+}
 
 // TestS3Credentials: what is wrong with credentials is a problem of the configuration, and names the keys.
 func TestS3Credentials(t *testing.T) {
