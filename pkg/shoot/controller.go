@@ -241,16 +241,17 @@ func (r *reconciler) finish(ctx context.Context, shoot *corev1beta1.Shoot, in In
 		return reconcile.Result{}, err
 	}
 	r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventDeleted, actionDelete, "The control plane is gone")
-	if err := r.letGo(ctx, shoot); err != nil {
+	if err := r.removeFinalizer(ctx, shoot); err != nil {
 		return reconcile.Result{}, err
 	}
 	r.forget(in)
 	return reconcile.Result{}, nil
 }
 
-// letGo removes the finalizer. The conditions follow the state of the operation, which was written a moment ago: a conflict with them is no error, which
-// would change that state, and the conditions, again.
-func (r *reconciler) letGo(ctx context.Context, shoot *corev1beta1.Shoot) error {
+// removeFinalizer repeats a write that conflicts with one of the conditions, which follow the state of the operation that was written just before. If
+// the conflict were reported, that would change the state, and then the conditions, again.
+func (r *reconciler) removeFinalizer(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	uid := shoot.UID
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		err := r.patch(ctx, shoot, func() { controllerutil.RemoveFinalizer(shoot, constants.GardenerName) })
 		if !apierrors.IsConflict(err) {
@@ -258,6 +259,9 @@ func (r *reconciler) letGo(ctx context.Context, shoot *corev1beta1.Shoot) error 
 		}
 		if read := r.states.GardenReader.Get(ctx, client.ObjectKeyFromObject(shoot), shoot); read != nil {
 			return client.IgnoreNotFound(read)
+		}
+		if shoot.UID != uid {
+			return nil // the Shoot is gone, and another one has its name
 		}
 		return err
 	})
