@@ -37,6 +37,9 @@ func TestFleet(t *testing.T) {
 			c.explain()
 		}
 	})
+	if *extensions {
+		makeMachineImages(t)
+	}
 	stop := c.logInstallations(f)
 	defer stop()
 	must(t, f.Up(c.ctx))
@@ -46,6 +49,9 @@ func TestFleet(t *testing.T) {
 	c.installed(f)
 	c.inShoot(f)
 	c.extensionsOfShoot(f)
+	if *extensions {
+		c.extensionKinds(f, c.shoot(f).Status.TechnicalID)
+	}
 
 	began := time.Now()
 	must(t, f.Up(c.ctx))
