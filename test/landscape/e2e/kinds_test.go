@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -172,11 +173,13 @@ func kindOf(object client.Object) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", object), "*v1alpha1.")
 }
 
-// gone deletes objects, and waits until they are gone.
+// gone deletes objects as an operator does, with a confirmation, and waits until they are gone.
 func (k *extensionKinds) gone(objects ...extensionsv1alpha1.Object) {
 	k.t.Helper()
 	for _, object := range objects {
 		k.asked[object] = time.Now()
+		confirmed := []byte(`{"metadata":{"annotations":{"` + constants.AnnotationConfirmationDeletion + `":"true"}}}`)
+		must(k.t, k.Patch(k.ctx, object, client.RawPatch(types.MergePatchType, confirmed)))
 		must(k.t, k.Delete(k.ctx, object))
 	}
 	var left []extensionsv1alpha1.Object
