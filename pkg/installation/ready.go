@@ -49,7 +49,7 @@ var checked = []struct {
 	{corev1beta1.ControllerInstallationProgressing, corev1beta1.ConditionFalse, reasonProgressing},
 }
 
-// Ready returns the condition ExtensionsReady of a Seed with these installations. before is the present condition; nil if there is none. A failure
+// Ready returns the condition ExtensionsReady of a Seed with these installations. before is the present condition; nil if the Seed does not have it yet. A failure
 // after success is Progressing until it has lasted for the threshold, at once False if that is 0. next is when the condition changes
 // without an event; zero for never.
 func Ready(installations []*corev1beta1.ControllerInstallation, before *corev1beta1.Condition, threshold time.Duration, now time.Time) (condition corev1beta1.Condition, next time.Time) {

@@ -68,7 +68,7 @@ func gateOf(mr *resourcesv1alpha1.ManagedResource, get lookup) (gate, error) {
 	return gate{waits: waits}, nil
 }
 
-// cycleOf returns the path of dependencies that leads from a ManagedResource back to it, nil if there is none.
+// cycleOf returns the path of dependencies that leads from a ManagedResource back to it, nil if it is not part of a cycle.
 func cycleOf(mr *resourcesv1alpha1.ManagedResource, get lookup) ([]types.NamespacedName, error) {
 	self, seen := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}, map[types.NamespacedName]bool{}
 	for _, name := range gateNamesOf(mr) {

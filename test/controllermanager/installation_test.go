@@ -98,7 +98,7 @@ func (f *fixture) servesShoot() {
 				return ""
 			}
 		}
-		return "there is none"
+		return "it does not exist"
 	})
 }
 
@@ -158,7 +158,7 @@ func (f *fixture) keepsReferences() {
 				return ""
 			}
 		}
-		return "there is none"
+		return "it does not exist"
 	})
 	if !kept(pull) {
 		f.Error("the pull secret is gone while a deployment names it")

@@ -28,7 +28,7 @@ func smallRequests() corev1.ResourceList {
 }
 
 // TestShootUpdate rolls out the two API servers of a Shoot in real containers: it updates them from an older minor version of Kubernetes to the present
-// one, with the real programs of both, or changes a flag if there is no older version. Then it makes the Shoot highly available. Users write and read
+// one, with the real programs of both, or changes a flag without an older version. Then it makes the Shoot highly available. Users write and read
 // all along: none of their requests fails while API servers are rolled out.
 func TestShootUpdate(t *testing.T) {
 	if !*updates && *older == "" {

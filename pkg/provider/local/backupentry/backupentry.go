@@ -38,7 +38,7 @@ type Actuator struct {
 	Stores store.Stores
 }
 
-// New returns the actuator. The host path is where nodes have the directory with the buckets; empty if there is none.
+// New returns the actuator. The host path is where nodes have the directory with the buckets; empty if they do not have one.
 func New(deployer *bundles.Deployer, stores store.Stores, hostPath string) *Actuator {
 	plan := func(ctx context.Context, object *extensionsv1alpha1.BackupEntry, _ *extension.Cluster) (flow.Plan, error) {
 		_, credentials, err := stores.Of(ctx, object.Spec.SecretRef)
