@@ -190,6 +190,28 @@ func (r *Reconciler) referringToSecret(ctx context.Context, secret client.Object
 	return requestsFor(names)
 }
 
+// indexed returns the ManagedResources that an index has for a value.
+func (r *Reconciler) indexed(ctx context.Context, index, value string, options ...client.ListOption) ([]types.NamespacedName, error) {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	options = append(options, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy)
+	if err := r.Source.List(ctx, list, options...); err != nil {
+		return nil, fmt.Errorf("list the ManagedResources with %s in %s: %w", value, index, err)
+	}
+	names := make([]types.NamespacedName, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	return names, nil
+}
+
+func requestsFor(names []types.NamespacedName) []reconcile.Request {
+	requests := make([]reconcile.Request, 0, len(names))
+	for _, name := range names {
+		requests = append(requests, reconcile.Request{NamespacedName: name})
+	}
+	return requests
+}
+
 // listen queues the ManagedResources that claim an object that changes, and those that an object is handed over to.
 func (r *Reconciler) listen(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	wake := func(owner types.NamespacedName) { r.enqueue(queue, owner) }

@@ -75,8 +75,25 @@ func (p *pass) outcome(ctx context.Context, plan plan, done changeSet) outcome {
 	if len(tally.pending) > 0 {
 		p.explainPending(ctx, tally.pending)
 	}
-	tally.notes = p.deletionNotes(plan.deletionOrder)
+	if p.operation == opCleanUp {
+		tally.notes = p.deletionNotes(plan.deletionOrder)
+	}
 	return outcome{tally: tally, verdict: tally.verdict(), remaining: p.resendFailed(done.remaining(plan.recorded), done.changes)}
+}
+
+// resendFailed returns the inventory with what has to be sent again, though nothing may have changed: of the objects that the operation
+// "reconcile" sends, those that failed.
+func (p *pass) resendFailed(remaining inventory, changes []change) inventory {
+	if !p.asked {
+		return remaining
+	}
+	for _, change := range changes {
+		if entry, recorded := remaining[change.Key()]; recorded && change.err != nil && change.manifest != nil {
+			entry.Digest = ""
+			remaining[change.Key()] = entry
+		}
+	}
+	return remaining
 }
 
 // finalStatus returns the status after the pass, and keeps the manifests if the next pass needs them.

@@ -2,7 +2,6 @@ package managedresource
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -147,9 +146,6 @@ func (p *pass) before(ctx context.Context, owners *ownership.Reader, name types.
 
 // deletionNotes returns what a condition says of the deletion of all objects, beside what becomes of each.
 func (p *pass) deletionNotes(order deletionOrder) []string {
-	if p.operation != opCleanUp {
-		return nil
-	}
 	notes := []string{order.section()}
 	if _, err := finalizeAt(p.mr); err != nil {
 		notes = append(notes, "The "+err.Error())
@@ -172,25 +168,6 @@ func (p *pass) awaitDeletions(ctx context.Context, order deletionOrder) (reconci
 		again = min(again, max(due.Sub(p.Clock.Now()), 0)+dueMargin)
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
-}
-
-// dependents returns the ManagedResources that depend on one.
-func (r *Reconciler) dependents(ctx context.Context, name types.NamespacedName) ([]types.NamespacedName, error) {
-	return r.indexed(ctx, resourcesv1alpha1.DependencyIndex, name.String())
-}
-
-// indexed returns the ManagedResources that an index has for a value.
-func (r *Reconciler) indexed(ctx context.Context, index, value string, options ...client.ListOption) ([]types.NamespacedName, error) {
-	list := &resourcesv1alpha1.ManagedResourceList{}
-	options = append(options, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy)
-	if err := r.Source.List(ctx, list, options...); err != nil {
-		return nil, fmt.Errorf("list the ManagedResources with %s in %s: %w", value, index, err)
-	}
-	names := make([]types.NamespacedName, 0, len(list.Items))
-	for i := range list.Items {
-		names = append(names, client.ObjectKeyFromObject(&list.Items[i]))
-	}
-	return names, nil
 }
 
 // deletedAfterNames returns what a ManagedResource names in deleteAfter, for the index.

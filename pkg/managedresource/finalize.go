@@ -1,12 +1,10 @@
 package managedresource
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/live"
 )
 
@@ -61,13 +59,4 @@ func waitForDeletion(observation live.Observation, finalizeAll, now time.Time) c
 		wait.reason, wait.finalize = "it is being deleted; its finalizers are removed "+because, true
 	}
 	return wait
-}
-
-// finalize removes the finalizers of objects whose time is up.
-func (p *pass) finalize(ctx context.Context, changes []change) {
-	for i := range changes {
-		if changes[i].finalize {
-			changes[i].err = p.engine.Finalize(ctx, apply.Deletion{Ref: changes[i].Ref, UID: changes[i].observation.UID})
-		}
-	}
 }

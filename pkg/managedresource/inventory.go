@@ -190,6 +190,12 @@ func digestOf(manifest object.Manifest, observation live.Observation) string {
 // digestSeparator stands between the two digests of an object, and in neither.
 const digestSeparator = "."
 
+// sentDigest returns the digest of the manifest that was applied last for a recorded object, empty if none was.
+func sentDigest(entry resourcesv1alpha1.ObjectReference) string {
+	sent, _, _ := strings.Cut(entry.Digest, digestSeparator)
+	return sent
+}
+
 func nilIfEmpty(values map[string]string) map[string]string {
 	if len(values) == 0 {
 		return nil

@@ -3,12 +3,17 @@ package managedresource
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,7 +82,9 @@ func (p *pass) pruneUnwanted(ctx context.Context, plan plan) (changes []change, 
 	pruning.departed = p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(unwanted)), p.started)
 	if len(unwanted) > 0 {
 		pruning.delay = p.pruneDelay(ctx)
-		unwanted = pruning.guard(ctx, unwanted)
+		if p.mr.Spec.Prune != nil {
+			unwanted = pruning.guard(ctx, unwanted)
+		}
 	}
 	return pruning.prune(ctx, unwanted), pruning.guarded
 }
@@ -130,7 +137,10 @@ func (p *pruning) pruneWave(ctx context.Context, entries inventory) []change {
 }
 
 func (p *pruning) planPruning(ctx context.Context, entries inventory, states map[object.Key]live.State) []change {
-	finalizeAll, _ := finalizeAt(p.mr) // what is wrong with it is said in the condition
+	var finalizeAll time.Time
+	if p.operation == opCleanUp {
+		finalizeAll, _ = finalizeAt(p.mr) // what is wrong with it is said in the condition
+	}
 	changes := planPrune(pruneInput{
 		entries:   entries,
 		live:      states,
@@ -218,6 +228,15 @@ func (p *pruning) delete(ctx context.Context, changes []change) (outdated []*cha
 	return outdated
 }
 
+// finalize removes the finalizers of objects whose time is up.
+func (p *pass) finalize(ctx context.Context, changes []change) {
+	for i := range changes {
+		if changes[i].finalize {
+			changes[i].err = p.engine.Finalize(ctx, apply.Deletion{Ref: changes[i].Ref, UID: changes[i].observation.UID})
+		}
+	}
+}
+
 // deletesClaims reports whether an object is deleted together with its PersistentVolumeClaims.
 func (p *pass) deletesClaims(key object.Key) bool {
 	return key.Kind == "StatefulSet" && (key.Group == "apps" || key.Group == "extensions") &&
@@ -242,4 +261,69 @@ func (p *pass) pruneDelay(ctx context.Context) time.Duration {
 		}
 	}
 	return min(p.Options.PruneDelay, loneDelay)
+}
+
+// unconfirmed is how long a ManagedResource that is being deleted is assumed to exist without reading it. Another one of its name can only be
+// created after its finalizer was removed by hand, which takes longer.
+const unconfirmed = 15 * time.Second
+
+// errOutdated is the error of a deletion whose ManagedResource or Secret has changed since it was read.
+var errOutdated = errors.New("the ManagedResource or one of its Secrets changed since this deletion was planned")
+
+// deletionBegan returns when this process began to delete the objects of a ManagedResource that is being deleted: it may have waited for
+// others that are deleted, too.
+func (p *pass) deletionBegan(recorded inventory) time.Time {
+	began := p.Clock.Now()
+	for _, since := range p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(recorded)), began) {
+		if since.Before(began) {
+			began = since
+		}
+	}
+	return began
+}
+
+// compareWithSource makes sure, before something is deleted, that what the decision rests on is still so: caches may be behind, and a pass
+// over many objects takes long. It looks past the caches. The error is errOutdated if something has changed, and another one if that could
+// not be found out.
+func (p *pass) compareWithSource(ctx context.Context, in input) error {
+	if p.mr.DeletionTimestamp != nil {
+		if p.Clock.Since(p.deletionBegan(in.recorded)) <= unconfirmed {
+			return nil
+		}
+	}
+	fresh := metadataOf(p.mr)
+	if err := p.readFresh(ctx, fresh); err != nil {
+		return err
+	}
+	if fresh.UID != p.mr.UID || fresh.Generation != p.mr.Generation || fresh.DeletionTimestamp.IsZero() != p.mr.DeletionTimestamp.IsZero() ||
+		steeringChanged(p.mr.Annotations, fresh.Annotations) {
+		return errOutdated
+	}
+	if p.operation != opApply {
+		return nil
+	}
+	for i, reference := range p.mr.Spec.SecretRefs {
+		secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: p.mr.Namespace, Name: reference.Name}}
+		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		if err := p.readFresh(ctx, secret); err != nil {
+			return err
+		}
+		if secretVersion(secret) != in.secrets[i] {
+			return errOutdated
+		}
+	}
+	return nil
+}
+
+// readFresh reads the metadata of an object from the API server of the source cluster.
+func (p *pass) readFresh(ctx context.Context, meta *metav1.PartialObjectMetadata) error {
+	name := types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}
+	err := p.Direct.Get(ctx, name, meta)
+	if apierrors.IsNotFound(err) {
+		return errOutdated
+	}
+	if err != nil {
+		return fmt.Errorf("check that %s %s has not changed before something is deleted: %w", meta.Kind, name, err)
+	}
+	return nil
 }
