@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // ControllerName names the controller in logs and metrics.
@@ -41,7 +43,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 		return fmt.Errorf("index Pods of the target cluster by Secret: %w", err)
 	}
 	r.cache = target
-	if err := mgr.Add(leaderCache{target}); err != nil {
+	if err := mgr.Add(watches.InLeader(target)); err != nil {
 		return fmt.Errorf("add the cache of the token invalidator: %w", err)
 	}
 	return builder.ControllerManagedBy(mgr).
@@ -58,12 +60,6 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 		}).
 		Complete(r)
 }
-
-// leaderCache is a cache that runs in the leader alone.
-type leaderCache struct{ cache.Cache }
-
-// NeedLeaderElection has the manager wait until it leads.
-func (leaderCache) NeedLeaderElection() bool { return true }
 
 // tokensOf returns the Secrets with static tokens of a ServiceAccount.
 func (r *Reconciler) tokensOf(ctx context.Context, account *corev1.ServiceAccount) []reconcile.Request {

@@ -21,6 +21,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // LabelActuator on a ManagedResource is the name of the actuator that emits it.
@@ -44,12 +45,6 @@ type Deployer struct {
 	client   client.Client
 	uncached client.Reader
 }
-
-// everywhere is a cache that every replica has: a manager would start it in the leader alone, but it is what controllers wait for.
-type everywhere struct{ cache.Cache }
-
-// NeedLeaderElection returns false.
-func (everywhere) NeedLeaderElection() bool { return false }
 
 // NewDeployer returns the deployer of a manager. Call it once, before the manager starts. It has a cache of its own, of the ManagedResources of
 // this extension and the metadata of their Secrets. The process needs the rights to get, list, watch, create, patch and delete
@@ -82,7 +77,7 @@ func NewDeployer(ctx context.Context, mgr manager.Manager, options Options) (*De
 	if err != nil {
 		return nil, err
 	}
-	if err := mgr.Add(everywhere{own}); err != nil {
+	if err := mgr.Add(watches.InEveryReplica(own)); err != nil {
 		return nil, fmt.Errorf("add the cache of ManagedResources: %w", err)
 	}
 	d := &Deployer{options: options, cache: own, client: mgr.GetClient(), uncached: mgr.GetAPIReader()}

@@ -13,17 +13,15 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trellis-k8s/trellis/pkg/crdwatch"
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -38,13 +36,13 @@ const indexService, indexSource = "service", "source"
 
 // AddToManager registers the controller. Its cache is started by the manager, in the leader alone.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	if err := mgr.Add(leaderCache{r.Cache}); err != nil {
+	if err := mgr.Add(watches.InLeader(r.Cache)); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
-		WatchesRawSource(source.Kind(r.Cache, &corev1.Service{}, onChange(servicesDiffer, r.ofService))).
-		WatchesRawSource(source.Kind(r.Cache, &corev1.Namespace{}, onChange(namespacesDiffer, r.ofNamespace))).
+		WatchesRawSource(watches.OnChange(r.Cache, &corev1.Service{}, servicesDiffer, named(r.ofService))).
+		WatchesRawSource(watches.OnChange(r.Cache, &corev1.Namespace{}, namespacesDiffer, named(r.ofNamespace))).
 		WatchesRawSource(source.Func(func(ctx context.Context, q queue) error {
 			r.setEnqueue(func(sources ...string) { enqueue(q, sources...) })
 			return errors.Join(r.rules.Start(ctx), r.filters.Start(ctx))
@@ -53,15 +51,20 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// leaderCache is a cache that runs only in the leader: other replicas do not need it.
-type leaderCache struct{ cache.Cache }
-
-// NeedLeaderElection returns true, so that the manager starts it only in the leader.
-func (leaderCache) NeedLeaderElection() bool { return true }
-
 func enqueue(q queue, sources ...string) {
 	for _, source := range sources {
 		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: source}})
+	}
+}
+
+// named returns affected with names for requests.
+func named[T any](affected func(T) []string) func(context.Context, T) []types.NamespacedName {
+	return func(_ context.Context, object T) []types.NamespacedName {
+		var names []types.NamespacedName
+		for _, source := range affected(object) {
+			names = append(names, types.NamespacedName{Name: source})
+		}
+		return names
 	}
 }
 
@@ -146,20 +149,6 @@ func (r *Reconciler) ofNamespace(namespace *corev1.Namespace) []string {
 		return []string{namespace.Name}
 	}
 	return nil
-}
-
-// onChange has the namespaces looked at that an object affects, or affected before it changed. Resyncs count as changes.
-func onChange[T client.Object](differ func(before, after T) bool, affected func(T) []string) handler.TypedEventHandler[T, reconcile.Request] {
-	return handler.TypedFuncs[T, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { enqueue(q, affected(e.Object)...) },
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) {
-			if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() || differ(e.ObjectOld, e.ObjectNew) {
-				enqueue(q, affected(e.ObjectOld)...)
-				enqueue(q, affected(e.ObjectNew)...)
-			}
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { enqueue(q, affected(e.Object)...) },
-	}
 }
 
 // Reduced objects have nothing but what matters, so that all of it is compared.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -24,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trellis-k8s/trellis/pkg/netpol"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -33,55 +33,30 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager) erro
 	if err := addIndexes(ctx, r.Cache, r.Options); err != nil {
 		return err
 	}
-	if err := mgr.Add(leaderCache{r.Cache}); err != nil {
+	if err := mgr.Add(watches.InLeader(r.Cache)); err != nil {
 		return err
 	}
 	b := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
-		WatchesRawSource(source.Kind(r.Cache, &corev1.Service{}, onChange(servicesDiffer, r.ofService))).
-		WatchesRawSource(source.Kind(r.Cache, &corev1.Namespace{}, onChange(namespacesDiffer, r.ofNamespace))).
+		WatchesRawSource(watches.OnChange(r.Cache, &corev1.Service{}, servicesDiffer, r.ofService)).
+		WatchesRawSource(watches.OnChange(r.Cache, &corev1.Namespace{}, namespacesDiffer, r.ofNamespace)).
 		WatchesRawSource(source.Kind(r.Cache, &networkingv1.NetworkPolicy{}, r.onPolicy())).
 		WatchesRawSource(source.Func(func(ctx context.Context, q queue) error {
 			return r.istio.start(ctx, func(services ...types.NamespacedName) { enqueue(q, services...) }, r.withGatewayPolicies)
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Options.ConcurrentSyncs})
 	if r.Options.Config.IngressController != nil {
-		b = b.WatchesRawSource(source.Kind(r.Cache, &networkingv1.Ingress{}, onChange(ingressesDiffer, r.ofIngress)))
+		b = b.WatchesRawSource(watches.OnChange(r.Cache, &networkingv1.Ingress{}, ingressesDiffer, r.ofIngress))
 	}
 	if r.Options.OnlyWhilePodsExist {
-		b = b.WatchesRawSource(source.Kind(r.Cache, podMetadata(), onChange(podsDiffer, r.ofPod)))
+		b = b.WatchesRawSource(watches.OnChange(r.Cache, podMetadata(), podsDiffer, r.ofPod))
 	}
 	return b.Complete(r)
 }
 
-// leaderCache is a cache that runs only in the leader: other replicas do not need it.
-type leaderCache struct{ cache.Cache }
-
-// NeedLeaderElection returns true, so that the manager starts it only in the leader.
-func (leaderCache) NeedLeaderElection() bool { return true }
-
 func enqueue(q queue, services ...types.NamespacedName) {
 	for _, service := range services {
 		q.Add(reconcile.Request{NamespacedName: service})
-	}
-}
-
-// onChange has the Services looked at that an object affects, or affected before it changed. Resyncs count as changes.
-func onChange[T client.Object](differ func(before, after T) bool, affected func(context.Context, T) []types.NamespacedName,
-) handler.TypedEventHandler[T, reconcile.Request] {
-	return handler.TypedFuncs[T, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q queue) {
-			enqueue(q, affected(ctx, e.Object)...)
-		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
-			if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() || differ(e.ObjectOld, e.ObjectNew) {
-				enqueue(q, affected(ctx, e.ObjectOld)...)
-				enqueue(q, affected(ctx, e.ObjectNew)...)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q queue) {
-			enqueue(q, affected(ctx, e.Object)...)
-		},
 	}
 }
 

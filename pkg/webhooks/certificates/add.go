@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // controllerName names the controller in logs and metrics.
@@ -106,7 +107,7 @@ func AddSelfManaged(ctx context.Context, mgr manager.Manager, target *rest.Confi
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mgr.Add(replicaCache{secrets}), mgr.Add(configurations)); err != nil {
+	if err := errors.Join(mgr.Add(watches.InEveryReplica(secrets)), mgr.Add(configurations)); err != nil {
 		return nil, err
 	}
 	informer, err := secrets.GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
@@ -126,13 +127,6 @@ func AddSelfManaged(ctx context.Context, mgr manager.Manager, target *rest.Confi
 	keeper := &Keeper{Source: writes.source, Target: writes.target, Clock: clock.RealClock{}, Options: options}
 	return served, addController(mgr, keeper, secrets, configurations)
 }
-
-// replicaCache is a cache that every replica has. A manager would start one with options for single kinds in the leader alone: it does not
-// say itself that it needs no election.
-type replicaCache struct{ cache.Cache }
-
-// NeedLeaderElection returns false: every replica serves the certificate.
-func (replicaCache) NeedLeaderElection() bool { return false }
 
 type clients struct{ source, target client.Client }
 
@@ -180,7 +174,7 @@ func addController(mgr manager.Manager, keeper *Keeper, secrets, configurations 
 	named := predicate.NewPredicateFuncs(func(object client.Object) bool {
 		return slices.Contains(keeper.Options.Configurations, object.GetName())
 	})
-	watches := []source.Source{
+	sources := []source.Source{
 		source.Kind[client.Object](secrets, &corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(enqueue)),
 		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(reconcile.Request{NamespacedName: keeper.Options.Secret})
@@ -190,10 +184,10 @@ func addController(mgr manager.Manager, keeper *Keeper, secrets, configurations 
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
 		metadata := &metav1.PartialObjectMetadata{}
 		metadata.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
-		watches = append(watches, source.Kind[client.Object](configurations, metadata, handler.EnqueueRequestsFromMapFunc(enqueue), named))
+		sources = append(sources, source.Kind[client.Object](configurations, metadata, handler.EnqueueRequestsFromMapFunc(enqueue), named))
 	}
-	for _, watch := range watches {
-		if err := c.Watch(watch); err != nil {
+	for _, watched := range sources {
+		if err := c.Watch(watched); err != nil {
 			return fmt.Errorf("watch the certificates and configurations of webhooks: %w", err)
 		}
 	}

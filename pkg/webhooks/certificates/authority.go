@@ -91,10 +91,15 @@ func (p *pair) issue(names []string, now time.Time) (*pair, error) {
 	if until.After(p.certificate.NotAfter) {
 		until = p.certificate.NotAfter
 	}
+	return newServer(names, now, until, p)
+}
+
+// newServer makes a certificate for a server with some names, signed by an authority, or by itself without one.
+func newServer(names []string, now, until time.Time, authority *pair) (*pair, error) {
 	return sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "resource-manager"}, DNSNames: names, NotBefore: now.Add(-clockSkew), NotAfter: until,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}, p)
+	}, authority)
 }
 
 // sign makes a key and a certificate for it, signed by an authority, or by itself without one.

@@ -3,8 +3,6 @@ package certificates
 import (
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -37,10 +35,7 @@ func (o *Own) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if host, err := os.Hostname(); err == nil {
 			names = append(names, host)
 		}
-		made, err := sign(&x509.Certificate{
-			Subject: pkix.Name{CommonName: "resource-manager"}, DNSNames: names, NotBefore: now.Add(-clockSkew), NotAfter: now.Add(serverValidity),
-			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		}, nil)
+		made, err := newServer(names, now, now.Add(serverValidity), nil)
 		if err != nil {
 			return nil, fmt.Errorf("create a certificate: %w", err)
 		}

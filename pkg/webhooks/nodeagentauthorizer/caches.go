@@ -20,6 +20,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 const (
@@ -56,18 +57,11 @@ func addCache(mgr manager.Manager, of cluster.Cluster, options cache.Options, ob
 	if err != nil {
 		return Cluster{}, err
 	}
-	if err := mgr.Add(replicaCache{reduced}); err != nil {
+	if err := mgr.Add(watches.InEveryReplica(reduced)); err != nil {
 		return Cluster{}, err
 	}
 	return Cluster{Cache: reduced, Live: of.GetAPIReader()}, mgr.Add(&opening{cache: reduced, objects: objects, log: mgr.GetLogger()})
 }
-
-// replicaCache is a cache that every replica has. A manager would start one with options for single kinds in the leader alone: it does not
-// say itself that it needs no election.
-type replicaCache struct{ cache.Cache }
-
-// NeedLeaderElection returns false: every replica answers.
-func (replicaCache) NeedLeaderElection() bool { return false }
 
 // opening opens watches before the first request needs them. It does not wait for them, and what cannot be watched yet is tried
 // again by the requests.
