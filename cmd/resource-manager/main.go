@@ -1,4 +1,4 @@
-// Command resource-manager applies the manifests that ManagedResources name to a target cluster and keeps them so.
+// Command resource-manager applies the manifests of ManagedResources to a target cluster, and corrects drift.
 package main
 
 import (

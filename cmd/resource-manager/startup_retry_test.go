@@ -46,7 +46,7 @@ func fails(err error) func() (*http.Response, error) {
 	return func() (*http.Response, error) { return nil, err }
 }
 
-func TestPatience(t *testing.T) {
+func TestStartupRetry(t *testing.T) {
 	reset, ok := errors.New("connection reset by peer"), status(http.StatusOK, "all")
 	brokenOff := func() (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(iotest.ErrReader(reset))}, nil

@@ -14,15 +14,15 @@ import (
 const (
 	// servedInterval is how often discovery is asked for the kinds of a new CustomResourceDefinition.
 	servedInterval = 50 * time.Millisecond
-	// servedPatience bounds the wait for the kinds of CustomResourceDefinitions, which holds a worker. An API server normally serves a
+	// servedTimeout bounds the wait for the kinds of CustomResourceDefinitions, which holds a worker. An API server normally serves a
 	// new kind far below a second after it has accepted the definition.
-	servedPatience = time.Second
+	servedTimeout = time.Second
 )
 
 // AwaitServed waits for a second at most until the API server serves the kinds. It returns the kinds that are not served by then, each
 // with the reason.
 func (e *Engine) AwaitServed(ctx context.Context, gvks []schema.GroupVersionKind) map[schema.GroupKind]error {
-	ctx, cancel := context.WithTimeout(ctx, servedPatience)
+	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
 	defer cancel()
 	ticker := e.clock.NewTicker(servedInterval)
 	defer ticker.Stop()

@@ -266,7 +266,7 @@ func (e *Engine) Delete(ctx context.Context, deletions []Deletion) []Deleted {
 		case apierrors.IsNotFound(err), err == nil && left == nil:
 			outcomes[i].Gone = true
 		case err != nil:
-			outcomes[i].Err = fmt.Errorf("delete %s: %w", deletions[i].Ref, changed(withholdFormer(deletions[i].Ref, true, err)))
+			outcomes[i].Err = fmt.Errorf("delete %s: %w", deletions[i].Ref, changed(redactWebhookMessage(deletions[i].Ref, true, err)))
 		default:
 			outcomes[i].Observation = live.Observe(left, e.Policy)
 		}

@@ -67,7 +67,7 @@ func explain(manifest object.Manifest, exists bool, err error) error {
 		return fmt.Errorf("%s: %w: install its CustomResourceDefinition or API, or remove the object", manifest.Ref, err)
 	}
 	if isSecret(manifest.Ref) {
-		if err = withholdFormer(manifest.Ref, exists, err); repeats(err, manifest) {
+		if err = redactWebhookMessage(manifest.Ref, exists, err); repeats(err, manifest) {
 			err = &withheldError{err: err}
 		}
 	}
@@ -93,8 +93,8 @@ func aboutContent(err error) bool {
 
 func isSecret(ref object.Ref) bool { return ref.Group == "" && ref.Kind == "Secret" }
 
-// withholdFormer withholds what a webhook says about a Secret that exists: it sees the present data as well, which is not known here.
-func withholdFormer(ref object.Ref, exists bool, err error) error {
+// redactWebhookMessage removes what a webhook says about a Secret that exists: it sees the present data as well, which is not known here.
+func redactWebhookMessage(ref object.Ref, exists bool, err error) error {
 	if err == nil || !exists || !isSecret(ref) || !saidByWebhook.MatchString(err.Error()) {
 		return err
 	}
@@ -158,8 +158,8 @@ var encoded = regexp.MustCompile(`[A-Za-z0-9+/_=-]{100,}|(\d{1,3}[ ,]+){32,}\d{1
 // in random order in order, so that the same failure always reads the same.
 func brief(text string) string {
 	text = wholeValue.ReplaceAllString(text, "Invalid value: …: ")
-	text = wholeObject.ReplaceAllString(text, elided)
-	text = encoded.ReplaceAllString(text, elided)
+	text = wholeObject.ReplaceAllString(text, redacted)
+	text = encoded.ReplaceAllString(text, redacted)
 	head, list, found := strings.Cut(text, "errors:\n")
 	if !found {
 		return text
@@ -228,7 +228,7 @@ func repeats(err error, manifest object.Manifest) bool {
 func unnamed(text string, ref object.Ref) string {
 	for _, name := range []string{ref.Name, ref.Namespace} {
 		if name != "" {
-			text = strings.ReplaceAll(text, name, elided)
+			text = strings.ReplaceAll(text, name, redacted)
 		}
 	}
 	return text[:min(len(text), longest)]

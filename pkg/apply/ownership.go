@@ -262,7 +262,7 @@ func (e *Engine) Release(ctx context.Context, ref object.Ref, owner types.Namesp
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("release %s: %w", ref, withholdFormer(ref, true, err))
+		return fmt.Errorf("release %s: %w", ref, redactWebhookMessage(ref, true, err))
 	}
 	return nil
 }
@@ -326,7 +326,7 @@ func (e *Engine) Finalize(ctx context.Context, deletion Deletion) error {
 		err = e.objects.FinalizeNamespace(ctx, deletion.Name)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("remove the finalizers of %s: %w", deletion.Ref, withholdFormer(deletion.Ref, true, err))
+		return fmt.Errorf("remove the finalizers of %s: %w", deletion.Ref, redactWebhookMessage(deletion.Ref, true, err))
 	}
 	return nil
 }

@@ -23,8 +23,8 @@ const (
 	shortest = 8
 	// longest is how much of a message is looked at. A condition holds far less.
 	longest = 32 << 10
-	// elided stands for what is left out.
-	elided = "…"
+	// redacted stands for what is left out.
+	redacted = "…"
 )
 
 // redact returns what an API server said about a manifest without what it repeats of confidential values: those of ConfigMaps,
@@ -40,13 +40,13 @@ func redact(text string, manifest object.Manifest) string {
 	end := 0
 	for _, span := range shared(text, values) {
 		result.WriteString(text[end:span.from])
-		if !strings.HasSuffix(result.String(), elided) {
-			result.WriteString(elided)
+		if !strings.HasSuffix(result.String(), redacted) {
+			result.WriteString(redacted)
 		}
 		end = span.to
 	}
 	result.WriteString(text[end:])
-	return strings.ToValidUTF8(result.String(), elided)
+	return strings.ToValidUTF8(result.String(), redacted)
 }
 
 // confidentialIn returns the confidential values of a manifest.

@@ -61,7 +61,7 @@ func TestConceal(t *testing.T) {
 // TestConcealTakesNoTime: a value and a message of one letter have everything in common, many times over.
 func TestConcealTakesNoTime(t *testing.T) {
 	letters := strings.Repeat("a", 1<<20)
-	if got := redact(letters, manifestWith("ConfigMap", `{"data":{"a":"`+letters+`"}}`)); got != elided {
+	if got := redact(letters, manifestWith("ConfigMap", `{"data":{"a":"`+letters+`"}}`)); got != redacted {
 		t.Errorf("%d bytes are left", len(got))
 	}
 }
@@ -118,7 +118,7 @@ func TestWebhooksSeeFormerData(t *testing.T) {
 	} {
 		cause := statusError(http.StatusForbidden, metav1.StatusReasonForbidden, text)
 		for name, err := range map[string]error{
-			"update": explain(manifest, true, cause), "deletion": withholdFormer(manifest.Ref, true, cause),
+			"update": explain(manifest, true, cause), "deletion": redactWebhookMessage(manifest.Ref, true, cause),
 		} {
 			if strings.Contains(err.Error(), hunter) || !strings.Contains(err.Error(), `admission webhook "check.example.org"`) || !apierrors.IsForbidden(err) {
 				t.Errorf("%s: %v", name, err)
@@ -132,7 +132,7 @@ func TestWebhooksSeeFormerData(t *testing.T) {
 		}
 	}
 	err := statusError(http.StatusConflict, metav1.StatusReasonConflict, "the object has been modified")
-	if got := withholdFormer(manifest.Ref, true, err); got.Error() != err.Error() {
+	if got := redactWebhookMessage(manifest.Ref, true, err); got.Error() != err.Error() {
 		t.Errorf("no webhook said this: %v", got)
 	}
 }
@@ -144,7 +144,7 @@ func FuzzExplain(f *testing.F) {
 	f.Add(`Invalid value: {"a":"%s"}: x errors:`+"\n%s", "aaaaaaaaaaaaaaaaaaaaaaaa", true)
 	f.Add("%s", "%s%s%s%s%s", false)
 	f.Fuzz(func(t *testing.T, text, value string, isSecret bool) {
-		if len(strings.TrimSpace(value)) < shortest || strings.Contains(value, elided) || len(text)+len(value) > 4096 {
+		if len(strings.TrimSpace(value)) < shortest || strings.Contains(value, redacted) || len(text)+len(value) > 4096 {
 			t.Skip()
 		}
 		if unauthorized.MatchString(text) {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// supersededKept is how many outdated resourceVersions of a ManagedResource are remembered: more than one pass writes.
-	supersededKept = 8
+	// replacedKept is how many outdated resourceVersions of a ManagedResource are remembered: more than one pass writes.
+	replacedKept = 8
 	// cacheLag is how long after a write a cache is taken to be behind it.
 	cacheLag = time.Minute
 )
@@ -42,7 +42,7 @@ func (s *StaleReads) Add(name types.NamespacedName, resourceVersion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	versions := slices.Concat(s.replaced[name].versions, []string{resourceVersion})
-	s.replaced[name] = replaced{versions[max(0, len(versions)-supersededKept):], s.clock.Now()}
+	s.replaced[name] = replaced{versions[max(0, len(versions)-replacedKept):], s.clock.Now()}
 }
 
 // Has reports whether a resourceVersion was replaced. If the cache should have shown that long ago, it is in doubt: etcd may have been

@@ -27,7 +27,7 @@ const (
 	idleTimeout   = 2 * time.Minute
 	// headerLimit is more than the page needs: cookies of all local servers come along.
 	headerLimit = 64 << 10
-	// farewell is how long is waited for answers under way at the end.
+	// farewell bounds the wait for pending responses at the end.
 	farewell = time.Second
 )
 

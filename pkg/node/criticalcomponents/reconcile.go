@@ -31,7 +31,7 @@ const (
 
 	// requestTimeout bounds what is asked for in one reconcile.
 	requestTimeout = time.Minute
-	// csiNodeTimeout is how long is waited for CSINodes to be in their cache.
+	// csiNodeTimeout bounds the wait until the cache has CSINodes.
 	csiNodeTimeout = 5 * time.Second
 	// conflictDelay is how long the cache gets to show what a node was changed to meanwhile.
 	conflictDelay = 200 * time.Millisecond
