@@ -25,7 +25,13 @@ type auditEvent struct {
 	Verb       string `json:"verb"`
 	UserAgent  string `json:"userAgent"`
 	RequestURI string `json:"requestURI"`
-	ObjectRef  *struct {
+	User       struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ImpersonatedUser *struct {
+		Username string `json:"username"`
+	} `json:"impersonatedUser"`
+	ObjectRef *struct {
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
 	} `json:"objectRef"`
@@ -39,6 +45,8 @@ type auditEvent struct {
 type Request struct {
 	// Client is the program that sent it, the first word of its user agent.
 	Client string
+	// User is who sent it, or on whose behalf it was sent.
+	User string
 	// Verb is that of Kubernetes, or VerbDiscover.
 	Verb string
 	// Resource is what it was sent to, such as "pods/status".
@@ -81,7 +89,10 @@ func parseAudit(line []byte) (auditID string, _ Request, _ error) {
 		return "", Request{}, fmt.Errorf("read a line of the audit log: %w", err)
 	}
 	client, _, _ := strings.Cut(event.UserAgent, "/")
-	result := Request{Client: client, Verb: event.Verb, Ended: event.StageTimestamp}
+	result := Request{Client: client, User: event.User.Username, Verb: event.Verb, Ended: event.StageTimestamp}
+	if event.ImpersonatedUser != nil {
+		result.User = event.ImpersonatedUser.Username
+	}
 	if event.ObjectRef != nil {
 		result.Resource = event.ObjectRef.Resource
 		if event.ObjectRef.Subresource != "" {

@@ -46,7 +46,7 @@ func TestDeletion(t *testing.T) {
 	w.declare()
 	server, manager := w.startServer(), w.startManager()
 	w.eventually(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateSucceeded, "finished")
-	admin := w.as("system:masters") // whose rights need no objects
+	admin := w.as(mastersGroup) // whose rights need no objects
 	custom := w.use(admin)
 	shoot := w.get()
 	kit.Change(t, w.garden, shoot, func() { shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} })

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -47,7 +48,18 @@ var gardens garden.Shared
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	os.Exit(gardens.Run(m))
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "trellis-shoot-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // of a temporary directory
+	gardens.Options.ControlPlane.AuditLog = filepath.Join(dir, "garden.log")
+	return gardens.Run(m)
 }
 
 const (
@@ -56,6 +68,8 @@ const (
 	shootName = "one"
 	technical = "shoot--dev--one"
 	version   = "1.37.1"
+	// mastersGroup has all rights without any object.
+	mastersGroup = "system:masters"
 )
 
 // identity is that of gardenlet.
@@ -74,13 +88,20 @@ type world struct {
 	clock clock.PassiveClock
 	// tune changes the options of gardenlet; nil leaves them as they are.
 	tune func(*shootflow.Options)
+	// user is who gardenlet is in the garden and the seed; empty for the user of the tests.
+	user string
+	// audit is the audit log of the seed, and serverArgs are further flags of the shoot's API server.
+	audit      string
+	serverArgs map[string]string
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	f := fleet.Start(t, &gardens, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2, AvailableAtOnce: true})
+	auditLog := filepath.Join(t.TempDir(), "seed.log")
+	f := fleet.Start(t, &gardens, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2, AvailableAtOnce: true, AuditLog: auditLog})
 	w := &world{
 		T: t, scheme: f.Scheme, garden: f.Garden, seed: f.Seed, gardens: f.Gardens, seeds: f.Seeds, port: kit.FreePort(t), clock: clock.RealClock{},
+		audit: auditLog,
 	}
 	root, err := controlplane.RepositoryRoot()
 	kit.Must(t, err)
@@ -184,6 +205,10 @@ func (w *world) newGardenlet(toGarden, toSeed transport.WrapperFunc) manager.Man
 	config.Wrap(toSeed)
 	gardenConfig.Wrap(toGarden)
 	gardenConfig.QPS, config.QPS = -1, -1
+	if w.user != "" {
+		config.Impersonate = rest.ImpersonationConfig{UserName: w.user, Groups: []string{mastersGroup}}
+		gardenConfig.Impersonate = config.Impersonate
+	}
 	options := kit.ManagerOptions(w.scheme)
 	options.Cache.NewInformer = rewatch.NewInformer
 	mgr, err := manager.New(config, options)

@@ -10,10 +10,16 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -143,7 +149,7 @@ func (w *world) startReplica(p pod, port int) *controlplane.Process {
 		"shutdown-delay-duration": "1s", // the balancer needs no time to learn of the end
 		"etcd-servers":            w.seeds.EtcdURL().String(), "etcd-prefix": w.etcdPrefix(), "etcd-servers-overrides": "", "etcd-cafile": "", "etcd-certfile": "", "etcd-keyfile": "",
 	})
-	process := w.start("kube-apiserver", args)
+	process := w.start("kube-apiserver", with(args, w.serverArgs))
 	// The probe of its Pods asks so.
 	_, file, _ := strings.Cut(p.args[slices.IndexFunc(p.args, func(arg string) bool { return strings.HasPrefix(arg, "--token-auth-file=") })], "=")
 	tokens, err := os.ReadFile(file)
@@ -198,7 +204,29 @@ func (w *world) runManager(p pod) *kit.Process {
 	config["server"] = map[string]any{"healthProbes": local("$HEALTH_PORT"), "metrics": local("$METRICS_PORT"), "webhooks": local("$WEBHOOK_PORT")}
 	text, err = yaml.Marshal(config)
 	kit.Must(w, err)
-	return kit.StartManagerWith(w, w.seeds.Kubeconfig(), string(text))
+	return kit.StartManagerWith(w, w.account(managerAccount), string(text))
+}
+
+// account returns a kubeconfig of the seed with all rights, for a ServiceAccount in the namespace default of which the audit log has the name.
+func (w *world) account(name string) []byte {
+	w.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
+	w.create(w.seed, account)
+	w.create(w.seed, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: name}},
+	})
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64((6 * time.Hour).Seconds()))}}
+	kit.Must(w, w.seed.SubResource("token").Create(w.Context(), account, request))
+	config, err := clientcmd.Load(w.seeds.Kubeconfig())
+	kit.Must(w, err)
+	for key := range config.AuthInfos {
+		config.AuthInfos[key] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
+	}
+	text, err := clientcmd.Write(*config)
+	kit.Must(w, err)
+	return text
 }
 
 // admin returns a client of the shoot with the rights that the garden's API server gives to administrators.
