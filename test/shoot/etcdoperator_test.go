@@ -38,7 +38,7 @@ func (w *world) answer(ctx context.Context, etcd *unstructured.Unstructured) {
 		return map[string]any{"type": kind, "status": status, "reason": "Test", "message": "done", "lastTransitionTime": at, "lastUpdateTime": at}
 	}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{
-		"observedGeneration": etcd.GetGeneration(), "conditions": []any{condition("Ready", "True"), condition("AllMembersUpdated", "True")},
+		"observedGeneration": etcd.GetGeneration(), "ready": true, "conditions": []any{condition("Ready", "True"), condition("AllMembersUpdated", "True")},
 	}})
 	if err == nil {
 		_ = w.seed.Status().Patch(ctx, etcd, client.RawPatch(types.MergePatchType, patch))

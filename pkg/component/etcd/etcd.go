@@ -132,16 +132,18 @@ func Objects(values Values) ([]client.Object, error) {
 	return objects, nil
 }
 
-// Health returns how far an Etcd is: members have the present spec, and a majority of them is ready.
+// Health returns how far an Etcd is. It is healthy when a majority of its members is ready, and rolled out when all members have the present spec and
+// all are ready: Gardener waits for status.ready, too.
 func Health() resourcesv1alpha1.HealthCheck {
 	const (
 		observed = "has(status.observedGeneration) && status.observedGeneration == metadata.generation && " +
 			"(!has(metadata.annotations) || !('gardener.cloud/operation' in metadata.annotations)) && (!has(status.lastErrors) || size(status.lastErrors) == 0)"
 		updated = "has(status.conditions) && status.conditions.exists(c, c.type == 'AllMembersUpdated' && c.status == 'True')"
+		all     = "has(status.ready) && status.ready"
 		ready   = "(spec.replicas == 0 || (has(status.conditions) && status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')))"
 	)
 	return resourcesv1alpha1.HealthCheck{
-		Group: druidv1alpha1.GroupName, Kind: "Etcd", Healthy: observed + " && " + ready, Progressing: "!(" + observed + " && " + updated + ")",
+		Group: druidv1alpha1.GroupName, Kind: "Etcd", Healthy: observed + " && " + ready, Progressing: "!(" + observed + " && " + updated + " && " + all + ")",
 		Failed:  "has(status.lastErrors) && size(status.lastErrors) > 0",
 		Message: "has(status.lastErrors) && size(status.lastErrors) > 0 ? status.lastErrors[0].description : 'members are not ready, or not updated'",
 	}
