@@ -28,15 +28,16 @@ type Fleet struct {
 }
 
 // Admit decides whether an owner may change now that only the code has changed. It would have a number of bundles that are rolling out,
-// beside those of the other owners. If it may not, the result is why, and when to ask again. It is pure.
+// beside those of the other owners. If it may not, the result is why, in words that
+// stay the same while that lasts, and when to ask again. It is pure.
 func (p Pacing) Admit(bundles int, window *Window, others Fleet, now time.Time) (why string, next time.Time) {
 	switch {
 	case others.Failed > 0 && others.Failed >= p.MaxFailed:
-		return fmt.Sprintf("%d owners fail with this version of the program, which stops its rollout", others.Failed), now.Add(p.Retry)
+		return fmt.Sprintf("at least %d owners fail with this version of the program, which stops its rollout", max(p.MaxFailed, 1)), now.Add(p.Retry)
 	case window != nil && !window.Open:
 		return "only the program has changed, and the maintenance window is closed", window.Opens
 	case others.Rolling > 0 && others.Rolling+bundles > p.Budget:
-		return fmt.Sprintf("only the program has changed, and %d of at most %d ManagedResources are rolling out", others.Rolling, p.Budget), now.Add(p.Retry)
+		return fmt.Sprintf("only the program has changed, and others are rolling out: at most %d ManagedResources at a time", p.Budget), now.Add(p.Retry)
 	}
 	return "", time.Time{}
 }

@@ -17,6 +17,9 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
+// WaitRollout is the name of the wait with which a [Pacer] holds a plan.
+const WaitRollout = "rollout-slot"
+
 // countEvery is how often the ManagedResources of all owners are counted. In between each owner that is looked at brings its own count up to
 // date: to count all of them each time would take longer the more owners there are.
 const countEvery = time.Minute
@@ -68,10 +71,10 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 	before, after, changes := sharesAround(owner, live, decision, version)
 	var wait *Wait
 	var next time.Time
-	if changes && !plan.Deleting && inputsOf(live.owned(owner)).codeOnly(plan, version) {
+	if changes && !plan.Deleting && !plan.AtOnce && inputsOf(live.owned(owner)).codeOnly(plan, version) {
 		var why string
 		if why, next = p.Pacing.Admit(after.rolling, plan.Window, p.shares.fleet().without(p.shares[owner.UID]), now); why != "" {
-			wait = &Wait{Name: "rollout-slot", Reason: why, HoldsAll: true}
+			wait = &Wait{Name: WaitRollout, Reason: why, HoldsAll: true}
 			if plan.Window == nil || plan.Window.Open {
 				p.waiting = append(p.waiting, waiting{owner, after.rolling})
 			}

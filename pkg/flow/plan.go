@@ -27,6 +27,8 @@ type Plan struct {
 	Inputs string
 	// Window is when changes of the code may be emitted; nil for always.
 	Window *Window
+	// AtOnce has changes of the code emitted as soon as others, because nothing runs, or because an operation is under way.
+	AtOnce bool
 	// Deleting has nothing created that does not exist.
 	Deleting bool
 }

@@ -64,7 +64,7 @@ func TestReview15RolloutsArePaced(t *testing.T) {
 		next    time.Time
 	}{
 		"a free slot":        {bundles: 2, fleet: Fleet{Rolling: 3}},
-		"over the budget":    {bundles: 3, fleet: Fleet{Rolling: 3}, want: "3 of at most 5", next: start.Add(time.Minute)},
+		"over the budget":    {bundles: 3, fleet: Fleet{Rolling: 3}, want: "at most 5", next: start.Add(time.Minute)},
 		"more than all":      {bundles: 12},
 		"a closed window":    {bundles: 1, window: &Window{Opens: opens}, want: "window is closed", next: opens},
 		"an open window":     {bundles: 1, window: &Window{Open: true}},

@@ -78,6 +78,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		Reader: of.indexed, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock,
 		Rules:  flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: o.Version},
 		Schema: func(ctx context.Context) (*flow.Schema, error) { return flow.ServedSchema(ctx, of.emitted) },
+		Pacer:  &flow.Pacer{Pacing: o.pacing(), Clock: o.Clock},
 	}
 	r.states = &state.Keeper{
 		Garden: r.garden, GardenReader: garden.GetAPIReader(), Seed: r.uncached, Identity: identity, FieldManager: fieldManager, Period: o.statePeriod(), Clock: o.Clock,
@@ -186,6 +187,7 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, handler.EnqueueRequestsFromMapFunc(r.all), predicate.GenerationChangedPredicate{}),
 		source.Kind[client.Object](r.domains, &corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.all)),
 		source.Channel(changes, handler.EnqueueRequestsFromMapFunc(r.using)),
+		r.emitter.Pacer.Source(),
 	} {
 		if err := built.Watch(watched); err != nil {
 			return fmt.Errorf("add a watch of the flow of Shoots: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ import (
 const (
 	eventReconciling = "Reconciling"    // Normal: an operation begins
 	eventReconciled  = "Reconciled"     // Normal: an operation has succeeded
+	eventRolloutHeld = "RolloutHeld"    // Normal: what only the version of gardenlet changes waits, for the reason in the note
 	eventDeleted     = "Deleted"        // Normal: the control plane is gone
 	eventError       = "ReconcileError" // Warning: the Shoot could not be reconciled
 )
@@ -181,6 +183,9 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	if now := shoot.Status.LastOperation; now.State == corev1beta1.LastOperationStateSucceeded && before.State != now.State {
 		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventReconciled, actionReconcile, "%s", now.Description)
 		later = time.Millisecond // the Cluster gets what the status has from then on
+	}
+	if held := r.held(result); held != "" && before.Description != shoot.Status.LastOperation.Description {
+		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventRolloutHeld, actionReconcile, "%s", strings.TrimPrefix(held, ". "))
 	}
 	next := plan.NextAt(in.Now)
 	if at := result.Plan.NextAt(in.Now); next.IsZero() || !at.IsZero() && at.Before(next) {

@@ -171,6 +171,7 @@ func Plan(in Inputs) (flow.Plan, error) {
 		plan.Tasks = in.due()
 		in.addLimits(&plan)
 	}
+	plan.Window, plan.AtOnce = in.window(), in.atOnce()
 	plan.Inputs, err = in.digest()
 	return plan, err
 }
@@ -286,9 +287,4 @@ func (in Inputs) unknownIdentity() string {
 		return "the identity of the cluster is not known"
 	}
 	return ""
-}
-
-// digest is that of what is declared, as opposed to what the program brings.
-func (in Inputs) digest() (string, error) {
-	return flow.InputsDigest(in.Shoot.Spec, in.Shoot.Annotations, in.Seed.Spec, in.Config, in.Deleting, in.ClusterIdentity, in.extensionInputs())
 }

@@ -67,7 +67,10 @@ func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.ShootS
 	}
 	report := flow.Progress(operation, in.Owner, result, in.Now)
 	if before.State == corev1beta1.LastOperationStateSucceeded && (len(report.LastErrors) == 0 || settled(result)) {
-		return status, 0 // how its components are from then on is reported by conditions
+		// How its components are from then on is reported by conditions.
+		finished, _, _ := strings.Cut(before.Description, heldBack)
+		status.LastOperation.Description = finished + r.held(result)
+		return status, 0
 	}
 	if kind == corev1beta1.LastOperationTypeDelete && report.LastOperation.State == corev1beta1.LastOperationStateSucceeded {
 		report.LastOperation = before // it has when its finalizer is removed
@@ -86,6 +89,19 @@ func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.ShootS
 		status.RetryCycleStartTime = nil
 	}
 	return status, 0
+}
+
+// heldBack begins what is said about changes that wait.
+const heldBack = ". What the new version of gardenlet changes waits: "
+
+// held says what keeps changes of gardenlet itself back from a Shoot; empty if nothing does.
+func (r *reconciler) held(result flow.Result) string {
+	for _, wait := range result.Plan.Waits {
+		if wait.Name == flow.WaitRollout {
+			return heldBack + wait.Reason
+		}
+	}
+	return ""
 }
 
 // settled reports whether an emission had nothing to do.

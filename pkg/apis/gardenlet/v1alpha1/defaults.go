@@ -88,6 +88,8 @@ func defaultShoot(c *ControllersConfiguration) {
 	defaulting.Pointer(&c.Shoot.ReconcileInMaintenanceOnly, false)
 	defaulting.Pointer(&c.Shoot.RespectSyncPeriodOverwrite, false)
 	defaulting.Pointer(&c.Shoot.DNSEntryTTLSeconds, 120)
+	defaulting.Pointer(&defaulting.Object(&c.Shoot.Rollout).Budget, 40)
+	defaulting.Pointer(&c.Shoot.Rollout.MaxFailed, 3)
 	defaulting.Pointer(&c.ShootCare.SyncPeriod, lasting(time.Minute))
 	defaulting.Pointer(&c.ShootCare.StaleExtensionHealthChecks, StaleExtensionHealthChecks{Enabled: true})
 	defaulting.Pointer(&c.ShootCare.StaleExtensionHealthChecks.Threshold, lasting(5*time.Minute))

@@ -141,6 +141,21 @@ type ShootController struct {
 	// DNSEntryTTLSeconds is the TTL of DNS records. Default: 120. Rule: 30 to 600.
 	// +optional
 	DNSEntryTTLSeconds *int64 `json:"dnsEntryTTLSeconds,omitempty"`
+	// Rollout says how fast changes that only a new version of gardenlet makes are rolled out over the Shoots of the Seed. Gardener does not have this field.
+	// +optional
+	Rollout *ShootRollout `json:"rollout,omitempty"`
+}
+
+// ShootRollout says how fast changes of gardenlet are rolled out over Shoots.
+type ShootRollout struct {
+	// Budget is how many ManagedResources of control planes may be rolling out at a time. A Shoot with more of them changes when nothing else is rolling
+	// out. Default: 40. Rule: at least 1.
+	// +optional
+	Budget *int `json:"budget,omitempty"`
+	// MaxFailed is how many Shoots may fail with the present version of gardenlet before the others keep what the version before has made of them.
+	// Default: 3. Rule: at least 1.
+	// +optional
+	MaxFailed *int `json:"maxFailed,omitempty"`
 }
 
 // ShootCareController configures the controller of the conditions of Shoots.

@@ -90,6 +90,11 @@ func validateControllers(c *v1alpha1.ControllersConfiguration, path *field.Path)
 	if ttl := *c.Shoot.DNSEntryTTLSeconds; ttl < leastRecordTTL || ttl > mostRecordTTL {
 		errs = append(errs, field.Invalid(path.Child("shoot", "dnsEntryTTLSeconds"), ttl, fmt.Sprintf("must be between %d and %d", leastRecordTTL, mostRecordTTL)))
 	}
+	for name, number := range map[string]int{"budget": *c.Shoot.Rollout.Budget, "maxFailed": *c.Shoot.Rollout.MaxFailed} {
+		if number < 1 {
+			errs = append(errs, field.Invalid(path.Child("shoot", "rollout", name), number, "must be at least 1"))
+		}
+	}
 	return errs
 }
 

@@ -1,0 +1,149 @@
+package shoot
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+// rested returns the inputs of a Shoot whose last operation has succeeded.
+func rested() Inputs {
+	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "one", Generation: 2}}
+	shoot.Status.ObservedGeneration = 2
+	shoot.Status.LastOperation = &corev1beta1.LastOperation{
+		Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded, Progress: 100, Description: "Shoot cluster reconciliation finished",
+	}
+	return Inputs{Shoot: shoot, Seed: &corev1beta1.Seed{}, Now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)}
+}
+
+// TestPaced: only Shoots at rest wait for the rollout of a version of gardenlet.
+func TestPaced(t *testing.T) {
+	rotation := func(phase corev1beta1.CredentialsRotationPhase) func(*Inputs) {
+		return func(in *Inputs) {
+			in.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				ServiceAccountKey: &corev1beta1.ServiceAccountKeyRotation{Phase: phase},
+			}}
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*Inputs)
+		atOnce bool
+	}{
+		"at rest":            {func(*Inputs) {}, false},
+		"created":            {func(in *Inputs) { in.Shoot.Status.LastOperation = nil }, true},
+		"under way":          {func(in *Inputs) { in.Shoot.Status.LastOperation.State = corev1beta1.LastOperationStateProcessing }, true},
+		"with an error":      {func(in *Inputs) { in.Shoot.Status.LastOperation.State = corev1beta1.LastOperationStateError }, true},
+		"changed":            {func(in *Inputs) { in.Shoot.Generation++ }, true},
+		"deleted":            {func(in *Inputs) { in.Deleting = true }, true},
+		"hibernated":         {func(in *Inputs) { in.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} }, true},
+		"rotation prepares":  {rotation(corev1beta1.RotationPreparing), true},
+		"rotation prepared":  {rotation(corev1beta1.RotationPrepared), false},
+		"rotation completes": {rotation(corev1beta1.RotationCompleting), true},
+		"rotation is over":   {rotation(corev1beta1.RotationCompleted), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := rested()
+			test.change(&in)
+			plan, err := Plan(in)
+			if err != nil || plan.AtOnce != test.atOnce {
+				t.Errorf("emitted at once: %t, error %v", plan.AtOnce, err)
+			}
+		})
+	}
+}
+
+// TestWindowOfPlan: a plan has the maintenance window of its Shoot, if that has one.
+func TestWindowOfPlan(t *testing.T) {
+	in := rested()
+	if plan, err := Plan(in); err != nil || plan.Window != nil {
+		t.Errorf("without a maintenance window: %+v, %v", plan.Window, err)
+	}
+	in.Shoot.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0000", End: "230000+0000"}}
+	opens := time.Date(2026, 1, 2, 22, 0, 0, 0, time.UTC)
+	if plan, err := Plan(in); err != nil || plan.Window == nil || plan.Window.Open || !plan.Window.Opens.Equal(opens) {
+		t.Errorf("at noon: %+v, %v", plan.Window, err)
+	}
+	in.Now = opens.Add(time.Minute)
+	if plan, err := Plan(in); err != nil || plan.Window == nil || !plan.Window.Open {
+		t.Errorf("a minute after its begin: %+v, %v", plan.Window, err)
+	}
+}
+
+// TestDigestOfOthers: the digest of the inputs changes with what others than the program determine, and with nothing else.
+func TestDigestOfOthers(t *testing.T) {
+	digest := func(change func(*Inputs)) string {
+		in := rested()
+		in.Shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{}
+		in.CloudProfile = &corev1beta1.CloudProfile{}
+		in.Given = map[string]Given{"ConfigMap/audit": {ConfigMap: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: "1"}}}, "Secret/missing": {}}
+		in.References = map[string]Referenced{"Secret garden/dns": {Secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{UID: "2", ResourceVersion: "1"}}}}
+		change(&in)
+		text, err := in.digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	before := digest(func(*Inputs) {})
+	for name, test := range map[string]struct {
+		change func(*Inputs)
+		other  bool
+	}{
+		"the version of gardenlet":   {func(in *Inputs) { in.Version = "v2" }, false},
+		"its configuration":          {func(in *Inputs) { in.Config = &gardenletv1alpha1.GardenletConfiguration{} }, false},
+		"one more node":              {func(in *Inputs) { in.Nodes = 7 }, false},
+		"the time":                   {func(in *Inputs) { in.Now = in.Now.Add(time.Hour) }, false},
+		"a field":                    {func(in *Inputs) { in.Shoot.Spec.Region = "other" }, true},
+		"an annotation":              {func(in *Inputs) { in.Shoot.Annotations = map[string]string{"a": "b"} }, true},
+		"the Seed":                   {func(in *Inputs) { in.Seed.Spec.Provider.Zones = []string{"a"} }, true},
+		"the CloudProfile":           {func(in *Inputs) { in.CloudProfile.Spec.Type = "other" }, true},
+		"a ConfigMap that is named":  {func(in *Inputs) { in.Given["ConfigMap/audit"].ConfigMap.ResourceVersion = "2" }, true},
+		"credentials of a service":   {func(in *Inputs) { in.References["Secret garden/dns"].Secret.ResourceVersion = "2" }, true},
+		"the address of the Service": {func(in *Inputs) { in.Addresses = []string{"192.0.2.1"} }, true},
+		"the only node":              {func(in *Inputs) { in.Nodes = 1 }, true},
+	} {
+		if got := digest(test.change); (got != before) != test.other {
+			t.Errorf("%s: another digest %t, want %t", name, got != before, test.other)
+		}
+	}
+}
+
+// TestHeldIsReported: the status of a Shoot at rest says what changes of gardenlet wait for, in words that stay, and no more when they are rolled out.
+func TestHeldIsReported(t *testing.T) {
+	r, in := &reconciler{options: Options{Config: &gardenletv1alpha1.GardenletConfiguration{}}}, rested()
+	usual := in.Shoot.Status.LastOperation.Description
+	held := flow.Result{Plan: flow.Plan{Waits: []flow.Wait{{Name: flow.WaitRollout, Reason: "the maintenance window is closed", HoldsAll: true}}}}
+	for range 2 {
+		status, again := r.progress(in, held)
+		if last := status.LastOperation; again != 0 || last.Description != usual+heldBack+"the maintenance window is closed" || last.State != corev1beta1.LastOperationStateSucceeded {
+			t.Errorf("held: %+v, again after %s", last, again)
+		}
+		in.Shoot.Status = status
+	}
+	status, _ := r.progress(in, flow.Result{})
+	if status.LastOperation.Description != usual || strings.Contains(status.LastOperation.Description, heldBack) {
+		t.Errorf("rolled out: %+v", status.LastOperation)
+	}
+}
+
+// TestPacing: what the configuration says, and its defaults.
+func TestPacing(t *testing.T) {
+	o := Options{Config: &gardenletv1alpha1.GardenletConfiguration{}}
+	if got := o.pacing(); got.Budget != 40 || got.MaxFailed != 3 || got.Retry <= 0 {
+		t.Errorf("without a configuration: %+v", got)
+	}
+	o.Config.Controllers = &gardenletv1alpha1.ControllersConfiguration{Shoot: &gardenletv1alpha1.ShootController{
+		Rollout: &gardenletv1alpha1.ShootRollout{Budget: ptr.To(7)},
+	}}
+	if got := o.pacing(); got.Budget != 7 || got.MaxFailed != 3 {
+		t.Errorf("with a budget: %+v", got)
+	}
+}
