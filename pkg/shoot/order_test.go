@@ -1,0 +1,101 @@
+package shoot
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+)
+
+// TestHibernationOrder: programs stop after those that use them, and start before them. While a Shoot hibernates, its plan has nothing that only the
+// stopped resource-manager of the shoot could apply, and nothing waits for such.
+func TestHibernationOrder(t *testing.T) {
+	for number, setting := range settings() {
+		in := up(t, setting)
+		waits := func(bundle flow.Bundle, on string, until ...resourcesv1alpha1.DependencyUntil) bool {
+			return slices.ContainsFunc(bundle.Spec.DependsOn, func(dependency resourcesv1alpha1.Dependency) bool {
+				return dependency.Name == on && slices.Contains(until, dependency.Until)
+			})
+		}
+		found := 0
+		for _, bundle := range planOf(t, in).Bundles {
+			var order []string // those that this one stops, or starts, after
+			until := []resourcesv1alpha1.DependencyUntil{resourcesv1alpha1.UntilHealthy, resourcesv1alpha1.UntilRolledOut}
+			switch {
+			case in.hibernated() && bundle.Name == bundleServer:
+				order, until = []string{bundleControl, bundleManager}, until[1:]
+			case in.hibernated() && (bundle.Name == bundleEtcdMain || bundle.Name == bundleEtcdEvents):
+				order, until = []string{bundleServer}, until[1:]
+			case bundle.Name == bundleServer:
+				order = []string{bundleEtcdMain, bundleEtcdEvents}
+			case bundle.Name == bundleManager && !in.hibernated():
+				order = []string{bundleServer}
+			case bundle.Name == bundleControl && !in.hibernated():
+				order = []string{bundleServer, bundleManager}
+			}
+			for _, on := range order {
+				found++
+				if !waits(bundle, on, until...) {
+					t.Errorf("setting %b: %s does not wait for %s: %v", number, bundle.Name, on, bundle.Spec.DependsOn)
+				}
+			}
+			if in.hibernated() && isOfShoot(bundle.Name) {
+				t.Errorf("setting %b: the plan of a Shoot that hibernates has %s", number, bundle.Name)
+			}
+			for _, dependency := range bundle.Spec.DependsOn {
+				if in.hibernated() && isOfShoot(dependency.Name) {
+					t.Errorf("setting %b: %s waits for %s, which nothing applies", number, bundle.Name, dependency.Name)
+				}
+			}
+		}
+		if found < 4 {
+			t.Errorf("setting %b: found only %d of the dependencies", number, found)
+		}
+	}
+}
+
+// TestTokensRollNothing: a token that is renewed changes no bundle, and neither does one that has expired, such as the first token of a Shoot whose images
+// are slow or the tokens of one that has hibernated for long: its program keeps its revision until there is another one.
+func TestTokensRollNothing(t *testing.T) {
+	in := up(t)
+	before := planOf(t, in)
+	for name, renewal := range map[string]time.Duration{"renewed": 24 * time.Hour, "about to be renewed": -time.Hour, "expired": -48 * time.Hour} {
+		in := up(t)
+		for secret := range in.Tokens {
+			in.Tokens[secret] = in.Now.Add(renewal)
+		}
+		after := planOf(t, in)
+		if len(after.Tombstones) > 0 || after.Inputs != before.Inputs {
+			t.Errorf("%s: tombstones %v, inputs %s instead of %s", name, after.Tombstones, after.Inputs, before.Inputs)
+		}
+		held := map[string]bool{}
+		for _, wait := range after.Waits {
+			for _, key := range wait.Holds {
+				held[key.Name] = true
+			}
+		}
+		if want := name == "expired"; held[bundleManager] != want || held[bundleControl] != want || len(held) != map[bool]int{true: 2}[want] {
+			t.Errorf("%s: these are held: %v", name, held)
+		}
+		for _, bundle := range before.Bundles {
+			if held[bundle.Name] {
+				continue
+			}
+			at := slices.IndexFunc(after.Bundles, func(other flow.Bundle) bool { return other.Key == bundle.Key })
+			if at < 0 || bundleDigest(t, after.Bundles[at]) != bundleDigest(t, bundle) {
+				t.Errorf("%s: bundle %s is missing or another one", name, bundle.Name)
+			}
+		}
+	}
+}
+
+func bundleDigest(t *testing.T, bundle flow.Bundle) string {
+	t.Helper()
+	digest, err := flow.InputsDigest(bundle.Objects, bundle.Spec, bundle.Labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest
+}

@@ -1,0 +1,368 @@
+package shoot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	shootflow "github.com/trellis-k8s/trellis/pkg/shoot"
+	"github.com/trellis-k8s/trellis/test/kit"
+)
+
+const (
+	// pacedShoots is how many Shoots wait for a version of gardenlet, beside one whose maintenance window is closed. A version changes three bundles of each.
+	pacedShoots, pacedBundles = 5, 3
+	pacedBudget, pacedFailed  = 6, 2
+	outside                   = "outside"
+)
+
+// TestRolloutOfGardenlet runs new versions of gardenlet, with new images, on a Seed with Shoots: the budget holds at each instant, a Shoot outside of its
+// maintenance window waits and says so, and if Shoots fail with a version, the others keep the one before, also after a restart, until a user changes them or
+// there is another version. A stand-in for the resource-manager says what becomes of each ManagedResource.
+func TestRolloutOfGardenlet(t *testing.T) {
+	w := newWorld(t)
+	p := newPaced(w)
+	toGarden, toSeed, stop := p.start("v1")
+	p.declareAll()
+	quiet(t, toGarden, toSeed)
+	stop()
+
+	p.begin(func(string) bool { return true })
+	toGarden, toSeed, stop = p.start("v2")
+	p.awaitVersion("v2")
+	p.says(outside, "the maintenance window is closed")
+	quiet(t, toGarden, toSeed)
+	stop()
+	if changed := p.changed("v2"); slices.Contains(changed, outside) {
+		t.Errorf("these have changed: %v", changed)
+	}
+	p.announced(outside)
+	p.withinBudget("v2")
+
+	failing := map[string]bool{}
+	p.begin(func(shoot string) bool {
+		if len(failing) < pacedFailed {
+			failing[shoot] = true
+		}
+		return !failing[shoot]
+	})
+	toGarden, toSeed, stop = p.start("v3")
+	kit.EventuallyWithin(t, 2*kit.Patience, "Shoots fail", func() string {
+		if changed := p.changed("v3"); len(changed) < pacedFailed {
+			return fmt.Sprintf("these have changed: %v", changed)
+		}
+		return ""
+	})
+	quiet(t, toGarden, toSeed)
+	stop()
+	changed := p.changed("v3")
+	toGarden, toSeed, stop = p.start("v3") // those that waited for a slot say now that the rollout is stopped
+	held := p.heldBy(changed)
+	p.says(held, "fail with this version")
+	quiet(t, toGarden, toSeed)
+	stop()
+	toGarden, toSeed, stop = p.start("v3")
+	kit.EventuallyTrue(t, "the Shoots are watched", func() bool { return toSeed.Watched("/managedresources") && toGarden.Watched("/shoots") })
+	quiet(t, toGarden, toSeed)
+	if sent := slices.Concat(writes(toGarden), writes(toSeed)); len(sent) > 0 {
+		t.Errorf("the rollout is stopped, and a restart wrote %v", sent)
+	}
+	if now := p.changed("v3"); !slices.Equal(now, changed) || len(now) != pacedFailed {
+		t.Errorf("%v had changed when gardenlet was restarted, and %v some time later", changed, now)
+	}
+	shoot := p.shoot(held)
+	kit.Change(t, w.garden, shoot, func() { shoot.Spec.Kubernetes.KubeAPIServer.Requests.MaxNonMutatingInflight = ptr.To[int32](333) })
+	kit.Eventually(t, "what a user changes is not held", func() string {
+		if now := p.changed("v3"); !slices.Contains(now, held) {
+			return fmt.Sprintf("these have changed: %v", now)
+		}
+		return ""
+	})
+	stop()
+	p.withinBudget("v3")
+
+	p.begin(func(string) bool { return true })
+	_, _, stop = p.start("v4")
+	p.awaitVersion("v4")
+	p.withinBudget("v4")
+	stop()
+}
+
+// paced is a Seed with Shoots, and a stand-in for its resource-manager.
+type paced struct {
+	*world
+	mu  sync.Mutex
+	mrs map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
+	// most is how many ManagedResources were rolling out at a time since begin.
+	most int
+	// version is that of the gardenlet that runs.
+	version string
+	// judge tells whether what a Shoot has becomes healthy.
+	judge func(shoot string) bool
+}
+
+func newPaced(w *world) *paced {
+	w.Helper()
+	p := &paced{world: w, mrs: map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{}, judge: func(string) bool { return true }}
+	c, err := client.NewWithWatch(w.seeds.Config(), client.Options{Scheme: w.scheme})
+	kit.Must(w, err)
+	ctx, cancel := context.WithCancel(w.Context())
+	shown, err := c.Watch(ctx, &resourcesv1alpha1.ManagedResourceList{})
+	kit.Must(w, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range shown.ResultChan() {
+			if mr, ok := event.Object.(*resourcesv1alpha1.ManagedResource); ok && event.Type != watch.Bookmark {
+				if err := p.answer(ctx, mr); err != nil && ctx.Err() == nil {
+					w.Errorf("answer %s/%s: %v", mr.Namespace, mr.Name, err)
+				}
+			}
+		}
+	}()
+	w.Cleanup(func() { cancel(); shown.Stop(); <-done })
+	return p
+}
+
+// start runs a version of gardenlet, with images of that version.
+func (p *paced) start(version string) (toGarden, toSeed *kit.Requests, stop func()) {
+	p.Helper()
+	var list strings.Builder
+	list.WriteString("images:\n")
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "resource-manager"} {
+		fmt.Fprintf(&list, "- {name: %s, repository: registry.example.org/%s, tag: %s}\n", name, name, version)
+	}
+	file := filepath.Join(p.TempDir(), "images.yaml")
+	kit.Must(p, os.WriteFile(file, []byte(list.String()), 0o600))
+	p.Setenv("IMAGEVECTOR_OVERWRITE", file)
+	p.mu.Lock()
+	p.version = version
+	p.mu.Unlock()
+	p.tune = func(o *shootflow.Options) {
+		o.Version = version
+		o.Config.Controllers.Shoot.Rollout = &gardenletv1alpha1.ShootRollout{Budget: ptr.To(pacedBudget), MaxFailed: ptr.To(pacedFailed)}
+		// The conditions are not what is tried here.
+		o.Config.Controllers.ShootCare.SyncPeriod = &metav1.Duration{Duration: time.Hour}
+	}
+	return p.gardenlet()
+}
+
+func (p *paced) names() []string {
+	names := []string{outside}
+	for i := range pacedShoots {
+		names = append(names, fmt.Sprintf("s%d", i))
+	}
+	return names
+}
+
+// declareAll creates the Shoots, and waits until they have succeeded. The maintenance window of one has ended three hours ago.
+func (p *paced) declareAll() {
+	p.Helper()
+	for _, name := range p.names() {
+		begins := time.Now()
+		if name == outside {
+			begins = begins.Add(-4 * time.Hour)
+		}
+		p.declare(func(shoot *corev1beta1.Shoot) {
+			shoot.Name = name
+			shoot.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{
+				Begin: begins.Add(-time.Hour).UTC().Format("150405") + "+0000", End: begins.Add(time.Hour).UTC().Format("150405") + "+0000",
+			}}
+		})
+		p.Cleanup(func() {
+			shoot := p.shoot(name)
+			ctx := context.WithoutCancel(p.Context())
+			metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.AnnotationConfirmationDeletion, "true")
+			shoot.Finalizers = nil
+			_ = p.garden.Update(ctx, shoot)
+			_ = p.garden.Delete(ctx, shoot)
+		})
+	}
+	kit.EventuallyWithin(p, 4*kit.Patience, "the Shoots have succeeded", func() string {
+		for _, name := range p.names() {
+			if last := p.shoot(name).Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
+				return fmt.Sprintf("%s: %+v", name, last)
+			}
+		}
+		return ""
+	})
+}
+
+func (p *paced) shoot(name string) *corev1beta1.Shoot {
+	p.Helper()
+	shoot := &corev1beta1.Shoot{}
+	kit.Must(p, p.garden.Get(context.WithoutCancel(p.Context()), client.ObjectKey{Namespace: namespace, Name: name}, shoot))
+	return shoot
+}
+
+// answer notes a state of a ManagedResource, and does what the resource-manager would: the namespace of a control plane comes to be, and tokens.
+func (p *paced) answer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	p.mu.Lock()
+	key := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}
+	p.mrs[key] = mr
+	rolling := 0
+	for _, each := range p.mrs {
+		rolling += flow.FleetOf([]resourcesv1alpha1.ManagedResource{*each}, p.version).Rolling
+	}
+	p.most = max(p.most, rolling)
+	owner, _ := flow.ParseOwner(mr.Annotations[flow.AnnotationOwner])
+	good := mr.Status.ObservedGeneration == mr.Generation || p.judge(owner.Name)
+	p.mu.Unlock()
+	if mr.Status.ObservedGeneration == mr.Generation {
+		return nil
+	}
+	if mr.Namespace == constants.GardenNamespace {
+		if err := p.bringNamespace(ctx, mr.Name); err != nil {
+			return err
+		}
+	}
+	healthy := resourcesv1alpha1.ConditionTrue
+	if !good {
+		healthy = resourcesv1alpha1.ConditionFalse
+	}
+	condition := func(kind resourcesv1alpha1.ConditionType, status resourcesv1alpha1.ConditionStatus) resourcesv1alpha1.Condition {
+		return resourcesv1alpha1.Condition{
+			Type: kind, Status: status, Reason: "StandIn", Message: "the stand-in says so", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{
+		"observedGeneration": mr.Generation,
+		"conditions": []resourcesv1alpha1.Condition{
+			condition(resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue),
+			condition(resourcesv1alpha1.ResourcesHealthy, healthy),
+			condition(resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse),
+		},
+	}})
+	if err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(p.seed.Status().Patch(ctx, mr.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
+}
+
+// bringNamespace creates the namespace of a control plane, with the Secrets that have the tokens of its programs.
+func (p *paced) bringNamespace(ctx context.Context, name string) error {
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{constants.LabelGardenRole: constants.RoleShoot}}}}
+	for _, account := range []string{"gardener-resource-manager", "kube-controller-manager"} {
+		objects = append(objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: name, Name: constants.PrefixShootAccess + account, Labels: map[string]string{resourcesv1alpha1.LabelClass: resourcesv1alpha1.ClassShoot},
+			Annotations: map[string]string{resourcesv1alpha1.AnnotationTokenRenewTimestamp: time.Now().Add(12 * time.Hour).UTC().Format(time.RFC3339)},
+		}})
+	}
+	for _, object := range objects {
+		if err := p.seed.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// changed returns the Shoots whose API servers a version of gardenlet has written.
+func (p *paced) changed(version string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var names []string
+	for key, mr := range p.mrs {
+		if key.Name == "kube-apiserver" && mr.Annotations[flow.AnnotationVersion] == version {
+			owner, _ := flow.ParseOwner(mr.Annotations[flow.AnnotationOwner])
+			names = append(names, owner.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// heldBy returns a Shoot that is in its maintenance window and is none of those that have changed.
+func (p *paced) heldBy(changed []string) string {
+	p.Helper()
+	for _, name := range p.names() {
+		if name != outside && !slices.Contains(changed, name) {
+			return name
+		}
+	}
+	p.Fatal("all Shoots have changed")
+	return ""
+}
+
+// awaitVersion waits until a version has changed all Shoots but the one that is outside of its window, and all is rolled out.
+func (p *paced) awaitVersion(version string) {
+	p.Helper()
+	kit.EventuallyWithin(p, 4*kit.Patience, "the Shoots have changed to "+version, func() string {
+		p.mu.Lock()
+		rolling := 0
+		for _, mr := range p.mrs {
+			rolling += flow.FleetOf([]resourcesv1alpha1.ManagedResource{*mr}, version).Rolling
+		}
+		p.mu.Unlock()
+		if changed := p.changed(version); len(changed) < pacedShoots || rolling > 0 {
+			return fmt.Sprintf("%v have changed, and %d ManagedResources are rolling out", changed, rolling)
+		}
+		return ""
+	})
+}
+
+// says waits until the last operation of a Shoot has a text, though it has succeeded.
+func (p *paced) says(name, text string) {
+	p.Helper()
+	kit.Eventually(p, "Shoot "+name+" says: "+text, func() string {
+		if last := p.shoot(name).Status.LastOperation; last.State != corev1beta1.LastOperationStateSucceeded || !strings.Contains(last.Description, text) {
+			return fmt.Sprintf("%+v", last)
+		}
+		return ""
+	})
+}
+
+// announced waits for the Event that says that a Shoot waits.
+func (p *paced) announced(name string) {
+	p.Helper()
+	kit.Eventually(p, "an Event says that the rollout is held", func() string {
+		var list eventsv1.EventList
+		kit.Must(p, p.garden.List(p.Context(), &list, client.InNamespace(namespace)))
+		for _, event := range list.Items {
+			if event.Regarding.Name == name && event.Reason == "RolloutHeld" {
+				return ""
+			}
+		}
+		return "there is none"
+	})
+}
+
+// begin has the stand-in judge in another way from now on, and begins to count the most that are rolling out.
+func (p *paced) begin(judge func(shoot string) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.judge, p.most = judge, 0
+}
+
+// withinBudget checks that no more ManagedResources than the budget allows were rolling out at any time since begin.
+func (p *paced) withinBudget(version string) {
+	p.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Logf("%s: at most %d ManagedResources were rolling out at a time", version, p.most)
+	// What a user has changed is not held.
+	if allowed := pacedBudget + map[bool]int{true: pacedBundles + 1}[version == "v3"]; p.most > allowed || p.most == 0 {
+		p.Errorf("%s: %d ManagedResources were rolling out at a time, with a budget of %d", version, p.most, allowed)
+	}
+	p.most = 0
+}
