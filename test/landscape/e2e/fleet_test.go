@@ -27,16 +27,7 @@ var shootOfFleet = client.ObjectKey{Namespace: "garden-dev", Name: "registry"}
 // garden, the gardenlet, which registers its Seed, all that the Seed's flow emits, provider-local as an extension, and a Shoot without workers, in
 // real containers. The Shoot's API server answers; then all is deleted.
 func TestFleet(t *testing.T) {
-	needsLandscape(t)
-	c := on(t, base)
-	must(t, resourcesv1alpha1.AddToScheme(c.Scheme()))
-	f, err := fleet.New(base, t.Logf)
-	must(t, err)
-	t.Cleanup(func() {
-		if t.Failed() {
-			c.explain()
-		}
-	})
+	c, f := onFleet(t)
 	if *extensions {
 		makeMachineImages(t)
 	}
@@ -57,7 +48,9 @@ func TestFleet(t *testing.T) {
 	must(t, f.Up(c.ctx))
 	t.Logf("All of it once more, with nothing changed: %s", time.Since(began).Round(time.Second))
 
+	shoot := c.shoot(f)
 	must(t, f.DeleteShoot(c.ctx))
+	c.nothingOfShootIsLeft(f, shoot)
 	must(t, f.DeleteSeed(c.ctx))
 	c.nothingIsLeft()
 	must(t, f.Uninstall(c.ctx))

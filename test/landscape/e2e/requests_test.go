@@ -10,11 +10,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -24,13 +23,18 @@ const (
 	requestEvery   = 100 * time.Millisecond
 	// failuresShown is how many failed requests are shown.
 	failuresShown = 5
+	// connectsEachTime is the name of the user who connects for each request.
+	connectsEachTime = "connects-each-time"
 )
 
-// user writes and reads an object of a cluster all along, and counts the requests that fail.
+// user writes and reads a Secret of a cluster all along, and counts the requests that fail.
 type user struct {
 	name string
+	// stop ends the requests.
+	stop func()
 
 	mu     sync.Mutex
+	in     client.Client
 	counts counts
 	// answered is when the last request succeeded.
 	answered time.Time
@@ -49,34 +53,59 @@ func (n counts) String() string {
 	return strings.Join(append([]string{text}, n.errors...), "\n  ")
 }
 
-// startUsers starts two users of the cluster of a kubeconfig: one keeps its connections, the other one connects for each request.
-func (c *cluster) startUsers(kubeconfig string) []*user {
+// connection returns a client of the cluster of a Shoot. Alone, each request has a connection of its own.
+func (c *cluster) connection(config *rest.Config, alone bool) client.Client {
 	c.t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	must(c.t, err)
 	tls, err := rest.TLSConfigFor(config)
 	must(c.t, err)
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	mapper := meta.NewDefaultRESTMapper(nil) // the server is asked for nothing but what is counted
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
+	mapper.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), meta.RESTScopeRoot)
+	transport, err := rest.HTTPWrappersForConfig(config, &http.Transport{TLSClientConfig: tls, DisableKeepAlives: alone, ForceAttemptHTTP2: !alone})
+	must(c.t, err)
+	in, err := client.New(config, client.Options{HTTPClient: &http.Client{Transport: transport, Timeout: requestTimeout}, Mapper: mapper})
+	must(c.t, err)
+	return in
+}
+
+// startUsers starts two users of the cluster of a Shoot: one keeps its connections, the other one connects for each request.
+func (c *cluster) startUsers(config *rest.Config) []*user {
+	c.t.Helper()
+	return []*user{
+		c.startUser("keeps-connections", c.connection(config, false)),
+		c.startUser(connectsEachTime, c.connection(config, true)),
+	}
+}
+
+// startUser starts a user, until the test ends or stops it.
+func (c *cluster) startUser(name string, in client.Client) *user {
+	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.ctx)
 	var running sync.WaitGroup
-	c.t.Cleanup(func() { cancel(); running.Wait() })
-	var users []*user
-	for name, alone := range map[string]bool{"keeps-connections": false, "connects-each-time": true} {
-		transport := &http.Transport{TLSClientConfig: tls.Clone(), DisableKeepAlives: alone, ForceAttemptHTTP2: !alone}
-		in, err := client.New(config, client.Options{HTTPClient: &http.Client{Transport: transport, Timeout: requestTimeout}, Mapper: mapper})
-		must(c.t, err)
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-		must(c.t, in.Create(ctx, object))
-		u := &user{name: name, answered: time.Now()}
-		users = append(users, u)
-		running.Go(func() { u.run(ctx, in, object) })
-	}
-	return users
+	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	must(c.t, client.IgnoreAlreadyExists(in.Create(ctx, object)))
+	u := &user{name: name, in: in, answered: time.Now(), stop: func() { cancel(); running.Wait() }}
+	c.t.Cleanup(u.stop)
+	running.Go(func() { u.run(ctx, object) })
+	return u
+}
+
+// connect has a user go on with another client.
+func (u *user) connect(in client.Client) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.in = in
+}
+
+func (u *user) client() client.Client {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.in
 }
 
 // run writes a number, and reads it again, until the context ends.
-func (u *user) run(ctx context.Context, in client.Client, object *corev1.ConfigMap) {
+func (u *user) run(ctx context.Context, object *corev1.Secret) {
 	tick := time.NewTicker(requestEvery)
 	defer tick.Stop()
 	for number := 1; ; number++ {
@@ -85,8 +114,8 @@ func (u *user) run(ctx context.Context, in client.Client, object *corev1.ConfigM
 			return
 		case <-tick.C:
 		}
-		text := strconv.Itoa(number)
-		err := in.Patch(ctx, object.DeepCopy(), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"number":%q}}`, text)))
+		in, text := u.client(), strconv.Itoa(number)
+		err := in.Patch(ctx, object.DeepCopy(), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"stringData":{"number":%q}}`, text)))
 		if ctx.Err() != nil {
 			return
 		}
@@ -94,13 +123,13 @@ func (u *user) run(ctx context.Context, in client.Client, object *corev1.ConfigM
 		if err != nil {
 			continue
 		}
-		read := &corev1.ConfigMap{}
+		read := &corev1.Secret{}
 		err = in.Get(ctx, client.ObjectKeyFromObject(object), read)
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil && read.Data["number"] != text {
-			err = fmt.Errorf("it reads %s after it has written %s", read.Data["number"], text)
+		if found := string(read.Data["number"]); err == nil && found != text {
+			err = fmt.Errorf("it reads %s after it has written %s", found, text)
 		}
 		u.note(err)
 	}
@@ -123,6 +152,13 @@ func (u *user) note(err error) {
 	if len(u.counts.errors) < failuresShown {
 		u.counts.errors = append(u.counts.errors, fmt.Sprintf("%s %v", now.UTC().Format(time.TimeOnly), err))
 	}
+}
+
+// sent returns how many requests were sent since they were taken last.
+func (u *user) sent() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.counts.requests
 }
 
 // take returns what was counted, and counts from 0.

@@ -13,8 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
 // memoryShown is the memory, in KiB, from which on a program is shown.
@@ -25,16 +23,7 @@ func TestShoots(t *testing.T) {
 	if *shoots == 0 {
 		t.Skip("takes minutes and gigabytes: -landscape.shoots 10")
 	}
-	needsLandscape(t)
-	c := on(t, base)
-	must(t, resourcesv1alpha1.AddToScheme(c.Scheme()))
-	f, err := fleet.New(base, t.Logf)
-	must(t, err)
-	t.Cleanup(func() {
-		if t.Failed() {
-			c.explain()
-		}
-	})
+	c, f := onFleet(t)
 	c.reduceRequests()
 	must(t, f.Up(c.ctx))
 	before := c.memory("with one Shoot")

@@ -87,7 +87,7 @@ var steps = []step{
 	{"Seed " + SeedName, (*Fleet).awaitSeed},
 	{"Project", (*Fleet).createProject},
 	{"Shoot " + shootKey.String(), (*Fleet).createShoot},
-	{"kubeconfig of the Shoot", (*Fleet).writeShootKubeconfig},
+	{"kubeconfig of the Shoot", (*Fleet).WriteShootKubeconfig},
 }
 
 // Up installs what is missing, brings what is there up to date, and returns when the Seed is ready. It continues what an earlier call that was

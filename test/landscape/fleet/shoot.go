@@ -89,9 +89,9 @@ func (f *Fleet) CreateShoots(ctx context.Context, keys ...client.ObjectKey) ([]t
 	return times, nil
 }
 
-// writeShootKubeconfig writes a kubeconfig for an administrator of the Shoot, which is valid for an hour. It connects to the Service of the
+// WriteShootKubeconfig writes a kubeconfig for an administrator of the Shoot, which is valid for an hour. It connects to the Service of the
 // API server in the seed, as nothing outside resolves the names of the landscape.
-func (f *Fleet) writeShootKubeconfig(ctx context.Context) error {
+func (f *Fleet) WriteShootKubeconfig(ctx context.Context) error {
 	shoot := &corev1beta1.Shoot{}
 	if err := f.Get(ctx, shootKey, shoot); err != nil {
 		return fmt.Errorf("read Shoot %s: %w", shootKey, err)
