@@ -25,9 +25,10 @@ const (
 	system = "garden-system"
 	// fieldOwner owns what is applied.
 	fieldOwner = client.FieldOwner("landscape-fleet")
-	// timeout is how long one step may take, on a machine that does much else.
-	timeout = 5 * time.Minute
-	poll    = 200 * time.Millisecond
+	// timeout is how long one step may take, on a machine that does much else, and buildTimeout how long it may take to build the programs of images.
+	timeout      = 5 * time.Minute
+	buildTimeout = 30 * time.Minute
+	poll         = 200 * time.Millisecond
 )
 
 // Fleet is the garden and the seed on a base cluster.
@@ -69,25 +70,26 @@ func (f *Fleet) BeginWith(version string) { f.shootVersion = strings.TrimPrefix(
 
 // step is one part of the installation. It can be repeated.
 type step struct {
-	name string
-	run  func(*Fleet, context.Context) error
+	name    string
+	run     func(*Fleet, context.Context) error
+	timeout time.Duration
 }
 
 var steps = []step{
-	{"images", (*Fleet).pushImages},
-	{"namespaces of the garden", (*Fleet).createNamespaces},
-	{"etcd of the garden", (*Fleet).installEtcd},
-	{"API server of the garden", (*Fleet).installAPIServer},
-	{"controller-manager", (*Fleet).installControllerManager},
-	{"resource-manager of the seed", (*Fleet).installResourceManager},
-	{"registration of " + provider, (*Fleet).registerProvider},
-	{"CloudProfile", (*Fleet).createCloudProfile},
-	{"credentials of the DNS service", (*Fleet).createCredentials},
-	{"gardenlet", (*Fleet).installGardenlet},
-	{"Seed " + SeedName, (*Fleet).awaitSeed},
-	{"Project", (*Fleet).createProject},
-	{"Shoot " + shootKey.String(), (*Fleet).createShoot},
-	{"kubeconfig of the Shoot", (*Fleet).WriteShootKubeconfig},
+	{"images", (*Fleet).pushImages, buildTimeout},
+	{"namespaces of the garden", (*Fleet).createNamespaces, timeout},
+	{"etcd of the garden", (*Fleet).installEtcd, timeout},
+	{"API server of the garden", (*Fleet).installAPIServer, timeout},
+	{"controller-manager", (*Fleet).installControllerManager, timeout},
+	{"resource-manager of the seed", (*Fleet).installResourceManager, timeout},
+	{"registration of " + provider, (*Fleet).registerProvider, timeout},
+	{"CloudProfile", (*Fleet).createCloudProfile, timeout},
+	{"credentials of the DNS service", (*Fleet).createCredentials, timeout},
+	{"gardenlet", (*Fleet).installGardenlet, timeout},
+	{"Seed " + SeedName, (*Fleet).awaitSeed, timeout},
+	{"Project", (*Fleet).createProject, timeout},
+	{"Shoot " + shootKey.String(), (*Fleet).createShoot, timeout},
+	{"kubeconfig of the Shoot", (*Fleet).WriteShootKubeconfig, timeout},
 }
 
 // Up installs what is missing, brings what is there up to date, and returns when the Seed is ready. It continues what an earlier call that was
@@ -96,7 +98,7 @@ func (f *Fleet) Up(ctx context.Context) error {
 	began := time.Now()
 	for i, step := range steps {
 		started := time.Now()
-		stepCtx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%s took longer than %s", step.name, timeout))
+		stepCtx, cancel := context.WithTimeoutCause(ctx, step.timeout, fmt.Errorf("%s took longer than %s", step.name, step.timeout))
 		err := step.run(f, stepCtx)
 		cancel()
 		if err != nil {
