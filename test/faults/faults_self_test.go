@@ -46,6 +46,18 @@ func TestSitesHaveNames(t *testing.T) {
 	}
 }
 
+// TestNamesOfShootsLifeAreTheSame has no digits in names that differ between runs.
+func TestNamesOfShootsLifeAreTheSame(t *testing.T) {
+	for name, want := range map[string]string{
+		"ca-client": "ca-client", "ca-client-0a1b2c3d": "ca-client-DIGITS", "ca-client-0a1b2c3d-4e5f6": "ca-client-DIGITS",
+		"one.18eac8a95bea79fb": "one-DIGITS", "one.ca-cluster": "one.ca-cluster",
+	} {
+		if got := withoutDigits(name); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
+
 // TestFaultsDoWhatTheySay injects each fault into the second of three calls.
 func TestFaultsDoWhatTheySay(t *testing.T) {
 	for _, fault := range allFaults() {

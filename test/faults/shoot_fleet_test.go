@@ -179,8 +179,8 @@ func (s *shootLife) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return &pair, err
 }
 
-// digits are those that end the names of Secrets: of the content, and of a time.
-var digits = regexp.MustCompile(`-[0-9a-f]{8}(-[0-9a-f]{5})?$`)
+// digits are those that end the names of Secrets: of the content, and of a time; and those of Events: of a time.
+var digits = regexp.MustCompile(`(-[0-9a-f]{8}(-[0-9a-f]{5})?|\.[0-9a-f]{16})$`)
 
 func withoutDigits(name string) string { return digits.ReplaceAllString(name, "-DIGITS") }
 

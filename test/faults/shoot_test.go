@@ -79,7 +79,7 @@ func newShootLife(t *testing.T) *shootLife {
 	return s
 }
 
-// newLine returns the clients of gardenlet. The names of Secrets end with digits that differ between runs.
+// newLine returns the clients of gardenlet. The names of Secrets and Events end with digits that differ between runs.
 func (s *shootLife) newLine(p *plan) *line {
 	l := s.ground.newLine(p, s.attest, s.technical, shootNamespace, s.projectNamespace, "PROJECT-NAMESPACE", s.project, "PROJECT")
 	l.shorten = withoutDigits
