@@ -115,10 +115,10 @@ test-ui: controlplane ## Look at the page in a real Chromium: pictures in bin/ui
 	$(GO) test ./test/ui -count 1 -timeout 30m -parallel 3 -run '$(or $(UI),.)' -ui.browser -ui.shots '$(CURDIR)/bin/ui' $$axe $(UIFLAGS)
 
 .PHONY: faults
-faults: controlplane ## Make every request fail in every way, and check that nothing is lost (FAULTS, FAULTS_RESUME, see CONTRIBUTING.md).
+faults: controlplane ## Make every request fail in every way, and check that nothing is lost (FAULTS, FAULTS_RESUME, FAULTS_TOGETHER, see CONTRIBUTING.md).
 	@$(if $(FAULTS)$(filter true,$(FAULTS_RESUME)),,rm -f bin/faults.passed)
 	$(GO) test -C test/faults -count 1 -parallel 6 -timeout 6h -run '$(or $(FAULTS),TestFaults)$$' -faults.full \
-		$(if $(FAULTS),,-faults.resume $(CURDIR)/bin/faults.passed)
+		-faults.together $(or $(FAULTS_TOGETHER),1) $(if $(filter true,$(if $(FAULTS),$(FAULTS_RESUME),true)),-faults.resume $(CURDIR)/bin/faults.passed)
 
 .PHONY: chart
 chart: controlplane ## All tests of the Helm chart and of the image, those that take minutes too.

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -69,7 +70,7 @@ func TestFaultsDoWhatTheySay(t *testing.T) {
 			}))
 			defer server.Close()
 			here := site{call{verb: "delete", resource: "configmaps", namespace: placeholder, name: "one"}, 2}
-			l := &line{rename: strings.NewReplacer("run-1", placeholder), plan: &plan{here, fault}}
+			l := &line{rename: strings.NewReplacer("run-1", placeholder), plans: []*plan{{site: here, fault: fault}}}
 			l.begin()
 			life := l.newLife("")
 			defer life.end()
@@ -102,10 +103,61 @@ func TestFaultsDoWhatTheySay(t *testing.T) {
 			if status, _, err = ask(); (err == nil && status == http.StatusOK) == fault.crashes {
 				t.Errorf("the third call: %d %v", status, err)
 			}
-			if visited, injected := l.visited(); !injected || !slices.Contains(visited, here) {
+			if visited, injected := l.visited(), l.injected(l.plans[0]); !injected || !slices.Contains(visited, here) {
 				t.Errorf("injected: %t at %v", injected, visited)
 			}
 		})
+	}
+}
+
+// TestFaultsOfOneRun injects two faults into three calls, each once.
+func TestFaultsOfOneRun(t *testing.T) {
+	called := call{verb: "get", resource: "configmaps", name: "one"}
+	plans := []*plan{{site: site{called, 3}, fault: fault{name: "later"}}, {site: site{called, 2}, fault: fault{name: "sooner"}}}
+	l := &line{rename: strings.NewReplacer(), plans: plans}
+	l.begin()
+	var met []string
+	for range 2 * len(plans) {
+		if fault := l.enter(called); fault != nil {
+			met = append(met, fault.name)
+		}
+	}
+	// Of reads that are repeated, the first two alone fail.
+	if !slices.Equal(met, []string{"sooner"}) || l.injected(plans[0]) || !l.injected(plans[1]) {
+		t.Errorf("reads meet %v", met)
+	}
+	called.verb = "patch"
+	plans[0].site.call, plans[1].site.call, plans[1].injected = called, called, false
+	met = nil
+	for range 2 * len(plans) {
+		if fault := l.enter(called); fault != nil {
+			met = append(met, fault.name)
+		}
+	}
+	if !slices.Equal(met, []string{"sooner", "later"}) || !l.injected(plans[0]) || !l.injected(plans[1]) {
+		t.Errorf("writes meet %v", met)
+	}
+}
+
+// TestSpread has the faults of a run far from each other, and all of them in some run.
+func TestSpread(t *testing.T) {
+	var plans []*plan
+	for i := range 7 {
+		plans = append(plans, &plan{site: site{occurrence: i}})
+	}
+	var got [][]int
+	for _, run := range spread(plans, 3) {
+		var sites []int
+		for _, p := range run {
+			sites = append(sites, p.site.occurrence)
+		}
+		got = append(got, sites)
+	}
+	if want := [][]int{{0, 3, 6}, {1, 4}, {2, 5}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("the runs have the sites %v, want %v", got, want)
+	}
+	if got := spread(nil, 3); len(got) != 0 {
+		t.Errorf("there are runs without a fault: %v", got)
 	}
 }
 
@@ -142,7 +194,7 @@ func TestLossIsNoticed(t *testing.T) {
 	t.Parallel()
 	one, two := configMap("one", "1"), configMap("two", "1")
 	w := newWorld(t, scenario{given: state{"a": {one, two}}, then: state{"a": {one, two}, "b": {configMap("three", "1")}}, pruneDelay: soon})
-	w.play(w.newLine(nil))
+	w.play(w.newLine())
 	undisturbed := w.snapshot()
 	if findings := w.findings(undisturbed); len(findings) > 0 {
 		t.Fatal(findings)
@@ -193,7 +245,7 @@ func TestLossOnTheWayIsNoticed(t *testing.T) {
 	w := newWorld(t, scenario{
 		given: state{"a": {configMap("one", "1")}, "b": {}}, then: state{"a": {configMap("one", "2")}, "b": {}}, pruneDelay: soon,
 	})
-	w.play(w.newLine(nil))
+	w.play(w.newLine())
 	mr := call{verb: "patch", group: resourcesv1alpha1.GroupName, resource: "managedresources", namespace: w.namespace, name: "a"}
 	status := mr
 	status.subresource = "status"

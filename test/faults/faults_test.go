@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -13,9 +14,10 @@ import (
 )
 
 var (
-	full   = flag.Bool("faults.full", false, "inject every fault at every call of every scenario, and print a table")
-	resume = flag.String("faults.resume", "", "a file of runs that have passed, which are not made again; those that pass are added")
-	choose = flag.String("faults.choose", "", "write the runs of the short run into a file")
+	full     = flag.Bool("faults.full", false, "inject every fault at every call of every scenario, and print a table")
+	resume   = flag.String("faults.resume", "", "a file of runs that have passed, which are not made again; those that pass are added")
+	together = flag.Int("faults.together", 1, "how many faults a run of a long scenario meets, one after the other")
+	choose   = flag.String("faults.choose", "", "write the runs of the short run into a file")
 )
 
 func TestMain(m *testing.M) {
@@ -26,8 +28,8 @@ func TestMain(m *testing.M) {
 
 // trial is one run of a scenario.
 type trial interface {
-	// newLine returns the clients of all controllers of the run, which meet the fault of a plan, if it is not nil.
-	newLine(p *plan) *line
+	// newLine returns the clients of all controllers of the run, which meet the faults of plans.
+	newLine(plans ...*plan) *line
 	// play runs the scenario until all is as it has to be, and stops the controllers then.
 	play(l *line)
 	// verify checks what has to hold when nothing runs any more; undisturbed is the snapshot of a run without a fault.
@@ -42,16 +44,18 @@ type subject struct {
 	begin func(*testing.T) trial
 	// hasty has things change while others are being done, so that no call is sure to come.
 	hasty bool
+	// long has enough calls for several faults in one run, far from each other.
+	long bool
 }
 
 // subjects returns all scenarios.
 func subjects() []subject {
 	var all []subject
 	for _, s := range append(changes(), workloads()...) {
-		all = append(all, subject{s.name, func(t *testing.T) trial {
+		all = append(all, subject{name: s.name, begin: func(t *testing.T) trial {
 			t.Helper()
 			return newWorld(t, s)
-		}, s.through != nil})
+		}, hasty: s.through != nil})
 	}
 	for _, e := range []struct {
 		name  string
@@ -60,15 +64,15 @@ func subjects() []subject {
 		{"tokens", newTokens}, {"renewal", newRenewal}, {"token-end", newTokenEnd}, {"certificates", newCertificates},
 		{"policies", newPolicies}, {"garbage", newGarbage}, {"sites", newSites(false, false)}, {"sites-new", newSites(true, false)}, {"sites-end", newSites(false, true)},
 	} {
-		all = append(all, subject{e.name, func(t *testing.T) trial {
+		all = append(all, subject{name: e.name, begin: func(t *testing.T) trial {
 			t.Helper()
 			return newJob(t, e.begin)
-		}, false})
+		}})
 	}
-	return append(all, subject{"shoot", func(t *testing.T) trial {
+	return append(all, subject{name: "shoot", begin: func(t *testing.T) trial {
 		t.Helper()
 		return newShootLife(t)
-	}, true})
+	}, hasty: true, long: true})
 }
 
 // TestFaults runs each scenario without a fault, and then once for each fault at each of its calls, or those of the short run. The name
@@ -90,6 +94,10 @@ func TestFaults(t *testing.T) {
 			}
 			runs := plansFor(visited, chosen[s.name], *full)
 			results.expect(s.name, visited, runs)
+			if s.long && *together > 1 {
+				s.disturbedTogether(t, runs, undisturbed, results)
+				return
+			}
 			for _, run := range runs {
 				t.Run(run.site.String(), func(t *testing.T) {
 					t.Parallel()
@@ -99,7 +107,7 @@ func TestFaults(t *testing.T) {
 								return
 							}
 							t.Parallel()
-							s.disturbed(t, plan{run.site, fault}, undisturbed, results)
+							s.disturbed(t, []*plan{{site: run.site, fault: fault}}, undisturbed, results)
 						})
 					}
 				})
@@ -112,28 +120,60 @@ func TestFaults(t *testing.T) {
 func (s subject) undisturbed(t *testing.T) (visited []site, outcome string) {
 	t.Helper()
 	r := s.begin(t)
-	l := r.newLine(nil)
+	l := r.newLine()
 	r.play(l)
 	r.verify("")
-	visited, _ = l.visited()
-	return visited, r.snapshot()
+	return l.visited(), r.snapshot()
 }
 
-// disturbed runs the scenario with a fault.
-func (s subject) disturbed(t *testing.T, p plan, undisturbed string, results *table) {
+// disturbedTogether runs the scenario with several faults in each run. Those of a run are as far from each other as they can be. The first calls of each
+// object are disturbed first.
+func (s subject) disturbedTogether(t *testing.T, runs []disturbance, undisturbed string, results *table) {
+	t.Helper()
+	open := map[bool][]*plan{}
+	for _, run := range runs {
+		for _, fault := range run.faults {
+			if first := run.site.occurrence == 1; !results.passedBefore(t, s.name, run.site, fault.name) {
+				open[first] = append(open[first], &plan{site: run.site, fault: fault})
+			}
+		}
+	}
+	for _, part := range []struct {
+		name  string
+		plans []*plan
+	}{{"first", open[true]}, {"further", open[false]}} {
+		t.Run(part.name, func(t *testing.T) {
+			for i, plans := range spread(part.plans, *together) {
+				t.Run(strconv.Itoa(i+1), func(t *testing.T) {
+					t.Parallel()
+					s.disturbed(t, plans, undisturbed, results)
+				})
+			}
+		})
+	}
+}
+
+// disturbed runs the scenario with faults.
+func (s subject) disturbed(t *testing.T, plans []*plan, undisturbed string, results *table) {
 	t.Helper()
 	r := s.begin(t)
-	l := r.newLine(&p)
+	l := r.newLine(plans...)
 	defer func() {
-		visited, injected := l.visited()
-		results.count(t, s.name, p.site, p.fault.name, injected)
+		for _, p := range plans {
+			results.count(t, s.name, p.site, p.fault.name, l.injected(p), len(plans) == 1)
+			if t.Failed() {
+				t.Logf("%s, injected: %t", p, l.injected(p))
+			}
+		}
 		if t.Failed() {
-			t.Logf("injected: %t; calls: %v", injected, visited)
+			t.Logf("calls: %v", l.visited())
 		}
 	}()
 	r.play(l)
 	r.verify(undisturbed)
-	if _, injected := l.visited(); !injected && p.site.certain() && !s.hasty {
-		t.Error("the call did not come, so that there was no fault")
+	for _, p := range plans {
+		if !l.injected(p) && p.site.certain() && !s.hasty {
+			t.Error("the call did not come, so that there was no fault")
+		}
 	}
 }

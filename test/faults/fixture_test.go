@@ -81,8 +81,8 @@ const placeholder = "NAMESPACE"
 func (g *ground) fill(text string) string { return strings.ReplaceAll(text, placeholder, g.namespace) }
 
 // newLine returns the clients of all controllers of the run. Further pairs are texts that differ between runs, and what stands for them.
-func (g *ground) newLine(p *plan, witness func(call, []byte), pairs ...string) *line {
-	return &line{rename: strings.NewReplacer(append([]string{g.namespace, placeholder}, pairs...)...), plan: p, witness: witness}
+func (g *ground) newLine(plans []*plan, witness func(call, []byte), pairs ...string) *line {
+	return &line{rename: strings.NewReplacer(append([]string{g.namespace, placeholder}, pairs...)...), plans: plans, witness: witness}
 }
 
 // violate notes that something happened that must not happen at any time.
@@ -101,8 +101,8 @@ func (g *ground) violated() []string {
 // always is a context for what has to be known though the test has ended meanwhile.
 func (g *ground) always() context.Context { return context.WithoutCancel(g.Context()) }
 
-// maxStarts is how often a process may be started in one run. One fault ends it once, or keeps it from starting once.
-const maxStarts = 3
+// spareStarts is how often a process may be started in a run beside once for each fault, which ends it once, or keeps it from starting once.
+const spareStarts = 2
 
 // keepRunning runs processes, one after the other, as a Deployment would: when one has ended, for whatever reason, the next one is
 // started. By tells those of one from those of another one in the names of sites, and is empty if there is but one. The returned
@@ -113,7 +113,7 @@ func (g *ground) keepRunning(l *line, by string, run func(context.Context, *life
 	go func() {
 		var err error
 		for starts := 0; ctx.Err() == nil; starts++ {
-			if starts == maxStarts {
+			if starts == spareStarts+len(l.plans) {
 				done <- errors.Join(errors.New("it ends again and again"), err)
 				return
 			}

@@ -35,7 +35,7 @@ func newJob(t *testing.T, begin func(*ground) errand) *job {
 	return &job{g, begin(g)}
 }
 
-func (j *job) newLine(p *plan) *line { return j.ground.newLine(p, j.attest, j.pairs...) }
+func (j *job) newLine(plans ...*plan) *line { return j.ground.newLine(plans, j.attest, j.pairs...) }
 
 // play runs the errand until all is as it has to be, and stops the controller.
 func (j *job) play(l *line) {

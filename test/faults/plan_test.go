@@ -78,6 +78,15 @@ func plansFor(visited []site, chosen map[string][]string, full bool) []disturban
 	return plans
 }
 
+// spread deals plans, in the order of their sites, to as few runs as will do with a number of plans for each: those of a run are far from each other.
+func spread(plans []*plan, each int) [][]*plan {
+	runs := make([][]*plan, (len(plans)+each-1)/each)
+	for i, p := range plans {
+		runs[i%len(runs)] = append(runs[i%len(runs)], p)
+	}
+	return runs
+}
+
 // chosenOf returns the runs of a short run: for each place one site, with another fault for each, in as few scenarios as will do.
 func chosenOf(visited map[string][]site) []string {
 	open := map[string]bool{}

@@ -80,8 +80,8 @@ func newShootLife(t *testing.T) *shootLife {
 }
 
 // newLine returns the clients of gardenlet. The names of Secrets and Events end with digits that differ between runs.
-func (s *shootLife) newLine(p *plan) *line {
-	l := s.ground.newLine(p, s.attest, s.technical, shootNamespace, s.projectNamespace, "PROJECT-NAMESPACE", s.project, "PROJECT")
+func (s *shootLife) newLine(plans ...*plan) *line {
+	l := s.ground.newLine(plans, s.attest, s.technical, shootNamespace, s.projectNamespace, "PROJECT-NAMESPACE", s.project, "PROJECT")
 	l.shorten = withoutDigits
 	return l
 }

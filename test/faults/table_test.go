@@ -118,21 +118,25 @@ func (b *table) ofKind(here site) *row {
 // passedBefore tells whether a run has passed before, and counts it then.
 func (b *table) passedBefore(t *testing.T, scenario string, here site, fault string) bool {
 	t.Helper()
-	_, name, _ := strings.Cut(t.Name(), "/")
 	b.mu.Lock()
-	injected, passed := b.passed[name]
+	injected, passed := b.passed[nameOf(scenario, here, fault)]
 	b.mu.Unlock()
 	if passed {
-		b.count(t, scenario, here, fault, injected)
+		b.count(t, scenario, here, fault, injected, true)
 	}
 	return passed
 }
 
-// count notes a run that has ended.
-func (b *table) count(t *testing.T, scenario string, here site, fault string, injected bool) {
+// nameOf returns the name of a run.
+func nameOf(scenario string, here site, fault string) string {
+	return fmt.Sprintf("%s/%s/%s", scenario, here, fault)
+}
+
+// count notes a run that has ended. Alone says that it had no other fault: if it had, another fault may be why the call did not come, and the run
+// is to be made again.
+func (b *table) count(t *testing.T, scenario string, here site, fault string, injected, alone bool) {
 	t.Helper()
-	r := b.of(scenario)
-	_, name, _ := strings.Cut(t.Name(), "/")
+	r, name := b.of(scenario), nameOf(scenario, here, fault)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done++
@@ -148,7 +152,7 @@ func (b *table) count(t *testing.T, scenario string, here site, fault string, in
 	if !injected {
 		name += callMissed
 	}
-	if b.journal != nil && !t.Failed() {
+	if b.journal != nil && !t.Failed() && (injected || alone) {
 		b.note(t, name)
 	}
 	if *full && b.done%progressEvery == 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -14,11 +15,15 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// plan is the one fault of a run, and where it is injected.
+// plan is a fault of a run, and where it is injected.
 type plan struct {
 	site  site
 	fault fault
+	// injected says that the fault was injected. The lock of the line guards it.
+	injected bool
 }
+
+func (p *plan) String() string { return fmt.Sprintf("%s/%s", p.site, p.fault.name) }
 
 // line is all clients of a resource-manager, over all its lives: it names and counts what is called, and injects the fault.
 type line struct {
@@ -26,8 +31,8 @@ type line struct {
 	rename *strings.Replacer
 	// shorten leaves out of the name of an object what differs between runs otherwise; nil for nothing.
 	shorten func(string) string
-	// plan is nil for a run without a fault.
-	plan *plan
+	// plans are the faults of the run; none for a run without a fault.
+	plans []*plan
 	// witness looks at each call that writes before it is carried out.
 	witness func(call, []byte)
 
@@ -36,18 +41,21 @@ type line struct {
 	open   bool
 	counts map[call]int
 	sites  []site
-	// injected says that the fault was, and interfered that what somebody does by hand then is done.
-	injected, interfered bool
+	// interfered is how often someone has done by hand what a fault says.
+	interfered int
 }
 
 // pending objects until somebody has done by hand what the fault says. Sure says that a call which is certain will come.
 func (l *line) pending(sure bool) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.plan == nil || l.plan.fault.meanwhile == nil || l.interfered {
-		return nil
+	expected := 0
+	for _, p := range l.plans {
+		if p.fault.meanwhile != nil && (p.injected || sure && p.site.certain()) {
+			expected++
+		}
 	}
-	if expected := sure && l.plan.site.certain(); l.injected || expected {
+	if l.interfered < expected {
 		return []string{"nobody has interfered yet"}
 	}
 	return nil
@@ -66,7 +74,7 @@ func (l *line) interfere(next http.RoundTripper, fault *fault, applied *http.Req
 	time.Sleep(noticed)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.interfered = true
+	l.interfered++
 	return response.Body.Close()
 }
 
@@ -77,11 +85,18 @@ func (l *line) begin() {
 	l.open, l.counts = true, map[call]int{}
 }
 
-// visited returns the sites of the scenario in the order of their calls, and whether the fault was injected at one of them.
-func (l *line) visited() ([]site, bool) {
+// visited returns the sites of the scenario in the order of their calls.
+func (l *line) visited() []site {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.sites), l.injected
+	return slices.Clone(l.sites)
+}
+
+// injected reports whether the fault of a plan was injected.
+func (l *line) injected(p *plan) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return p.injected
 }
 
 // enter notes a call, and returns the fault if this is where it belongs.
@@ -98,11 +113,16 @@ func (l *line) enter(c call) *fault {
 	l.counts[c]++
 	here := site{c, l.counts[c]}
 	l.sites = append(l.sites, here)
-	if l.plan == nil || l.injected || !here.enumerated() || here != l.plan.site {
+	if !here.enumerated() {
 		return nil
 	}
-	l.injected = true
-	return &l.plan.fault
+	for _, p := range l.plans {
+		if !p.injected && p.site == here {
+			p.injected = true
+			return &p.fault
+		}
+	}
+	return nil
 }
 
 // life is the time of one process of the resource-manager. When it ends, nothing of the process reaches an API server any more.

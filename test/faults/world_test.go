@@ -83,13 +83,15 @@ func (w *world) class() string { return w.namespace }
 func (w *world) newClass() string { return w.namespace + "-new" }
 
 // newLine returns the clients of the resource-managers of the run.
-func (w *world) newLine(p *plan) *line {
-	if p != nil && p.fault.recreates {
-		deleted := p.site.call
-		deleted.group, deleted.namespace = w.fill(deleted.group), w.fill(deleted.namespace)
-		w.recreated = &deleted
+func (w *world) newLine(plans ...*plan) *line {
+	for _, p := range plans {
+		if p.fault.recreates {
+			deleted := p.site.call
+			deleted.group, deleted.namespace = w.fill(deleted.group), w.fill(deleted.namespace)
+			w.recreated = &deleted
+		}
 	}
-	return w.ground.newLine(p, w.attest)
+	return w.ground.newLine(plans, w.attest)
 }
 
 // play runs the scenario until what is declared in the end is so, and stops the resource-managers then.
