@@ -3,9 +3,13 @@ package docs
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
 // subtest is the name of a test with one of its cases.
@@ -63,4 +67,61 @@ func hasCase(t *testing.T, test, name string) bool {
 		}
 	}
 	return false
+}
+
+// TestAllFieldsOfShootsAreListed: the section names each field of ShootSpec, or one that contains it.
+func TestAllFieldsOfShootsAreListed(t *testing.T) {
+	_, section, _ := strings.Cut(pages(t)["shoot.md"], "\n## What a Shoot can declare\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var named []string
+	parent := ""
+	for line := range strings.SplitSeq(section, "\n") {
+		cell, _, isRow := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		if !isRow || !strings.HasPrefix(line, "|") {
+			continue
+		}
+		for _, match := range code.FindAllStringSubmatch(cell, -1) {
+			field := match[1]
+			if rest, isShort := strings.CutPrefix(field, "…"); isShort {
+				field = parent + rest
+			} else if strings.HasPrefix(field, "spec.") {
+				parent = field[:strings.LastIndex(field, ".")]
+			}
+			named = append(named, field)
+		}
+	}
+	if missing := unnamed(reflect.TypeFor[corev1beta1.ShootSpec](), "spec", named); len(missing) > 0 {
+		t.Errorf("the table of shoot.md lacks these fields: %s", strings.Join(missing, ", "))
+	}
+	if lacks := unnamed(reflect.TypeFor[corev1beta1.ShootSpec](), "spec", named[1:]); len(lacks) == 0 {
+		t.Errorf("nothing is missing without %s", named[0])
+	}
+}
+
+// code is what a page sets as code.
+var code = regexp.MustCompile("`([^`]+)`")
+
+// unnamed returns the fields of a type that are not named, and of which no field is.
+func unnamed(of reflect.Type, path string, named []string) []string {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct {
+		return []string{path}
+	}
+	var missing []string
+	for i := range of.NumField() {
+		name, options, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		at := path + "." + name
+		switch {
+		case options == "inline":
+			missing = append(missing, unnamed(of.Field(i).Type, path, named)...)
+		case slices.ContainsFunc(named, func(each string) bool { matches, err := filepath.Match(each, at); return err == nil && matches }):
+		case slices.ContainsFunc(named, func(each string) bool { return strings.HasPrefix(each, at+".") }):
+			missing = append(missing, unnamed(of.Field(i).Type, at, named)...)
+		default:
+			missing = append(missing, at)
+		}
+	}
+	return missing
 }

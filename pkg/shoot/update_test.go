@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -228,6 +231,28 @@ func TestFieldsWithoutEffect(t *testing.T) {
 		"spec.addons":                 func(spec *corev1beta1.ShootSpec) { spec.Addons = &corev1beta1.Addons{} },
 		"spec.systemComponents":       func(spec *corev1beta1.ShootSpec) { spec.SystemComponents = &corev1beta1.SystemComponents{} },
 		"spec.credentialsBindingName": func(spec *corev1beta1.ShootSpec) { spec.CredentialsBindingName = ptr.To("a") },
+		"spec.secretBindingName":      func(spec *corev1beta1.ShootSpec) { spec.SecretBindingName = ptr.To("a") },
+		"spec.kubernetes.clusterAutoscaler": func(spec *corev1beta1.ShootSpec) {
+			spec.Kubernetes.ClusterAutoscaler = &corev1beta1.ClusterAutoscaler{MaxNodeProvisionTime: &metav1.Duration{Duration: time.Minute}}
+		},
+		"spec.kubernetes.verticalPodAutoscaler": func(spec *corev1beta1.ShootSpec) {
+			spec.Kubernetes.VerticalPodAutoscaler = &corev1beta1.VerticalPodAutoscaler{Enabled: true}
+		},
+		"spec.kubernetes.kubeProxy": func(spec *corev1beta1.ShootSpec) { spec.Kubernetes.KubeProxy = &corev1beta1.KubeProxyConfig{} },
+		"spec.kubernetes.kubelet":   func(spec *corev1beta1.ShootSpec) { spec.Kubernetes.Kubelet = &corev1beta1.KubeletConfig{} },
+		"spec.kubernetes.kubeControllerManager": func(spec *corev1beta1.ShootSpec) {
+			spec.Kubernetes.KubeControllerManager = &corev1beta1.KubeControllerManagerConfig{
+				HorizontalPodAutoscalerConfig: &corev1beta1.HorizontalPodAutoscalerConfig{Tolerance: ptr.To(0.2)}, NodeCIDRMaskSize: ptr.To[int32](25),
+				NodeCIDRMaskSizeIPv6: ptr.To[int32](80), NodeMonitorGracePeriod: &metav1.Duration{Duration: time.Minute}, PodEvictionTimeout: &metav1.Duration{Duration: time.Minute},
+			}
+		},
+		"spec.networking": func(spec *corev1beta1.ShootSpec) {
+			spec.Networking = &corev1beta1.Networking{Type: ptr.To("other"), Pods: ptr.To("10.0.0.0/16"), Nodes: ptr.To("10.1.0.0/16"), ProviderConfig: &runtime.RawExtension{Raw: []byte("{}")}}
+		},
+		"spec.provider": func(spec *corev1beta1.ShootSpec) {
+			spec.Provider.ControlPlaneConfig, spec.Provider.InfrastructureConfig = &runtime.RawExtension{Raw: []byte("{}")}, &runtime.RawExtension{Raw: []byte("{}")}
+			spec.Provider.WorkersSettings = &corev1beta1.WorkersSettings{}
+		},
 	} {
 		domain := func(in *Inputs) { in.Shoot.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("one.example.org")} }
 		before := up(t, domain)

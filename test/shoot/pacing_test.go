@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,11 +83,15 @@ func TestRolloutOfGardenlet(t *testing.T) {
 	p.says(held, "fail with this version")
 	quiet(t, toGarden, toSeed)
 	stop()
+	reported := p.operations()
 	toGarden, toSeed, stop = p.start("v3")
 	kit.EventuallyTrue(t, "the Shoots are watched", func() bool { return toSeed.Watched("/managedresources") && toGarden.Watched("/shoots") })
 	quiet(t, toGarden, toSeed)
-	if sent := slices.Concat(writes(toGarden), writes(toSeed)); len(sent) > 0 {
+	if sent := writes(toSeed); len(sent) > 0 {
 		t.Errorf("the rollout is stopped, and a restart wrote %v", sent)
+	}
+	if now := p.operations(); !maps.Equal(now, reported) { // conditions follow what fails
+		t.Errorf("a restart changed the last operations from %v to %v", reported, now)
 	}
 	if now := p.changed("v3"); !slices.Equal(now, changed) || len(now) != pacedFailed {
 		t.Errorf("%v had changed when gardenlet was restarted, and %v some time later", changed, now)
@@ -290,6 +295,17 @@ func (p *paced) changed(version string) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// operations returns what the Shoots report of their last operations.
+func (p *paced) operations() map[string]string {
+	p.Helper()
+	all := map[string]string{}
+	for _, name := range p.names() {
+		last := p.shoot(name).Status.LastOperation
+		all[name] = fmt.Sprint(last.State, last.Progress, last.Description, last.LastUpdateTime)
+	}
+	return all
 }
 
 // heldBy returns a Shoot that is in its maintenance window and is none of those that have changed.
