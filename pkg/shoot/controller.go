@@ -332,16 +332,18 @@ func (r *reconciler) patch(ctx context.Context, shoot *corev1beta1.Shoot, change
 	return nil
 }
 
-// write writes the status, if it has changed. Each writer of conditions sends its own ones: they are merged by type.
+// write writes the status, if it has changed. Each writer of conditions sends its own ones: they are merged by type. After an error the Shoot has the status
+// that it had: what is written next is compared with that, and its operation is still the one that has not ended.
 func (r *reconciler) write(ctx context.Context, shoot *corev1beta1.Shoot, status corev1beta1.ShootStatus) error {
 	if equality.Semantic.DeepEqual(status, shoot.Status) {
 		return nil
 	}
-	before := client.StrategicMergeFrom(shoot.DeepCopy())
-	shoot.Status = status
-	if err := r.garden.Status().Patch(ctx, shoot, before, client.FieldOwner(fieldManager)); err != nil {
+	next := shoot.DeepCopy()
+	next.Status = status
+	if err := r.garden.Status().Patch(ctx, next, client.StrategicMergeFrom(shoot.DeepCopy()), client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("write the status of Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
 	}
+	*shoot = *next
 	r.remember(shoot)
 	return nil
 }
