@@ -153,7 +153,8 @@ func (s *shootLife) left() []string {
 	return objections
 }
 
-// picture says what exists, without what differs between runs.
+// picture says what exists, without what differs between runs: if the answer to the last write of a creation is lost, or a call fails after it, the operation
+// that follows is still the creation, or is not any more.
 func (s *shootLife) picture() []string {
 	s.Helper()
 	var lines []string
@@ -165,7 +166,7 @@ func (s *shootLife) picture() []string {
 		lines = append(lines, "Secret "+withoutDigits(secret.Name))
 	}
 	if shoot := s.shoot(); shoot != nil {
-		lines = append(lines, fmt.Sprint("Shoot ", shoot.Status.LastOperation.Type, " hibernates ", shoot.Status.IsHibernated, " errors ", len(shoot.Status.LastErrors)))
+		lines = append(lines, fmt.Sprint("Shoot hibernates ", shoot.Status.IsHibernated, " errors ", len(shoot.Status.LastErrors)))
 	}
 	slices.Sort(lines)
 	return lines
