@@ -33,8 +33,15 @@ const (
 	after
 )
 
-// TestKilled leads Shoots through lives in which gardenlet dies at its writes and is started again, while the Shoot comes up and while it is deleted:
-// no ManagedResource names a Secret that does not exist, no key is generated twice, and nothing is left.
+// atEachWrite has gardenlet die at each write. One that was not carried out comes again after the start, and passes.
+var atEachWrite = map[string]func(int) moment{
+	"before each write":       func(attempt int) moment { return []moment{never, before}[attempt%2] },
+	"after each second write": func(attempt int) moment { return []moment{never, after}[attempt%2] },
+}
+
+// TestKilled leads Shoots through lives in which gardenlet dies at its writes and is started again, while the Shoot comes up, while it is deleted and, if
+// gardenlet dies at each write, while it hibernates and wakes up: no ManagedResource names a Secret that does not exist, no key is generated twice, and
+// nothing is left.
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -45,11 +52,7 @@ func TestKilled(t *testing.T) {
 		return map[int]moment{0: before, 6: after}[count%12]
 	}}
 	if *everyKill {
-		// A write that was not carried out comes again after the start, and passes.
-		lives = map[string]func(int) moment{
-			"before each write":       func(attempt int) moment { return []moment{never, before}[attempt%2] },
-			"after each second write": func(attempt int) moment { return []moment{never, after}[attempt%2] },
-		}
+		lives = atEachWrite
 	}
 	for name, decide := range lives {
 		t.Run(name, func(t *testing.T) {
@@ -74,9 +77,16 @@ func (w *world) killedLife(decide func(attempt int) moment) {
 	w.secretsExist()
 	w.generatedOnce()
 	atCreation := m.killed()
+	if *everyKill {
+		server, manager = w.hibernate(manager.Stop, func() { kit.Must(w, server.Stop(0)) })
+		w.secretsExist()
+		w.generatedOnce()
+	}
+	before := m.killed()
 	w.deletion()
-	w.Logf("gardenlet died %d times while the Shoot came up, and %d times while it was deleted", atCreation, m.killed()-atCreation)
-	if atCreation == 0 || m.killed() == atCreation {
+	w.Logf("gardenlet died %d times while the Shoot came up, %d times while it hibernated and woke up, and %d times while it was deleted",
+		atCreation, before-atCreation, m.killed()-before)
+	if atCreation == 0 || m.killed() == before {
 		w.Error("gardenlet was not killed")
 	}
 	manager.Stop()

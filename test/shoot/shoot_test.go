@@ -14,6 +14,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
@@ -147,8 +148,8 @@ func (w *world) checkFlagChange(sent []string) {
 	}
 }
 
-// hibernate has the Shoot hibernate and wake up again, and the programs stop as their Deployments say.
-func (w *world) hibernate(stopOthers, stopServer func()) {
+// hibernate has the Shoot hibernate and wake up again, and the programs stop as their Deployments say. It returns those that it has started.
+func (w *world) hibernate(stopOthers, stopServer func()) (*controlplane.Process, *kit.Process) {
 	w.Helper()
 	shoot := w.get()
 	kit.Change(w, w.garden, shoot, func() { shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} })
@@ -164,11 +165,11 @@ func (w *world) hibernate(stopOthers, stopServer func()) {
 
 	shoot = w.get()
 	kit.Change(w, w.garden, shoot, func() { shoot.Spec.Hibernation.Enabled = ptr.To(false) })
-	w.startServer()
-	w.startManager()
+	server, manager := w.startServer(), w.startManager()
 	if shoot := w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished"); shoot.Status.IsHibernated {
 		w.Error("the status says that the Shoot hibernates")
 	}
+	return server, manager
 }
 
 // deletion deletes the Shoot. Nothing of it is left.
