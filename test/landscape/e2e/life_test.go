@@ -33,9 +33,9 @@ const servedRequests = 100
 // marker is what a user has written before a Shoot changes.
 var marker = client.ObjectKey{Namespace: "default", Name: "kept"}
 
-// TestShootLife leads a highly available Shoot through its life in real containers: all credentials are rotated, it hibernates, wakes up and is
-// deleted. Users write and read all along, and none of their requests fails while the API server should answer.
-func TestShootLife(t *testing.T) {
+// TestShootRotation makes a Shoot highly available in real containers and rotates all of its credentials. Users write and read all along: none of their
+// requests fails while credentials are rotated, and the old ones are refused at the end.
+func TestShootRotation(t *testing.T) {
 	if !*updates {
 		t.Skip("takes minutes: -landscape.updates")
 	}
@@ -44,12 +44,21 @@ func TestShootLife(t *testing.T) {
 	c.within(fleetTimeout, "two API servers are ready", func() error { return c.serversReady(f, 2) })
 	c.makeRoom(f)
 	c.makeHighlyAvailable(f)
-
 	old := c.credentialsOf(f)
-	must(t, old.admin.Create(c.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: marker.Namespace, Name: marker.Name}, Data: map[string][]byte{"color": []byte("green")},
-	}))
-	latest := c.rotate(f, old)
+	c.writeMarker(old)
+	c.rotate(f, old)
+}
+
+// TestShootHibernation has a Shoot hibernate and wake up in real containers, and deletes it. What it had is there after it woke up, no request fails
+// while the API server should answer, and nothing is left at the end.
+func TestShootHibernation(t *testing.T) {
+	if !*updates {
+		t.Skip("takes minutes: -landscape.updates")
+	}
+	c, f := onFleet(t)
+	must(t, f.Up(c.ctx))
+	latest := c.credentialsOf(f)
+	c.writeMarker(latest)
 	c.hibernate(f, latest)
 	c.wakeUp(f, latest)
 	c.deleteInUse(f, latest)
@@ -87,7 +96,7 @@ func withToken(config *rest.Config, token string) *rest.Config {
 }
 
 // rotate rotates all credentials. The old ones work until users have got new ones, and are refused at the end.
-func (c *cluster) rotate(f *fleet.Fleet, old credentials) credentials {
+func (c *cluster) rotate(f *fleet.Fleet, old credentials) {
 	c.t.Helper()
 	users := append(c.startUsers(old.user), c.startUser("program", c.connection(old.program, false)))
 	c.operate(f, constants.OperationRotateCredentialsStart, corev1beta1.RotationPrepared)
@@ -103,7 +112,6 @@ func (c *cluster) rotate(f *fleet.Fleet, old credentials) credentials {
 		u.stop()
 	}
 	c.refused(old, latest)
-	return latest
 }
 
 // operate annotates the Shoot with an operation, and waits until that has brought authorities and the key of accounts to a phase.
@@ -184,6 +192,14 @@ func (c *cluster) wakeUp(f *fleet.Fleet, latest credentials) {
 		u.stop()
 	}
 	c.noneFailed(users, "the time after it woke up")
+}
+
+// writeMarker writes what has to be there after changes of the Shoot.
+func (c *cluster) writeMarker(credentials credentials) {
+	c.t.Helper()
+	must(c.t, client.IgnoreAlreadyExists(credentials.admin.Create(c.ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: marker.Namespace, Name: marker.Name}, Data: map[string][]byte{"color": []byte("green")},
+	})))
 }
 
 func (c *cluster) readsMarker(credentials credentials) {
