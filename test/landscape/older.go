@@ -9,7 +9,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/images"
 )
 
-// versioned are the images whose tag is the version of Kubernetes of the cluster that they are for, and of which `make controlplane-older` builds programs.
+// versioned are the images whose tag is the version of Kubernetes of the cluster that they are for. `make controlplane-older` builds their programs.
 var versioned = []string{"kube-apiserver", "kube-controller-manager"}
 
 // PushOlder makes the images of another version of Kubernetes, such as v1.36.0, from the programs that `make controlplane-older` has built, and offers
