@@ -118,7 +118,7 @@ test-ui: controlplane ## Look at the page in a real Chromium: pictures in bin/ui
 faults: controlplane ## Make every request fail in every way, and check that nothing is lost (FAULTS, FAULTS_RESUME, FAULTS_TOGETHER, see CONTRIBUTING.md).
 	@$(if $(FAULTS)$(filter true,$(FAULTS_RESUME)),,rm -f bin/faults.passed)
 	$(GO) test -C test/faults -count 1 -parallel 6 -timeout 6h -run '$(or $(FAULTS),TestFaults)$$' -faults.full \
-		-faults.together $(or $(FAULTS_TOGETHER),1) $(if $(filter true,$(if $(FAULTS),$(FAULTS_RESUME),true)),-faults.resume $(CURDIR)/bin/faults.passed)
+		-faults.together $(or $(FAULTS_TOGETHER),$(if $(word 3,$(subst /, ,$(FAULTS))),1,16)) $(if $(filter true,$(if $(FAULTS),$(FAULTS_RESUME),true)),-faults.resume $(CURDIR)/bin/faults.passed)
 
 .PHONY: chart
 chart: controlplane ## All tests of the Helm chart and of the image, those that take minutes too.
