@@ -39,7 +39,7 @@ func TestFilesOfBehaviours(t *testing.T) {
 // is declared in the file and called by another one that it names, and these call functions of the files that are not on the walk only
 // in some cases.
 func TestWalkOfSecret(t *testing.T) {
-	dir := filepath.Join(root(t), "pkg/managedresource")
+	dir := filepath.Join(root(t), "pkg", "managedresource")
 	walk := rowsOf(t, "\n### The walk of one changed Secret\n", "\nThe other files", 2)
 	if len(walk) > longestWalk {
 		t.Errorf("the walk visits %d files, want at most %d", len(walk), longestWalk)
