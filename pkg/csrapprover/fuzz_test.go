@@ -37,8 +37,8 @@ type fuzzed struct {
 	withMachines                      bool
 }
 
-func (f fuzzed) wish() wish {
-	w := wish{
+func (f fuzzed) requested() requested {
+	w := requested{
 		signer: allSigners[int(f.signer)%len(allSigners)], key: allKeys[int(f.key)%len(allKeys)], user: f.user, groups: fields(f.groups),
 		commonNames: fields(f.commonNames), units: fields(f.units), dns: fields(f.dns), ips: fields(f.ips), before: f.before, behind: f.behind,
 	}
@@ -148,7 +148,7 @@ func FuzzDecide(f *testing.F) {
 
 func checkAgainstOracle(t *testing.T, input fuzzed) {
 	t.Helper()
-	w := input.wish()
+	w := input.requested()
 	text, err := w.text()
 	if err != nil {
 		return // there can be no such request
@@ -177,7 +177,7 @@ func checkAgainstOracle(t *testing.T, input fuzzed) {
 
 // TestOracleApproves: the oracle is no use if it denies everything.
 func TestOracleApproves(t *testing.T) {
-	for i, w := range []wish{servingWish(), agentWish(), bootstrapWish(), gardenadmWish()} {
+	for i, w := range []requested{servingRequest(), agentRequest(), bootstrapRequest(), gardenadmRequest()} {
 		if got := oracle(w.spec(t), goodWorld()); got != approve {
 			t.Errorf("%d: got %d", i, got)
 		}

@@ -46,8 +46,8 @@ var keys = sync.OnceValue(func() map[string]crypto.Signer {
 	return made
 })
 
-// wish is what a request asks for, in the words of the tests.
-type wish struct {
+// requested is what a request asks for, in the words of the tests.
+type requested struct {
 	signer, user  string
 	groups        []string
 	commonNames   []string
@@ -70,7 +70,7 @@ func attribute(oid asn1.ObjectIdentifier, value any) pkix.RelativeDistinguishedN
 }
 
 // text returns the PEM text of a request, or an error if there can be no such request.
-func (w wish) text() ([]byte, error) {
+func (w requested) text() ([]byte, error) {
 	var subject pkix.RDNSequence
 	for _, organization := range w.organizations {
 		subject = append(subject, attribute(oidOrganization, organization))
@@ -114,7 +114,7 @@ func (w wish) text() ([]byte, error) {
 	return text, nil
 }
 
-func (w wish) spec(tb testing.TB) *certificatesv1.CertificateSigningRequestSpec {
+func (w requested) spec(tb testing.TB) *certificatesv1.CertificateSigningRequestSpec {
 	tb.Helper()
 	text, err := w.text()
 	if err != nil {
@@ -172,9 +172,9 @@ var (
 	clientUsage = certificatesv1.UsageClientAuth
 )
 
-// servingWish is what the kubelet of node-1 of goodWorld asks for.
-func servingWish() wish {
-	return wish{
+// servingRequest is what the kubelet of node-1 of goodWorld asks for.
+func servingRequest() requested {
+	return requested{
 		signer: certificatesv1.KubeletServingSignerName, user: "system:node:node-1", groups: []string{"system:nodes", "system:authenticated"},
 		commonNames: []string{"system:node:node-1"}, organizations: []any{"system:nodes"}, key: "P-256",
 		dns: []string{"host-1", "node-1.internal"}, ips: []string{"10.0.0.1", "2001:db8::1"},
@@ -182,9 +182,9 @@ func servingWish() wish {
 	}
 }
 
-// agentWish is what the node agent of the Machine machine-1 of goodWorld asks for when it renews its certificate.
-func agentWish() wish {
-	return wish{
+// agentRequest is what the node agent of the Machine machine-1 of goodWorld asks for when it renews its certificate.
+func agentRequest() requested {
+	return requested{
 		signer: certificatesv1.KubeAPIServerClientSignerName, user: "gardener.cloud:node-agent:machine:machine-1",
 		groups:      []string{"gardener.cloud:node-agents", "system:authenticated"},
 		commonNames: []string{"gardener.cloud:node-agent:machine:machine-1"}, organizations: []any{"gardener.cloud:node-agents"}, key: "P-256",
@@ -192,17 +192,17 @@ func agentWish() wish {
 	}
 }
 
-// bootstrapWish is what the node agent of the Machine machine-2, which has no Node yet, asks for.
-func bootstrapWish() wish {
-	w := agentWish()
+// bootstrapRequest is what the node agent of the Machine machine-2, which has no Node yet, asks for.
+func bootstrapRequest() requested {
+	w := agentRequest()
 	w.user, w.groups = "system:bootstrap:abcdef", []string{"system:bootstrappers", "system:authenticated"}
 	w.commonNames = []string{"gardener.cloud:node-agent:machine:machine-2"}
 	return w
 }
 
-// gardenadmWish is what gardenadm asks for.
-func gardenadmWish() wish {
-	w := bootstrapWish()
+// gardenadmRequest is what gardenadm asks for.
+func gardenadmRequest() requested {
+	w := bootstrapRequest()
 	w.commonNames, w.organizations = []string{"gardener.cloud:gardenadm:shoot:garden:root"}, []any{"gardener.cloud:system:shoots"}
 	return w
 }

@@ -23,14 +23,14 @@ func PendingIfUnobserved(subjects []Subject) []Subject {
 
 // How long what is found has to last before a condition says it, so that nothing flaps while Pods are replaced one by one.
 const (
-	// rolloutPatience is for what is unhealthy during a rollout and after it: Pods that start are not ready. It is also for what has not
+	// rolloutDelay is for what is unhealthy during a rollout and after it: Pods that start are not ready. It is also for what has not
 	// been taken in by its controller, which may be busy or be starting.
-	rolloutPatience = 30 * time.Second
-	// recoveryPatience is for what is healthy again during a rollout: the next Pod may follow. What was never healthy need not wait: others may
-	// depend on it, and the next Pod has rolloutPatience.
-	recoveryPatience = 5 * time.Second
-	// startPatience is for what is unhealthy just after it was created.
-	startPatience = 2 * time.Second
+	rolloutDelay = 30 * time.Second
+	// recoveryDelay is for what is healthy again during a rollout: the next Pod may follow. What was never healthy need not wait: others may
+	// depend on it, and the next Pod has rolloutDelay.
+	recoveryDelay = 5 * time.Second
+	// startDelay is for what is unhealthy just after it was created.
+	startDelay = 2 * time.Second
 	// unknownAfter is the delay for results that are no longer known, as when the API server is restarted.
 	unknownAfter = 5 * time.Second
 	// wordingInterval is how often at most a condition that stays the same says so in other words.
@@ -83,17 +83,17 @@ func (s *Settling) delayFor(before resourcesv1alpha1.Condition, found resourcesv
 	case before.Reason == resourcesv1alpha1.ReasonDeletionPending, before.Reason == resourcesv1alpha1.ReasonManagedResourceIgnored:
 		return 0 // that was not said about health
 	case rolling && found == HealthPending() && before.Status != unknown:
-		return rolloutPatience
+		return rolloutDelay
 	case found.Status == unknown && before.Status != unknown:
 		return unknownAfter
 	case !healthy || !rolling:
 		return 0
 	case before.Status == isTrue && found.Status == isFalse:
-		return rolloutPatience
+		return rolloutDelay
 	case before.Status == isFalse && found.Status == isTrue && s.wasTrue:
-		return recoveryPatience
+		return recoveryDelay
 	case before.Status == unknown && found.Status == isFalse:
-		return startPatience
+		return startDelay
 	}
 	return 0
 }
@@ -111,5 +111,5 @@ func (r *Rollout) Rolling(before resourcesv1alpha1.Condition, subjects []Subject
 	}) {
 		r.last = now
 	}
-	return !r.last.IsZero() && now.Sub(r.last) < rolloutPatience
+	return !r.last.IsZero() && now.Sub(r.last) < rolloutDelay
 }

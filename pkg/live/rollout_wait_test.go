@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestPatience(t *testing.T) {
+func TestRolloutWait(t *testing.T) {
 	p := newRolloutWait()
 	want := func(what string, limit time.Duration) {
 		t.Helper()

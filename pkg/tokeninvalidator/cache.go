@@ -20,7 +20,7 @@ func CacheOptions() cache.Options {
 			Field:     fields.OneTermEqualSelector("type", string(corev1.SecretTypeServiceAccountToken)),
 			Transform: cachetransform.Of(keepTokenSecret),
 		},
-		&corev1.ServiceAccount{}: {Transform: cachetransform.Of(keepWish)},
+		&corev1.ServiceAccount{}: {Transform: cachetransform.Of(keepSettings)},
 		&corev1.Pod{}: {
 			// A Pod that has ended uses nothing. To a watch, it is gone then.
 			Field: fields.AndSelectors(
@@ -43,7 +43,7 @@ func keepTokenSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObject
 	return kept
 }
 
-func keepWish(account *corev1.ServiceAccount) *corev1.ServiceAccount {
+func keepSettings(account *corev1.ServiceAccount) *corev1.ServiceAccount {
 	kept := &corev1.ServiceAccount{ObjectMeta: cachetransform.Meta(account), AutomountServiceAccountToken: account.AutomountServiceAccountToken}
 	kept.Labels = cachetransform.KeepKeys(account.Labels, resourcesv1alpha1.LabelTokenInvalidatorSkip)
 	return kept

@@ -35,9 +35,9 @@ func TestCacheTransform_KeepsUsedFieldsOnly(t *testing.T) {
 		{cachetransform.Of(keepTokenSecret), &metav1.PartialObjectMetadata{TypeMeta: meta, ObjectMeta: full},
 			&metav1.PartialObjectMetadata{TypeMeta: meta, ObjectMeta: reduced(map[string]string{purposeLabel: "p", considerLabel: "c"},
 				map[string]string{"kubernetes.io/service-account.name": "sa"})}},
-		{cachetransform.Of(keepWish), &corev1.ServiceAccount{ObjectMeta: full, AutomountServiceAccountToken: ptr.To(false), Secrets: []corev1.ObjectReference{{Name: "s"}}},
+		{cachetransform.Of(keepSettings), &corev1.ServiceAccount{ObjectMeta: full, AutomountServiceAccountToken: ptr.To(false), Secrets: []corev1.ObjectReference{{Name: "s"}}},
 			&corev1.ServiceAccount{ObjectMeta: reduced(map[string]string{skipLabel: "s"}, nil), AutomountServiceAccountToken: ptr.To(false)}},
-		{cachetransform.Of(keepWish), &corev1.ServiceAccount{ObjectMeta: reduced(nil, nil)}, &corev1.ServiceAccount{ObjectMeta: reduced(nil, nil)}},
+		{cachetransform.Of(keepSettings), &corev1.ServiceAccount{ObjectMeta: reduced(nil, nil)}, &corev1.ServiceAccount{ObjectMeta: reduced(nil, nil)}},
 		{cachetransform.Of(keepUsedSecrets), &corev1.Pod{ObjectMeta: full, Status: corev1.PodStatus{PodIP: "1.2.3.4"}}, &corev1.Pod{ObjectMeta: reduced(nil, nil)}},
 	} {
 		got, err := test.transform(test.in)
@@ -88,7 +88,7 @@ func TestEvents(t *testing.T) {
 		t.Error("Secrets that come or go are overlooked")
 	}
 
-	wishes := settingsChanged()
+	changes := settingsChanged()
 	account := func(automount *bool, labels map[string]string) *corev1.ServiceAccount {
 		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Labels: labels}, AutomountServiceAccountToken: automount}
 	}
@@ -100,7 +100,7 @@ func TestEvents(t *testing.T) {
 		{account(nil, nil), account(ptr.To(true), nil), false}, {account(nil, nil), account(ptr.To(false), nil), true},
 		{account(ptr.To(false), nil), account(ptr.To(false), skipped), true}, {account(ptr.To(false), skipped), account(nil, nil), false},
 	} {
-		if got := wishes.Update(event.TypedUpdateEvent[*corev1.ServiceAccount]{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
+		if got := changes.Update(event.TypedUpdateEvent[*corev1.ServiceAccount]{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
 			t.Errorf("%v to %v: %t", test.before, test.after, got)
 		}
 	}

@@ -86,8 +86,8 @@ func TestAccountNamespace(t *testing.T) {
 	}
 }
 
-// FuzzReadWish checks that whatever is accepted can be sent to an API server.
-func FuzzReadWish(f *testing.F) {
+// FuzzReadRequest checks that whatever is accepted can be sent to an API server.
+func FuzzReadRequest(f *testing.F) {
 	f.Add("web", "garden", `{"a":"b"}`, "6h", "target", "bar")
 	f.Add("", "a/b", `{"a b":1}`, "-1h", "..", "%2e")
 	f.Add("a..b", "kube-system", "null", "9223372036854775807ns", "", "x")

@@ -33,8 +33,8 @@ const (
 	longestToken, longestInCookie = 16 << 10, 3800
 	// longestLogin bounds what is read of who logs in.
 	longestLogin = 64 << 10
-	// loginPatience is how long that may take to arrive.
-	loginPatience = 10 * time.Second
+	// loginTimeout is how long that may take to arrive.
+	loginTimeout = 10 * time.Second
 )
 
 // errNoToken is the response to a request without a token.
@@ -134,7 +134,7 @@ func isFromPage(r *http.Request) bool {
 
 // login takes tokens, and has the browser keep them if the clusters accept them.
 func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(loginPatience)) // writers of tests have none
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(loginTimeout)) // writers of tests have none
 	var asked struct {
 		Token       string `json:"token"`
 		TargetToken string `json:"targetToken"`
