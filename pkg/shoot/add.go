@@ -83,7 +83,6 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 	r.states = &state.Keeper{
 		Garden: r.garden, GardenReader: garden.GetAPIReader(), Seed: r.uncached, Identity: identity, FieldManager: fieldManager, Period: o.statePeriod(), Clock: o.Clock,
 	}
-	r.ledgers = &flow.Ledgers{Cached: of.emitted, Uncached: r.uncached}
 	for _, runnable := range []manager.Runnable{of.emitted, of.material, of.access, r.objects, r.domains} {
 		if err := mgr.Add(runnable); err != nil {
 			return fmt.Errorf("add a cache of the control planes: %w", err)

@@ -318,7 +318,6 @@ func (r *reconciler) forget(in Inputs) {
 	delete(r.asked, in.Owner.UID)
 	delete(r.owners, in.Namespace)
 	delete(r.rewrites, in.Owner.UID)
-	r.ledgers.Forget(in.ledgerKey())
 }
 
 // patch writes a change of the Shoot, if it is still the one that was read.
