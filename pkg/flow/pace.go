@@ -63,7 +63,7 @@ type share struct {
 func (s *share) add(mr *resourcesv1alpha1.ManagedResource, version string) {
 	present := mr.Annotations[AnnotationVersion] == version
 	switch {
-	case isRolling(mr, version):
+	case notRolledOut(mr) != "":
 		s.rolling++
 	case present:
 		s.present++
@@ -71,12 +71,6 @@ func (s *share) add(mr *resourcesv1alpha1.ManagedResource, version string) {
 		s.older++
 	}
 	s.failed = s.failed || present && failing(mr) != ""
-}
-
-// isRolling reports whether a ManagedResource counts against the budget. One that fails as another version has written it does not: otherwise owners that
-// are broken would use the budget up, and keep the version from being rolled out that corrects them.
-func isRolling(mr *resourcesv1alpha1.ManagedResource, version string) bool {
-	return notRolledOut(mr) != "" && (mr.Annotations[AnnotationVersion] == version || failing(mr) == "")
 }
 
 // begun reports whether the rollout of the present version may have begun without having come to an end.

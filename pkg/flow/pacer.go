@@ -99,7 +99,7 @@ func sharesAround(owner Owner, live Live, decision Decision, version string) (be
 			continue
 		}
 		changes = true
-		if mr := live.ManagedResources[step.Key]; mr == nil || !isRolling(mr, version) {
+		if mr := live.ManagedResources[step.Key]; mr == nil || notRolledOut(mr) == "" {
 			after.rolling++
 		}
 	}
