@@ -102,7 +102,7 @@ func TestServing(t *testing.T) {
 			`the IP addresses of the request are "10.0.0.2", but "10.0.0.1", "2001:db8::1" in the status of the Node "node-1"`},
 		"no addresses yet": {servingRequest, func(_ *requested, s *world) { s.nodes["node-1"] = nil }, deny, classNodeAddresses,
 			`the DNS names of the request are "host-1", "node-1.internal", but none in the status of the Node "node-1"`},
-		"address that is none": {servingRequest, address(corev1.NodeInternalIP, "10.0.0"), deny, classNodeAddresses,
+		"invalid address": {servingRequest, address(corev1.NodeInternalIP, "10.0.0"), deny, classNodeAddresses,
 			`"10.0.0" is not an IP address, but has the type InternalIP in the status of the Node "node-1"`},
 	})
 }
@@ -147,7 +147,7 @@ func TestNodeAgent(t *testing.T) {
 		"bootstrap, unknown Machine":       {bootstrapRequest, name("machine-9"), deny, classMachine, `Machine "machine-9" does not exist`},
 		"bootstrap user without the group": {bootstrapRequest, func(w *requested, _ *world) { w.groups = nil }, deny, classUser, `the user "system:bootstrap:abcdef"` + notAllowed},
 		"kubelet, as in the documents":     {bootstrapRequest, func(w *requested, _ *world) { w.user, w.groups = "system:node:node-1", []string{"system:nodes"} }, deny, classUser, `the user "system:node:node-1"` + notAllowed},
-		"somebody":                         {agentRequest, func(w *requested, _ *world) { w.user = "alice" }, deny, classUser, `the user "alice"` + notAllowed},
+		"another user":                     {agentRequest, func(w *requested, _ *world) { w.user = "alice" }, deny, classUser, `the user "alice"` + notAllowed},
 		"another ServiceAccount":           {migrationRequest, func(w *requested, _ *world) { w.user += "2" }, deny, classUser, `the user "system:serviceaccount:kube-system:gardener-node-agent2"` + notAllowed},
 		"migration without a Node":         {migrationRequest, name("machine-2"), deny, classMachine, `the Machine "machine-2" has no Node`},
 		"migration without Machines": {migrationRequest, noMachines, deny, classUser, `the user is "system:serviceaccount:kube-system:gardener-node-agent", for which a Machine is needed, ` +

@@ -166,7 +166,7 @@ func namesOf(names []types.NamespacedName) []string {
 // applied may be gone, as Secrets can be overwritten, so this goes object by object: an object whose manifest is the one that was
 // applied is kept up, all others are left as they are until the gate opens.
 type gate struct {
-	// cycle is the path of dependencies that leads back to the ManagedResource; nil if there is none.
+	// cycle is the path of dependencies that leads back to the ManagedResource; nil if nothing does.
 	cycle []types.NamespacedName
 	// waits say which dependencies are not ready, sorted.
 	waits []string

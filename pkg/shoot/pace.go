@@ -34,8 +34,7 @@ func (in Inputs) window() *flow.Window {
 	return &flow.Window{Open: open, Opens: next}
 }
 
-// atOnce reports whether changes that only gardenlet makes need no pace: nothing runs, or an operation is under way, which those wait for who have
-// asked for it. That includes the steps of a rotation.
+// atOnce reports whether changes that only gardenlet makes are not paced: nothing runs, or users wait for an operation, such as a step of a rotation.
 func (in Inputs) atOnce() bool {
 	last := in.Shoot.Status.LastOperation
 	return in.Deleting || in.hibernated() || last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
@@ -45,8 +44,8 @@ func (in Inputs) atOnce() bool {
 // isUnderWay reports whether the next step of a rotation is gardenlet's, and not the user's.
 func (c cycle) isUnderWay() bool { return !c.isOver() && *c.phase != corev1beta1.RotationPrepared }
 
-// digest is that of what others than the program determine: of what is declared, and of what is observed and does not follow from it. The configuration of
-// gardenlet counts as a part of the program, with which it is often changed: it is rolled out at the same pace.
+// digest covers what is declared, and what is observed and does not follow from it. The configuration of gardenlet counts as a part of the program, with
+// which it often changes: it is rolled out at the same pace.
 func (in Inputs) digest() (string, error) {
 	inputs := []any{
 		in.Shoot.Spec, in.Shoot.Annotations, in.Seed.Spec, in.Deleting, in.ClusterIdentity, in.extensionInputs(), in.Addresses, in.Nodes == 1, in.Spread,

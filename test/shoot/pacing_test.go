@@ -125,7 +125,7 @@ type paced struct {
 	most int
 	// version is that of the gardenlet that runs.
 	version string
-	// judge tells whether what a Shoot has becomes healthy.
+	// judge reports whether what a Shoot has becomes healthy.
 	judge func(shoot string) bool
 }
 
@@ -323,7 +323,7 @@ func (p *paced) operations() map[string]string {
 	return all
 }
 
-// heldBy returns a Shoot that is in its maintenance window and is none of those that have changed.
+// heldBy returns a Shoot that is in its maintenance window and has not changed.
 func (p *paced) heldBy(changed []string) string {
 	p.Helper()
 	for _, name := range p.names() {
