@@ -3,6 +3,8 @@ package shoot
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,10 +16,13 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
+// etcdKind is that of the objects of the operator.
+var etcdKind = schema.GroupVersionKind{Group: "druid.gardener.cloud", Version: "v1alpha1", Kind: "Etcd"}
+
 // etcdOperator does what the operator of etcd would, until the test ends: it carries out each change at once.
 func (w *world) etcdOperator() {
 	w.Helper()
-	kit.Answer(w.T, w.seed, w.answer, schema.GroupVersionKind{Group: "druid.gardener.cloud", Version: "v1alpha1", Kind: "Etcd"})
+	kit.Answer(w.T, w.seed, w.answer, etcdKind)
 }
 
 // answer carries out the spec of an Etcd. What fails is tried again.
@@ -33,14 +38,25 @@ func (w *world) answer(ctx context.Context, etcd *unstructured.Unstructured) {
 	if observed, _, _ := unstructured.NestedInt64(etcd.Object, "status", "observedGeneration"); observed == etcd.GetGeneration() {
 		return
 	}
+	_ = w.reportEtcd(ctx, etcd, "") // what fails is tried again
+}
+
+// reportEtcd writes the status of an Etcd: all is well, or its members have lost their data.
+func (w *world) reportEtcd(ctx context.Context, etcd *unstructured.Unstructured, lost string) error {
 	condition := func(kind, status string) map[string]any {
-		at := metav1.Now().UTC().Format("2006-01-02T15:04:05Z")
+		at := metav1.Now().UTC().Format(time.RFC3339)
 		return map[string]any{"type": kind, "status": status, "reason": "Test", "message": "done", "lastTransitionTime": at, "lastUpdateTime": at}
 	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{
-		"observedGeneration": etcd.GetGeneration(), "ready": true, "conditions": []any{condition("Ready", "True"), condition("AllMembersUpdated", "True")},
-	}})
-	if err == nil {
-		_ = w.seed.Status().Patch(ctx, etcd, client.RawPatch(types.MergePatchType, patch))
+	ready, errs := "True", []any{}
+	if lost != "" {
+		ready, errs = "False", []any{map[string]any{"code": "ERR_DATA_LOST", "description": lost, "observedAt": metav1.Now().UTC().Format(time.RFC3339)}}
 	}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{
+		"observedGeneration": etcd.GetGeneration(), "ready": lost == "", "lastErrors": errs,
+		"conditions": []any{condition("Ready", ready), condition("AllMembersUpdated", "True")},
+	}})
+	if err != nil {
+		return fmt.Errorf("render the status: %w", err)
+	}
+	return w.seed.Status().Patch(ctx, etcd, client.RawPatch(types.MergePatchType, patch))
 }

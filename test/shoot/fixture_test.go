@@ -90,6 +90,8 @@ type world struct {
 	tune func(*shootflow.Options)
 	// user is who gardenlet is in the garden and the seed; empty for the user of the tests.
 	user string
+	// line is the connection of gardenlet to the seed; nil for one that works.
+	line *line
 	// audit is the audit log of the seed, and serverArgs are further flags of the shoot's API server.
 	audit      string
 	serverArgs map[string]string
@@ -202,6 +204,9 @@ func (w *world) gardenlet() (toGarden, toSeed *kit.Requests, stop func()) {
 func (w *world) newGardenlet(toGarden, toSeed transport.WrapperFunc) manager.Manager {
 	w.Helper()
 	config, gardenConfig := w.seeds.Config(), w.gardens.Config()
+	if w.line != nil {
+		config.Wrap(w.line.wrap)
+	}
 	config.Wrap(toSeed)
 	gardenConfig.Wrap(toGarden)
 	gardenConfig.QPS, config.QPS = -1, -1

@@ -102,6 +102,24 @@ type mortal struct {
 	mu       sync.Mutex
 	attempts map[string]int
 	kills    int
+	// spared has gardenlet live, whatever decide says. die ends the one that lives.
+	spared bool
+	die    func()
+}
+
+// spare has gardenlet live from now on, or die again at its writes.
+func (m *mortal) spare(spared bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.spared = spared
+}
+
+// kill has gardenlet die now.
+func (m *mortal) kill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kills++
+	m.die()
 }
 
 func (m *mortal) killed() int {
@@ -130,6 +148,9 @@ func (m *mortal) run() (stop func()) {
 func (m *mortal) live(ctx context.Context) {
 	ctx, die := context.WithCancel(ctx)
 	defer die()
+	m.mu.Lock()
+	m.die = die
+	m.mu.Unlock()
 	through := m.transport(ctx, die)
 	_ = m.newGardenlet(through, through).Start(ctx) // what it fails with when it is dead does not matter
 }
@@ -152,7 +173,7 @@ func (m *mortal) transport(alive context.Context, die func()) transport.WrapperF
 			write := request.Method + " " + request.URL.Path
 			m.attempts[write]++
 			moment := m.decide(m.attempts[write])
-			if moment == never {
+			if moment == never || m.spared {
 				return next.RoundTrip(request)
 			}
 			if moment == after {
