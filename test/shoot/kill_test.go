@@ -39,11 +39,12 @@ var atEachWrite = map[string]func(int) moment{
 	"after each second write": func(attempt int) moment { return []moment{never, after}[attempt%2] },
 }
 
-// TestKilled leads Shoots through lives in which gardenlet dies at its writes and is started again, while the Shoot comes up, while it is deleted and, if
-// gardenlet dies at each write, while it hibernates and wakes up: no ManagedResource names a Secret that does not exist, no key is generated twice, and
-// nothing is left.
+// TestKilled leads Shoots through lives in which gardenlet dies at its writes and is started again, while the Shoot comes up, while something that it stands
+// on fails, while it is deleted and, if gardenlet dies at each write, while it hibernates and wakes up: no ManagedResource names a Secret that does not
+// exist, no key is generated twice, and nothing is left.
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
+	w.line = &line{}
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
 	w.etcdOperator()
 	count := 0
@@ -77,6 +78,7 @@ func (w *world) killedLife(decide func(attempt int) moment) {
 	w.secretsExist()
 	w.generatedOnce()
 	atCreation := m.killed()
+	w.tolerate(m)
 	if *everyKill {
 		server, manager = w.hibernate(manager.Stop, func() { kit.Must(w, server.Stop(0)) })
 		w.secretsExist()
@@ -84,7 +86,7 @@ func (w *world) killedLife(decide func(attempt int) moment) {
 	}
 	before := m.killed()
 	w.deletion()
-	w.Logf("gardenlet died %d times while the Shoot came up, %d times while it hibernated and woke up, and %d times while it was deleted",
+	w.Logf("gardenlet died %d times while the Shoot came up, %d times while all else happened, and %d times while it was deleted",
 		atCreation, before-atCreation, m.killed()-before)
 	if atCreation == 0 || m.killed() == before {
 		w.Error("gardenlet was not killed")

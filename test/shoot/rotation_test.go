@@ -27,15 +27,21 @@ import (
 )
 
 // TestRotation rotates all credentials of a Shoot that is in use. Old credentials work until the rotation is completed, and not after; a client that uses
-// the old ones and then the new ones sees no failed request. gardenlet is restarted in the middle of each phase.
+// the old ones and then the new ones sees no failed request. gardenlet is restarted in the middle of each phase, and with -shoot.kills it dies at each second write.
 func TestRotation(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
 	w.etcdOperator()
-	_, _, stop := w.gardenlet()
+	run := func() (stop func()) { _, _, stop = w.gardenlet(); return stop }
+	if *everyKill {
+		m := &mortal{world: w, attempts: map[string]int{}, decide: atEachWrite["after each second write"]}
+		run = m.run
+		defer func() { t.Logf("gardenlet died %d times", m.killed()) }()
+	}
+	stop := run()
 	restart := func() {
 		stop()
-		_, _, stop = w.gardenlet()
+		stop = run()
 	}
 	w.declare()
 	r := w.newRollout()

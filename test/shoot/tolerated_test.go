@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,39 +29,23 @@ const latency = 2 * time.Second
 // lostData is what the operator of etcd reports.
 const lostData = "all members have lost their data"
 
-// TestTolerated changes a Shoot while something that it stands on fails, and gardenlet dies at some of its writes, or at each one with -shoot.kills. The
-// Shoot reports what is wrong. Nothing of it is deleted, and nothing is generated again that users have. Afterwards the change goes out.
-func TestTolerated(t *testing.T) {
-	w := newWorld(t)
-	w.line = &line{}
-	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
-	w.etcdOperator()
-	count := 0
-	m := &mortal{world: w, attempts: map[string]int{}, decide: func(attempt int) moment {
-		if *everyKill {
-			return atEachWrite["after each second write"](attempt)
-		}
-		count++
-		return map[int]moment{3: before, 9: after}[count%12]
-	}}
-	stop := m.run()
-	defer stop()
-	w.declare()
-	w.startServer()
-	w.startManager()
-	w.eventually(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateSucceeded, "finished")
+// tolerate changes the Shoot while something that it stands on fails, and gardenlet dies. The Shoot reports what is wrong. Nothing of it is deleted, and
+// nothing is generated again that users have. Afterwards the change goes out.
+func (w *world) tolerate(m *mortal) {
+	w.Helper()
 	w.checkConditions(corev1beta1.ConditionTrue, "HealthzRequestSucceeded")
 	bundles, persisted := w.uids(), w.persisted()
 
 	for number, each := range []struct {
-		name         string
-		begin, check func()
-		end          func()
+		name  string
+		begin func()
+		check func(limit int32)
+		end   func()
 	}{
-		{"the seed's API server is away", w.line.cut, func() { w.reports("connection refused") }, w.line.mend},
-		{"the seed's API server is slow", func() { w.line.delay(latency) }, func() {}, w.line.mend},
-		{"all Secrets are deleted", w.deleteSecrets, func() {}, func() {}},
-		{"the volume of etcd is gone", func() { w.loseEtcd(lostData) }, w.reportsLoss, func() { w.loseEtcd("") }},
+		{"the seed's API server is away", w.line.cut, func(int32) { w.reports("connection refused") }, w.line.mend},
+		{"the seed's API server is slow", func() { w.line.delay(latency) }, w.awaitLimit, w.line.mend},
+		{"all Secrets are deleted", w.deleteSecrets, func(int32) {}, func() {}},
+		{"the volume of etcd is gone", func() { w.loseEtcd(lostData) }, func(int32) { w.reportsLoss() }, func() { w.loseEtcd("") }},
 	} {
 		limit := int32(number) + 1
 		killed := m.killed()
@@ -71,7 +54,7 @@ func TestTolerated(t *testing.T) {
 		w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished")
 		each.begin()
 		w.setLimit(limit)
-		each.check()
+		each.check(limit)
 		m.spare(false)
 		m.kill()
 		each.end()
@@ -88,7 +71,6 @@ func TestTolerated(t *testing.T) {
 		}
 		w.Logf("%s: gardenlet died %d times", each.name, m.killed()-killed)
 	}
-	w.deletion()
 }
 
 // line is the connection of gardenlet to the API server of the seed.
