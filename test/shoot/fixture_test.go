@@ -197,12 +197,13 @@ func (w *world) create(c client.Client, object client.Object) {
 func (w *world) gardenlet() (toGarden, toSeed *kit.Requests, stop func()) {
 	w.Helper()
 	toGarden, toSeed = &kit.Requests{}, &kit.Requests{}
-	return toGarden, toSeed, kit.Run(w, w.newGardenlet(toGarden.Wrap, toSeed.Wrap))
+	mgr, err := w.newGardenlet(toGarden.Wrap, toSeed.Wrap)
+	kit.Must(w, err)
+	return toGarden, toSeed, kit.Run(w, mgr)
 }
 
 // newGardenlet returns a manager with the controller of Shoots, whose requests go through these transports.
-func (w *world) newGardenlet(toGarden, toSeed transport.WrapperFunc) manager.Manager {
-	w.Helper()
+func (w *world) newGardenlet(toGarden, toSeed transport.WrapperFunc) (manager.Manager, error) {
 	config, gardenConfig := w.seeds.Config(), w.gardens.Config()
 	if w.line != nil {
 		config.Wrap(w.line.wrap)
@@ -217,13 +218,19 @@ func (w *world) newGardenlet(toGarden, toSeed transport.WrapperFunc) manager.Man
 	options := kit.ManagerOptions(w.scheme)
 	options.Cache.NewInformer = rewatch.NewInformer
 	mgr, err := manager.New(config, options)
-	kit.Must(w, err)
+	if err != nil {
+		return nil, fmt.Errorf("make a manager: %w", err)
+	}
 	garden, err := cluster.New(gardenConfig, func(o *cluster.Options) {
 		o.Scheme, o.Cache.NewInformer = w.scheme, rewatch.NewInformer
 		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.ConfigMap{}, &corev1beta1.InternalSecret{}, &corev1beta1.ShootState{}}}
 	})
-	kit.Must(w, err)
-	kit.Must(w, mgr.Add(garden))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the garden: %w", err)
+	}
+	if err := mgr.Add(garden); err != nil {
+		return nil, err
+	}
 	configuration := &gardenletv1alpha1.GardenletConfiguration{}
 	gardenletv1alpha1.SetDefaults(configuration)
 	flowOptions := shootflow.Options{
@@ -233,8 +240,7 @@ func (w *world) newGardenlet(toGarden, toSeed transport.WrapperFunc) manager.Man
 	if w.tune != nil {
 		w.tune(&flowOptions)
 	}
-	kit.Must(w, shootflow.AddToManager(mgr, garden, flowOptions))
-	return mgr
+	return mgr, shootflow.AddToManager(mgr, garden, flowOptions)
 }
 
 func (w *world) address() string { return fmt.Sprintf("https://127.0.0.1:%d", w.port) }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/transport"
@@ -154,7 +155,15 @@ func (m *mortal) live(ctx context.Context) {
 	m.die = die
 	m.mu.Unlock()
 	through := m.transport(ctx, die)
-	_ = m.newGardenlet(through, through).Start(ctx) // what it fails with when it is dead does not matter
+	mgr, err := m.newGardenlet(through, through)
+	if err == nil {
+		_ = mgr.Start(ctx) // what it fails with when it is dead does not matter
+		return
+	}
+	select { // as its container is started again
+	case <-ctx.Done():
+	case <-time.After(time.Second):
+	}
 }
 
 // transport lets through what a gardenlet sends that is not dead. It passes writes one by one.
