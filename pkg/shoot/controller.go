@@ -171,8 +171,8 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	// Before the report: an error of it is one, and must not alternate with the progress.
-	if err := r.ensureToken(ctx, in, result); err != nil {
+	// Before the report: an error of it is one, and must not alternate with the progress. Users of a Shoot that has succeeded find its authorities.
+	if err := errors.Join(r.ensureToken(ctx, in, result), r.copyToGarden(ctx, in)); err != nil {
 		return reconcile.Result{}, err
 	}
 	before := shoot.Status.LastOperation
@@ -195,7 +195,7 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	if in.Deleting {
 		return r.finish(ctx, shoot, in, next, later)
 	}
-	return r.after(in, next, later), errors.Join(r.copyToGarden(ctx, in), r.deleteUnused(ctx, in, result))
+	return r.after(in, next, later), r.deleteUnused(ctx, in, result)
 }
 
 // after returns when the next pass is due though nothing was seen to change.

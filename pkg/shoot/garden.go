@@ -25,7 +25,7 @@ const labelShootUID = constants.AnnotationShootUID
 // the one that signs clients' certificates: the new one once all API servers trust it. What was written is remembered, so that nothing is asked for at rest.
 func (r *reconciler) copyToGarden(ctx context.Context, in Inputs) error {
 	cluster, clients := in.Secrets[constants.SecretNameCACluster], in.Secrets[constants.SecretNameCAClient]
-	if in.unknownSecrets() != "" || cluster.Bundle == nil || in.withdraws() {
+	if in.Deleting || in.unknownSecrets() != "" || cluster.Bundle == nil || in.withdraws() {
 		return nil // users trust the old authority until no server has a certificate of it
 	}
 	sum := sha256.Sum256([]byte(cluster.Bundle.Name + "\n" + clients.Active.Name))
