@@ -8,7 +8,10 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// patterns find the code of an error from its text, as Gardener's extensions do.
+// invalid finds what an API server refuses because of its content.
+var invalid = regexp.MustCompile(`(?i)(\bis invalid\b|invalid configuration)`)
+
+// patterns find the code of an error of an infrastructure from its text, as Gardener's extensions do.
 var patterns = []struct {
 	code    corev1beta1.ErrorCode
 	pattern *regexp.Regexp
@@ -20,7 +23,7 @@ var patterns = []struct {
 	{corev1beta1.ErrorInfraRateLimitsExceeded, regexp.MustCompile(`(?i)(Throttling|too many requests)`)},
 	{corev1beta1.ErrorInfraDependencies, regexp.MustCompile(`(?i)(PendingVerification|pending verification|DependencyViolation|dependency violation|resource in use|InUseBy|not registered)`)},
 	{corev1beta1.ErrorInfraResourcesDepleted, regexp.MustCompile(`(?i)(out of (capacity|stock)|OutOfStock|insufficient (resources|capacity)|ZoneResourcePoolExhausted)`)},
-	{corev1beta1.ErrorConfigurationProblem, regexp.MustCompile(`(?i)(\bis invalid\b|invalid configuration)`)},
+	{corev1beta1.ErrorConfigurationProblem, invalid},
 }
 
 // final are the codes of errors that trying again does not help against.
@@ -36,15 +39,10 @@ var throttled = regexp.MustCompile(`(?i)RequestLimitExceeded`)
 // namedCodes finds codes that a text names: see [ExtensionHealth].
 var namedCodes = regexp.MustCompile(`\bERR_[A-Z]+(_[A-Z]+)*\b`)
 
-// CodesIn returns the codes of an error by its text, in a fixed order. If the text names codes, these are taken as they are.
+// CodesIn returns the codes of an error of an infrastructure by its text, in a fixed order. If the text names codes, these are taken as they are.
 func CodesIn(text string) []corev1beta1.ErrorCode {
-	if found := namedCodes.FindAllString(text, -1); len(found) > 0 {
-		codes := make([]corev1beta1.ErrorCode, 0, len(found))
-		for _, code := range found {
-			codes = append(codes, corev1beta1.ErrorCode(code))
-		}
-		slices.Sort(codes)
-		return slices.Compact(codes)
+	if named := codesNamedIn(text); len(named) > 0 {
+		return named
 	}
 	text = throttled.ReplaceAllLiteralString(text, "Throttling")
 	var codes []corev1beta1.ErrorCode
@@ -56,7 +54,28 @@ func CodesIn(text string) []corev1beta1.ErrorCode {
 	return codes
 }
 
-// codesOf returns the codes of what a ManagedResource reports. Those that its conditions have are taken as they are.
+// codesNamedIn returns the codes that a text names, in a fixed order.
+func codesNamedIn(text string) []corev1beta1.ErrorCode {
+	var codes []corev1beta1.ErrorCode
+	for _, code := range namedCodes.FindAllString(text, -1) {
+		codes = append(codes, corev1beta1.ErrorCode(code))
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+// codesOfWrite returns the codes of why an object could not be written. No other words count than those of an API server that refuses the content: it also
+// answers Unauthorized, Forbidden and Too Many Requests, which are about the flow or the resource-manager, and no error of an infrastructure.
+func codesOfWrite(text string) []corev1beta1.ErrorCode {
+	codes := codesNamedIn(text)
+	if len(codes) == 0 && invalid.MatchString(text) {
+		codes = append(codes, corev1beta1.ErrorConfigurationProblem)
+	}
+	return codes
+}
+
+// codesOf returns the codes of what a ManagedResource reports. Those that its conditions have are taken as they are. What is said of an unhealthy object
+// can have any words, as those of a probe that failed with the status code 403: of these only the codes that they name count.
 func codesOf(mr *resourcesv1alpha1.ManagedResource) []corev1beta1.ErrorCode {
 	var codes []corev1beta1.ErrorCode
 	for _, condition := range mr.Status.Conditions {
@@ -64,8 +83,12 @@ func codesOf(mr *resourcesv1alpha1.ManagedResource) []corev1beta1.ErrorCode {
 			codes = append(codes, corev1beta1.ErrorCode(code))
 		}
 	}
-	if len(codes) == 0 {
-		codes = CodesIn(failing(mr))
+	switch applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied); {
+	case len(codes) > 0:
+	case applied.Status == resourcesv1alpha1.ConditionFalse:
+		codes = codesOfWrite(failing(mr))
+	default:
+		codes = codesNamedIn(failing(mr))
 	}
 	slices.Sort(codes)
 	return slices.Compact(codes)

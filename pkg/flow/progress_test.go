@@ -42,6 +42,12 @@ func TestProgress(t *testing.T) {
 			percent: 50, state: "Error", description: "No connection. Operation will be retried.", codes: "[]"},
 		"an error that stays": {live: emitted(t, plan), disturb: []func(Live){set("b", applied, "False", "ApplyFailed", `Deployment "x" is invalid`)},
 			percent: 50, state: "Failed", description: `Deployment "x" is invalid.`, codes: "[ERR_CONFIGURATION_PROBLEM]"},
+		"the text of a probe is no code": {live: emitted(t, plan), disturb: []func(Live){set("b", healthy, "False", "DeploymentUnhealthy", "probe failed with status 403")},
+			percent: 50, state: "Error", description: "Probe failed with status 403. Operation will be retried.", codes: "[]"},
+		"an unhealthy extension that names a code": {live: emitted(t, plan), disturb: []func(Live){set("b", healthy, "False", "InfrastructureUnhealthy", "[ERR_INFRA_UNAUTHORIZED] no")},
+			percent: 50, state: "Failed", description: "[ERR_INFRA_UNAUTHORIZED] no.", codes: "[ERR_INFRA_UNAUTHORIZED]"},
+		"a resource-manager that may not write": {live: emitted(t, plan), disturb: []func(Live){set("b", applied, "False", "ApplyFailed", "Unauthorized")},
+			percent: 50, state: "Error", description: "Unauthorized. Operation will be retried.", codes: "[]"},
 		"held":                      {live: emitted(t, plan), waits: []Wait{{Name: "w", Holds: []Key{named("b")}}}, percent: 50, state: "Processing", description: "b"},
 		"a wait that holds nothing": {live: emitted(t, plan), waits: []Wait{{Name: "endpoint"}}, percent: 66, state: "Processing", description: "endpoint"},
 	} {
@@ -94,7 +100,7 @@ func TestErrorsThatDoNotCount(t *testing.T) {
 		"held, while the owner is not deleted":    {Plan{Bundles: before.Bundles, Waits: ends.Waits}, resourcesv1alpha1.ResourcesHealthy, nil, true},
 	} {
 		live := emitted(t, before)
-		condition(live.ManagedResources[named("b")], test.kind, "False", "Failed", "it is invalid")
+		condition(live.ManagedResources[named("b")], test.kind, "False", "Failed", "[ERR_CONFIGURATION_PROBLEM] it is invalid")
 		for _, disturb := range test.disturb {
 			disturb(live)
 		}

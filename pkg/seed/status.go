@@ -125,7 +125,8 @@ func settled(result flow.Result) bool {
 // describe returns the last operation, as far as an emission is.
 func describe(in Inputs, result flow.Result) corev1beta1.LastOperation {
 	kind, name := kindOf(in.Deleting)
-	report := flow.Progress(flow.Operation{Name: name, Type: kind}, in.Owner, result, in.Now).LastOperation
+	progress := flow.Progress(flow.Operation{Name: name, Type: kind}, in.Owner, result, in.Now)
+	report := progress.LastOperation
 	report.LastUpdateTime = metav1.Time{}
 	var waits []string
 	for _, wait := range result.Plan.Waits {
@@ -149,19 +150,17 @@ func describe(in Inputs, result flow.Result) corev1beta1.LastOperation {
 	if refused, _ := in.inUse(); in.Deleting && refused != "" && in.Bucket == nil {
 		report.State, report.Description = corev1beta1.LastOperationStateError, "The deletion is refused: "+refused+". "+willBeRetried
 	}
-	if codes := codesOf(report.Description, result, in); codes != "" && report.State == corev1beta1.LastOperationStateError {
+	if codes := codesOf(progress.LastErrors); codes != "" && report.State == corev1beta1.LastOperationStateError {
 		report.Description += " " + codes
 	}
 	return report
 }
 
 // codesOf returns the codes of errors as a text: the status of a Seed has no field for them.
-func codesOf(description string, result flow.Result, in Inputs) string {
-	codes := flow.CodesIn(description)
-	for _, wait := range result.Plan.Waits {
-		if wait.Code != "" && !wait.Deadline.IsZero() && !in.Now.Before(wait.Deadline) {
-			codes = append(codes, wait.Code)
-		}
+func codesOf(errs []corev1beta1.LastError) string {
+	var codes []corev1beta1.ErrorCode
+	for _, err := range errs {
+		codes = append(codes, err.Codes...)
 	}
 	if len(codes) == 0 {
 		return ""
