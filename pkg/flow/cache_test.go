@@ -39,7 +39,7 @@ func TestWhatIsCachedIsEnough(t *testing.T) {
 	if reflect.ValueOf(app.Labels).Pointer() != reflect.ValueOf(network.Labels).Pointer() {
 		t.Error("the bundles of an owner do not share their labels")
 	}
-	if decision := decide(t, plan, live); len(decision.Steps) > 0 || notRolledOut(app) != "" || inputsOf(live.owned(owner)).digest != "i1" {
+	if decision := decide(t, plan, live); len(decision.Steps) > 0 || notRolledOut(app) != "" || lastEmission(live.owned(owner)).digest != "i1" {
 		t.Errorf("steps %q, %s", steps(decision), notRolledOut(app))
 	}
 	if value, known, err := live.Choice(owner, named("infrastructure"), "zone"); value != "a" || !known || err != nil {

@@ -44,8 +44,8 @@ type Step struct {
 	revision *revision
 	// uid is that of the ManagedResource that was seen; empty if none was.
 	uid types.UID
-	// inputs is the value of AnnotationInputs that is written.
-	inputs string
+	// emission is what is noted on the ManagedResource.
+	emission emission
 	// force is set if the objects are to be annotated with AnnotationForceDeletion.
 	force bool
 }
@@ -102,7 +102,9 @@ func Decide(owner Owner, plan Plan, live Live, rules Rules) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	d.inputs = inputsOf(live.owned(owner)).next(plan.Inputs, rules.Version)
+	if d.emission = lastEmission(live.owned(owner)); d.heldAll() == "" || d.emission.digest == "" {
+		d.emission = d.emission.next(plan, rules.Version)
+	}
 	for _, bundle := range ordered {
 		d.bundle(bundle)
 	}
@@ -115,11 +117,12 @@ func Decide(owner Owner, plan Plan, live Live, rules Rules) (Decision, error) {
 }
 
 type decider struct {
-	owner  Owner
-	plan   Plan
-	live   Live
-	rules  Rules
-	inputs string
+	owner Owner
+	plan  Plan
+	live  Live
+	rules Rules
+	// emission is that of the steps. What is repaired while the whole plan is held belongs to the last one.
+	emission emission
 	Decision
 }
 
@@ -166,7 +169,7 @@ func foreign(mr *resourcesv1alpha1.ManagedResource) string {
 }
 
 func (d *decider) step(action Action, r *revision, mr *resourcesv1alpha1.ManagedResource, reason string) {
-	step := Step{Action: action, Key: r.bundle.Key, Reason: reason, revision: r, inputs: d.inputs}
+	step := Step{Action: action, Key: r.bundle.Key, Reason: reason, revision: r, emission: d.emission}
 	if mr != nil {
 		step.uid = mr.UID
 	}
@@ -224,7 +227,7 @@ func (d *decider) unprotected(r *revision, mr *resourcesv1alpha1.ManagedResource
 
 // recordInputs writes down the inputs if they have changed and no other step does so: later it distinguishes changes of the code from others.
 func (d *decider) recordInputs(ordered []Bundle) {
-	if d.plan.Inputs == "" || inputsOf(d.live.owned(d.owner)).digest == d.plan.Inputs {
+	if d.plan.Inputs == "" || d.heldAll() != "" || lastEmission(d.live.owned(d.owner)).digest == d.plan.Inputs {
 		return
 	}
 	if slices.ContainsFunc(d.Steps, func(step Step) bool { return step.Action == ActionCreate || step.Action == ActionUpdate }) {

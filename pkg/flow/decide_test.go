@@ -104,7 +104,7 @@ func TestTombstoneConfirmsFirst(t *testing.T) {
 	if steps(decision) != "Confirm a" {
 		t.Fatalf("steps %q", steps(decision))
 	}
-	live = carriedOut(t, live, decision, rules())
+	live = carriedOut(t, live, decision)
 	if decision = decide(t, plan, live); steps(decision) != "" || decision.Pending[named("a")] == "" {
 		t.Errorf("steps %q before the confirmation is applied, pending %v", steps(decision), decision.Pending)
 	}

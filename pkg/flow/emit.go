@@ -119,7 +119,7 @@ func (e *Emitter) take(ctx context.Context, owner Owner, step Step) error {
 	case ActionConfirm:
 		return e.confirm(ctx, owner, step)
 	}
-	secrets, mr, err := step.revision.render(owner, e.Rules.Version, step.inputs)
+	secrets, mr, err := step.revision.render(owner, step.emission)
 	if err != nil {
 		return err
 	}

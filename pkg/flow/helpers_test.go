@@ -97,7 +97,7 @@ func nothingLive() Live {
 }
 
 // carriedOut returns what lives after the steps of a decision, and the resource-manager has done its part. A deleted bundle is gone.
-func carriedOut(t *testing.T, live Live, decision Decision, by Rules) Live {
+func carriedOut(t *testing.T, live Live, decision Decision) Live {
 	t.Helper()
 	next := Live{ManagedResources: maps.Clone(live.ManagedResources), Secrets: maps.Clone(live.Secrets), Foreign: live.Foreign, Uncached: true}
 	for _, step := range decision.Steps {
@@ -112,7 +112,7 @@ func carriedOut(t *testing.T, live Live, decision Decision, by Rules) Live {
 			next.ManagedResources[step.Key] = mr
 			continue
 		}
-		secrets, mr, err := step.revision.render(owner, by.Version, step.inputs)
+		secrets, mr, err := step.revision.render(owner, step.emission)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func ready(mr *resourcesv1alpha1.ManagedResource) {
 
 func emitted(t *testing.T, plan Plan) Live {
 	t.Helper()
-	return carriedOut(t, nothingLive(), decide(t, plan, nothingLive()), rules())
+	return carriedOut(t, nothingLive(), decide(t, plan, nothingLive()))
 }
 
 func condition(mr *resourcesv1alpha1.ManagedResource, kind resourcesv1alpha1.ConditionType, status resourcesv1alpha1.ConditionStatus, reason, message string) {

@@ -13,6 +13,9 @@ const (
 	// AnnotationInputs is "<number>.<inputs>": a digest of what the flow read when it emitted this. The emission with the greatest number
 	// is the last one.
 	AnnotationInputs = "flow.resources.gardener.cloud/inputs"
+	// AnnotationBundles has four characters for each bundle in the plan that this was emitted for. It distinguishes a bundle that was deleted by
+	// hand from one that a new version of the program adds. The names themselves would be several hundred bytes on each ManagedResource.
+	AnnotationBundles = "flow.resources.gardener.cloud/bundles"
 	// AnnotationVersion is the version of the program that emitted this.
 	AnnotationVersion = "flow.resources.gardener.cloud/version"
 	// AnnotationDeleteAfter lists the bundles that have to be gone first, as JSON. Without it these are the ones that depend on it.

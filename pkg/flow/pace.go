@@ -73,6 +73,16 @@ func (s *share) add(mr *resourcesv1alpha1.ManagedResource, version string) {
 	s.failed = s.failed || present && failing(mr) != ""
 }
 
+// writing returns the share with bundles that are about to be written.
+func (s share) writing(live Live, bundles ...Key) share {
+	for _, key := range bundles {
+		if mr := live.ManagedResources[key]; mr == nil || notRolledOut(mr) == "" {
+			s.rolling++
+		}
+	}
+	return s
+}
+
 // begun reports whether the rollout of the present version may have begun without having come to an end.
 func (s share) begun() bool { return s.older > 0 && (s.present > 0 || s.rolling > 0) }
 

@@ -76,7 +76,7 @@ func (r *rollout) pass(number, bundles int) (admitted bool) {
 		return false
 	}
 	decision.Steps = decision.Steps[:min(bundles, len(decision.Steps))]
-	next := carriedOut(r.T, live, decision, v2)
+	next := carriedOut(r.T, live, decision)
 	for _, step := range decision.Steps {
 		mr := next.ManagedResources[step.Key]
 		mr.Labels[LabelOwner], mr.Status.ObservedGeneration = string(o.UID), 0

@@ -57,8 +57,8 @@ func (p *Pacer) Source() source.Source {
 	})
 }
 
-// hold returns a wait for an owner that has to wait for its slot, and when to ask again. Live has what was just written, also if the cache
-// does not show it yet.
+// hold returns a wait for an owner that has to wait for its slot, and when to ask again. What such an owner has lost is repaired at once, even if
+// that exceeds the budget. Live has what was just written, also if the cache does not show it yet.
 func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, plan Plan, live Live, decision Decision, version string,
 ) (*Wait, time.Time, error) {
 	p.mu.Lock()
@@ -71,14 +71,14 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 	before, after, changes := sharesAround(owner, live, decision, version)
 	var wait *Wait
 	var next time.Time
-	if changes && !plan.Deleting && !plan.AtOnce && inputsOf(live.owned(owner)).codeOnly(plan, version) {
+	if changes && !plan.Deleting && !plan.AtOnce && lastEmission(live.owned(owner)).codeOnly(plan, version) {
 		var why string
 		if why, next = p.Pacing.Admit(after.rolling, plan.Window, p.shares.fleet().without(p.shares[owner.UID]), now); why != "" {
-			wait = &Wait{Name: WaitRollout, Reason: why, HoldsAll: true}
+			wait = &Wait{Name: WaitRollout, Reason: why, HoldsAll: true, Repairs: lost(owner, live, decision)}
 			if plan.Window == nil || plan.Window.Open {
 				p.waiting = append(p.waiting, waiting{owner, after.rolling})
 			}
-			after = before
+			after = before.writing(live, wait.Repairs...)
 		}
 	}
 	after.seen = now
@@ -99,9 +99,7 @@ func sharesAround(owner Owner, live Live, decision Decision, version string) (be
 			continue
 		}
 		changes = true
-		if mr := live.ManagedResources[step.Key]; mr == nil || notRolledOut(mr) == "" {
-			after.rolling++
-		}
+		after = after.writing(live, step.Key)
 	}
 	return before, after, changes
 }

@@ -41,8 +41,10 @@ type Wait struct {
 	Reason string
 	// Holds are the bundles that keep their last revision as long as the wait lasts. Those that do not exist are not created.
 	Holds []Key
-	// HoldsAll holds all bundles of the plan.
+	// HoldsAll holds all bundles of the plan but those in Repairs.
 	HoldsAll bool
+	// Repairs are bundles that were lost, and that are emitted though the rest of the plan is held.
+	Repairs []Key
 	// Deadline is when the wait becomes an error; zero for never.
 	Deadline time.Time
 	// Code of that error; empty for none.
@@ -117,7 +119,9 @@ func (p Plan) held() map[Key]string {
 		}
 		if wait.HoldsAll {
 			for _, bundle := range p.Bundles {
-				add(bundle.Key, wait)
+				if !slices.Contains(wait.Repairs, bundle.Key) {
+					add(bundle.Key, wait)
+				}
 			}
 		}
 	}

@@ -20,7 +20,7 @@ func Render(owner Owner, bundle Bundle, scheme *runtime.Scheme) ([]*corev1.Secre
 	if err != nil {
 		return nil, nil, err
 	}
-	return r.render(owner, "", "")
+	return r.render(owner, emission{})
 }
 
 // Rendered is a bundle as it is emitted.
@@ -55,7 +55,7 @@ func RenderPlan(owner Owner, plan Plan, rules Rules) ([]Rendered, map[Key]string
 		return nil, nil, err
 	}
 	held := plan.held()
-	inputs := emission{}.next(plan.Inputs, rules.Version)
+	first := emission{}.next(plan, rules.Version)
 	var all []Rendered
 	for _, bundle := range ordered {
 		if _, waits := held[bundle.Key]; waits {
@@ -65,7 +65,7 @@ func RenderPlan(owner Owner, plan Plan, rules Rules) ([]Rendered, map[Key]string
 		if err != nil {
 			return nil, nil, err
 		}
-		secrets, mr, err := r.render(owner, rules.Version, inputs)
+		secrets, mr, err := r.render(owner, first)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -75,7 +75,7 @@ func RenderPlan(owner Owner, plan Plan, rules Rules) ([]Rendered, map[Key]string
 }
 
 // render returns what is emitted, with what the flow has to find on the ManagedResource later.
-func (r *revision) render(owner Owner, version, inputs string) ([]*corev1.Secret, *resourcesv1alpha1.ManagedResource, error) {
+func (r *revision) render(owner Owner, by emission) ([]*corev1.Secret, *resourcesv1alpha1.ManagedResource, error) {
 	secrets, err := r.secrets(owner)
 	if err != nil {
 		return nil, nil, err
@@ -94,8 +94,9 @@ func (r *revision) render(owner Owner, version, inputs string) ([]*corev1.Secret
 	annotations := map[string]string{
 		AnnotationOwner:   owner.String(),
 		AnnotationDigest:  r.content + "." + digestOfNames(mr.Spec.SecretRefs),
-		AnnotationInputs:  inputs,
-		AnnotationVersion: version,
+		AnnotationInputs:  by.inputs(),
+		AnnotationBundles: by.bundles.String(),
+		AnnotationVersion: by.version,
 	}
 	if annotations[AnnotationDeleteAfter], err = encodeIf(bundle.DeleteAfter != nil, bundle.DeleteAfter); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", bundle, err)

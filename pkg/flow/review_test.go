@@ -96,7 +96,7 @@ func TestReview03RotationDoesNotMoveOnStaleReadiness(t *testing.T) {
 	if got := why(plan, before); !strings.Contains(got, "a is not written") {
 		t.Errorf("all is ready in the old revision: %q", got)
 	}
-	after := carriedOut(t, before, decide(t, plan, before), rules())
+	after := carriedOut(t, before, decide(t, plan, before))
 	if got := why(plan, after); got != "" {
 		t.Errorf("all is rolled out: %q", got)
 	}
@@ -114,7 +114,7 @@ func TestReview03RotationDoesNotMoveOnStaleReadiness(t *testing.T) {
 		"a bundle that the plan does not mention": {func(p *Plan, _ *Live) { p.Bundles = p.Bundles[:1] }, "does not mention it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, l := plan, carriedOut(t, before, decide(t, plan, before), rules())
+			p, l := plan, carriedOut(t, before, decide(t, plan, before))
 			test.disturb(&p, &l)
 			if got := why(p, l); !strings.Contains(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
@@ -240,7 +240,7 @@ func TestReview08DeletionHasEdgesOfItsOwn(t *testing.T) {
 	for range 3 {
 		decision := decide(t, plan, live)
 		order = append(order, steps(decision))
-		live = carriedOut(t, live, decision, rules())
+		live = carriedOut(t, live, decision)
 	}
 	if got := strings.Join(order, "; "); got != "Delete kube-apiserver; Delete extension; " {
 		t.Errorf("order %q", got)
@@ -273,7 +273,7 @@ func TestReview08EveryAcceptedPlanCanBeDeleted(t *testing.T) {
 		live := emitted(t, plan)
 		gone := Plan{Tombstones: tombstones("b0", "b1", "b2", "b3", "b4", "b5"), Deleting: true}
 		for range 6 {
-			live = carriedOut(t, live, decide(t, gone, live), rules())
+			live = carriedOut(t, live, decide(t, gone, live))
 		}
 		if len(live.ManagedResources) > 0 {
 			t.Fatalf("left %v of %+v", sortedKeys(live.ManagedResources), plan.Bundles)
@@ -344,7 +344,7 @@ func TestReview12TheFlowReachesAFixedPoint(t *testing.T) {
 		cluster.Object["spec"] = map[string]any{"shoot": copied.Object}
 		plan := Plan{Bundles: []Bundle{{Key: named("cluster"), Objects: []client.Object{cluster}}, bundle("app", "1", "cluster")}}
 		decision := decide(t, plan, live)
-		live = carriedOut(t, live, decision, rules())
+		live = carriedOut(t, live, decision)
 		before := report
 		report = Progress(Operation{Name: "x", Before: report}, owner, Result{Plan: plan, Decision: decide(t, plan, live), Live: live}, now)
 		if pass > 1 && (len(decision.Steps) > 0 || report.LastOperation != before.LastOperation) {
