@@ -59,6 +59,9 @@ func Resolve(configs []Config, state State) (Result, error) {
 		return Result{}, err
 	}
 	for _, secret := range state.Existing {
+		if at := rotationOf(secret); at.After(r.result.LastRenewal) {
+			r.result.LastRenewal = at
+		}
 		if !r.used[secret.Name] {
 			r.result.Unused = append(r.result.Unused, secret)
 		}

@@ -236,6 +236,37 @@ func TestSeedAuthorityIsRenewedAndTheOldOneDropped(t *testing.T) {
 	}
 }
 
+// TestLastRenewal: it moves when a certificate is renewed, or credentials are rotated, and not with what a version of the program declares.
+func TestLastRenewal(t *testing.T) {
+	p := newPlace(t)
+	is := func(result Result, want time.Time, what string) {
+		t.Helper()
+		if !result.LastRenewal.Equal(want) {
+			t.Errorf("%s: the last renewal was at %v, want %v", what, result.LastRenewal, want)
+		}
+	}
+	is(p.ensure(configs()), time.Time{}, "new")
+
+	rotated := start.Add(day)
+	p.clock.SetTime(rotated)
+	for _, name := range []string{"ca", "ca-client", "ca-other"} {
+		p.rotations[name] = Rotation{Initiated: rotated, Phase: corev1beta1.RotationPreparing}
+	}
+	is(p.ensure(configs()), rotated, "rotated")
+	p.clock.SetTime(rotated.Add(day))
+	others := append(configs(), Config{Name: "ca-other", Kind: KindCA}, Config{Name: "other", Kind: KindServer, CommonName: "other", SignedBy: "ca-other", Validity: 90 * day})
+	others[2].DNSNames = append(others[2].DNSNames, "another")
+	is(p.ensure(others), rotated, "configs are added and changed")
+	is(p.ensure(configs()[:1]), rotated, "configs are left out")
+
+	renewed := start.Add(80 * day)
+	p.clock.SetTime(renewed)
+	is(p.ensure(others), renewed, "renewed")
+	p.clock.SetTime(renewed.Add(day))
+	is(p.ensure(others), renewed, "a day later")
+	is(p.ensure(configs()[:1]), renewed, "what was renewed is left out")
+}
+
 func TestReview05WhatIsLostIsNotReplaced(t *testing.T) {
 	p := newPlace(t)
 	asked := []Config{{Name: "etcd-encryption-key", Kind: KindEncryptionKey, KeepOld: true, Persist: true}}

@@ -61,6 +61,9 @@ type Result struct {
 	Unused []Secret
 	// Next is when a certificate has to be renewed, or an old one dropped; zero for never.
 	Next time.Time
+	// LastRenewal is when a Secret was rotated or renewed last, among those that exist, used or not; zero for never. It stays when configs are added,
+	// changed or left out, so that it distinguishes renewals from changes of the program.
+	LastRenewal time.Time
 }
 
 // Complete reports whether nothing has to be written but labels.

@@ -58,6 +58,8 @@ type Inputs struct {
 	// Secrets by the names of their configs, and when one of them has to be renewed; zero for never.
 	Secrets        map[string]secrets.Item
 	SecretsRenewed time.Time
+	// LastRenewal is when one of them was rotated or renewed last; zero for never.
+	LastRenewal time.Time
 	// SecretsUnused is set if there are Secrets that nothing asks for any more.
 	SecretsUnused bool
 	// Given are the objects of the garden that the Shoot names, by kind and name, such as "ConfigMap/audit". One that is missing is not known.

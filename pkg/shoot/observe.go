@@ -154,7 +154,7 @@ func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
 		}
 		return err
 	}
-	in.Secrets, in.SecretsRenewed, in.SecretsUnused = result.Items, result.Next, len(result.Unused) > 0
+	in.Secrets, in.SecretsRenewed, in.LastRenewal, in.SecretsUnused = result.Items, result.Next, result.LastRenewal, len(result.Unused) > 0
 	return nil
 }
 

@@ -45,7 +45,8 @@ func (in Inputs) atOnce() bool {
 func (c cycle) isUnderWay() bool { return !c.isOver() && *c.phase != corev1beta1.RotationPrepared }
 
 // digest covers what is declared, and what is observed and does not follow from it. The configuration of gardenlet counts as a part of the program, with
-// which it often changes: it is rolled out at the same pace.
+// which it often changes: it is rolled out at the same pace. Of Secrets that are generated, it covers when one was renewed last. Their names would not do:
+// they also change with what a version of gardenlet generates.
 func (in Inputs) digest() (string, error) {
 	inputs := []any{
 		in.Shoot.Spec, in.Shoot.Annotations, in.Seed.Spec, in.Deleting, in.ClusterIdentity, in.extensionInputs(), in.Addresses, in.Nodes == 1, in.Spread,
@@ -60,6 +61,9 @@ func (in Inputs) digest() (string, error) {
 	for _, name := range slices.Sorted(maps.Keys(in.References)) {
 		referenced := in.References[name]
 		inputs = append(inputs, name, versionOf(referenced.Secret), versionOf(referenced.ConfigMap), versionOf(referenced.WorkloadIdentity))
+	}
+	if !in.LastRenewal.IsZero() {
+		inputs = append(inputs, in.LastRenewal.Unix())
 	}
 	return flow.InputsDigest(inputs...)
 }

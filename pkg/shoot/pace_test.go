@@ -12,6 +12,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
 // rested returns the inputs of a Shoot whose last operation has succeeded.
@@ -108,6 +109,8 @@ func TestDigestOfOthers(t *testing.T) {
 		"a ConfigMap that is named":  {func(in *Inputs) { in.Given["ConfigMap/audit"].ConfigMap.ResourceVersion = "2" }, true},
 		"credentials of a service":   {func(in *Inputs) { in.References["Secret garden/dns"].Secret.ResourceVersion = "2" }, true},
 		"the address of the Service": {func(in *Inputs) { in.Addresses = []string{"192.0.2.1"} }, true},
+		"a renewed certificate":      {func(in *Inputs) { in.LastRenewal = in.Now }, true},
+		"a Secret of gardenlet":      {func(in *Inputs) { in.Secrets = map[string]secrets.Item{"new": {}} }, false},
 		"the only node":              {func(in *Inputs) { in.Nodes = 1 }, true},
 	} {
 		if got := digest(test.change); (got != before) != test.other {
