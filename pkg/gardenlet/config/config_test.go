@@ -81,6 +81,45 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// TestRollout: the pace of a new version has defaults for each field, and values without a meaning are refused.
+func TestRollout(t *testing.T) {
+	const path = "controllers.shoot.rollout."
+	for given, test := range map[string]struct {
+		budget, maxFailed int
+		wrong             []string
+	}{
+		"{}":                          {budget: 40, maxFailed: 3},
+		"null":                        {budget: 40, maxFailed: 3},
+		"{budget: 7}":                 {budget: 7, maxFailed: 3},
+		"{maxFailed: 1}":              {budget: 40, maxFailed: 1},
+		"{budget: 1, maxFailed: 900}": {budget: 1, maxFailed: 900},
+		"{budget: 0}":                 {wrong: []string{path + "budget: Invalid value: 0: must be at least 1: set how many ManagedResources"}},
+		"{maxFailed: 0}":              {wrong: []string{path + "maxFailed: Invalid value: 0: must be at least 1: set how many Shoots"}},
+		"{budget: -1, maxFailed: -3}": {wrong: []string{path + "budget: Invalid value: -1", path + "maxFailed: Invalid value: -3"}},
+		"{budget: many}":              {wrong: []string{path + "budget"}},
+		"{budget: 1.5}":               {wrong: []string{path + "budget"}},
+		"{maxfailed: 3}":              {wrong: []string{`unknown field "` + path + `maxfailed"`}},
+	} {
+		t.Run(given, func(t *testing.T) {
+			c, err := Parse([]byte("controllers: {shoot: {rollout: " + given + "}}\n" + minimal))
+			for _, want := range test.wrong {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want an error with %q", err, want)
+				}
+			}
+			if len(test.wrong) > 0 {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Controllers.Shoot.Rollout; *got.Budget != test.budget || *got.MaxFailed != test.maxFailed {
+				t.Errorf("budget %d, maxFailed %d, want %d and %d", *got.Budget, *got.MaxFailed, test.budget, test.maxFailed)
+			}
+		})
+	}
+}
+
 // TestFeatureGates: all gates of the list are accepted.
 func TestFeatureGates(t *testing.T) {
 	gates := "featureGates: {" + strings.Join(FeatureGates(), ": true, ") + ": false}\n"

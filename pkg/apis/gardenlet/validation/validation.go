@@ -90,10 +90,17 @@ func validateControllers(c *v1alpha1.ControllersConfiguration, path *field.Path)
 	if ttl := *c.Shoot.DNSEntryTTLSeconds; ttl < leastRecordTTL || ttl > mostRecordTTL {
 		errs = append(errs, field.Invalid(path.Child("shoot", "dnsEntryTTLSeconds"), ttl, fmt.Sprintf("must be between %d and %d", leastRecordTTL, mostRecordTTL)))
 	}
-	for name, number := range map[string]int{"budget": *c.Shoot.Rollout.Budget, "maxFailed": *c.Shoot.Rollout.MaxFailed} {
-		if number < 1 {
-			errs = append(errs, field.Invalid(path.Child("shoot", "rollout", name), number, "must be at least 1"))
-		}
+	return append(errs, validateRollout(c.Shoot.Rollout, path.Child("shoot", "rollout"))...)
+}
+
+func validateRollout(c *v1alpha1.ShootRollout, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if budget := *c.Budget; budget < 1 {
+		errs = append(errs, field.Invalid(path.Child("budget"), budget,
+			"must be at least 1: set how many ManagedResources of control planes may be rolling out at a time, or leave it out"))
+	}
+	if failed := *c.MaxFailed; failed < 1 {
+		errs = append(errs, field.Invalid(path.Child("maxFailed"), failed, "must be at least 1: set how many Shoots have to fail to stop a rollout, or leave it out"))
 	}
 	return errs
 }
