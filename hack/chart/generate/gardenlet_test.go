@@ -63,6 +63,10 @@ func TestGardenletChartConfiguration(t *testing.T) {
 	}
 	values := gardenletValues(t)
 	setKubeconfig(t, values, "kubeconfigSecret", "secret")
+	rollout := map[string]any{"budget": int64(7), "maxFailed": int64(2)} // not the defaults
+	if err := unstructured.SetNestedMap(values, rollout, "config", "controllers", "shoot", "rollout"); err != nil {
+		t.Fatal(err)
+	}
 	files, err := Render(loaded, "garden", values)
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +89,9 @@ func TestGardenletChartConfiguration(t *testing.T) {
 		}
 		if c.SeedConfig.Metadata.Name != "my-seed" {
 			t.Errorf("the Seed is %q", c.SeedConfig.Metadata.Name)
+		}
+		if got := c.Controllers.Shoot.Rollout; *got.Budget != 7 || *got.MaxFailed != 2 {
+			t.Errorf("controllers.shoot.rollout has the budget %d and maxFailed %d", *got.Budget, *got.MaxFailed)
 		}
 		return
 	}
