@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/images"
@@ -259,6 +260,34 @@ func TestFieldsWithoutEffect(t *testing.T) {
 		after := up(t, domain, func(in *Inputs) { change(&in.Shoot.Spec) })
 		if text, changed := changes(t, planOf(t, before), planOf(t, after)); !slices.Equal(changed, []string{after.key(bundleNamespace).String()}) {
 			t.Errorf("%s changes %v:\n%s", name, changed, text)
+		}
+	}
+}
+
+// TestFieldsForOthers: fields by which extensions and users know a Shoot are in the Cluster, and beside it where they look for them.
+func TestFieldsForOthers(t *testing.T) {
+	domain := func(in *Inputs) { in.Shoot.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("one.example.org")} }
+	for name, test := range map[string]struct {
+		change  func(*corev1beta1.ShootSpec)
+		bundles []string
+		text    string
+	}{
+		"spec.networking.type": {func(spec *corev1beta1.ShootSpec) { spec.Networking = &corev1beta1.Networking{Type: ptr.To("other")} },
+			[]string{bundleNamespace}, constants.LabelNetworkingProvider + ": other"},
+		"spec.provider.type": {func(spec *corev1beta1.ShootSpec) { spec.Provider.Type = "other" },
+			[]string{bundleNamespace, bundleSystem}, constants.LabelShootProvider + ": other"},
+		"spec.provider.type, in the shoot": {func(spec *corev1beta1.ShootSpec) { spec.Provider.Type = "other" },
+			[]string{bundleNamespace, bundleSystem}, " provider: other"},
+		"spec.region": {func(spec *corev1beta1.ShootSpec) { spec.Region = "other" }, []string{bundleNamespace, bundleSystem}, " region: other"},
+	} {
+		before := up(t, domain)
+		after := up(t, domain, func(in *Inputs) { test.change(&in.Shoot.Spec) })
+		var want []string
+		for _, bundle := range test.bundles {
+			want = append(want, after.key(bundle).String())
+		}
+		if text, changed := changes(t, planOf(t, before), planOf(t, after)); !slices.Equal(changed, want) || !strings.Contains(text, test.text) {
+			t.Errorf("%s changes %v, want %v and %q:\n%s", name, changed, want, test.text, text)
 		}
 	}
 }
