@@ -26,8 +26,8 @@ const (
 	reasonOtherCluster    = "ClusterIDMismatch"
 )
 
-// verdict is what a condition says.
-type verdict struct {
+// statement is what a condition says: its status, reason and message.
+type statement struct {
 	status          druidv1alpha1.ConditionStatus
 	reason, message string
 }
@@ -35,14 +35,14 @@ type verdict struct {
 // conditions returns the conditions of an Etcd.
 func (in Inputs) conditions(result Result) []druidv1alpha1.Condition {
 	var all []druidv1alpha1.Condition
-	add := func(kind druidv1alpha1.ConditionType, v verdict) {
-		all = append(all, in.keepTimes(druidv1alpha1.Condition{Type: kind, Status: v.status, Reason: v.reason, Message: v.message}))
+	add := func(kind druidv1alpha1.ConditionType, s statement) {
+		all = append(all, in.keepTimes(druidv1alpha1.Condition{Type: kind, Status: s.status, Reason: s.reason, Message: s.message}))
 	}
 	if in.Etcd.Spec.Replicas == 0 {
 		for _, kind := range []druidv1alpha1.ConditionType{
 			druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionTypeClusterIDMismatch,
 		} {
-			add(kind, verdict{druidv1alpha1.ConditionUnknown, reasonNotChecked, "The Etcd has 0 replicas."})
+			add(kind, statement{druidv1alpha1.ConditionUnknown, reasonNotChecked, "The Etcd has 0 replicas."})
 		}
 	} else {
 		add(druidv1alpha1.ConditionTypeReady, in.quorate())
@@ -51,7 +51,7 @@ func (in Inputs) conditions(result Result) []druidv1alpha1.Condition {
 	}
 	add(druidv1alpha1.ConditionTypeAllMembersUpdated, in.allUpdated(result))
 	if in.Etcd.Spec.Backup.Store != nil {
-		add(druidv1alpha1.ConditionTypeBackupReady, verdict{
+		add(druidv1alpha1.ConditionTypeBackupReady, statement{
 			druidv1alpha1.ConditionFalse, reasonBackupNotActive,
 			"No backups are made: this version of the operator accepts spec.backup, and does not carry it out.",
 		})
@@ -60,14 +60,14 @@ func (in Inputs) conditions(result Result) []druidv1alpha1.Condition {
 }
 
 // quorate is the condition Ready.
-func (in Inputs) quorate() verdict {
+func (in Inputs) quorate() statement {
 	replicas := in.Etcd.Spec.Replicas
 	if lost := in.dataLost(); lost != "" {
-		return verdict{druidv1alpha1.ConditionFalse, reasonDataLost, lost}
+		return statement{druidv1alpha1.ConditionFalse, reasonDataLost, lost}
 	}
 	statuses := in.memberStatuses()
 	if len(statuses) == 0 {
-		return verdict{druidv1alpha1.ConditionUnknown, reasonNoMembers, "No member has reported yet."}
+		return statement{druidv1alpha1.ConditionUnknown, reasonNoMembers, "No member has reported yet."}
 	}
 	var ready, unknown int32
 	for _, status := range statuses {
@@ -82,11 +82,11 @@ func (in Inputs) quorate() verdict {
 	needed := quorum(min(replicas, max(int32(len(in.served())), 1))) //nolint:gosec // a few
 	switch {
 	case ready >= needed:
-		return verdict{druidv1alpha1.ConditionTrue, reasonQuorate, "A majority of the members is ready."}
+		return statement{druidv1alpha1.ConditionTrue, reasonQuorate, "A majority of the members is ready."}
 	case ready+unknown >= needed:
-		return verdict{druidv1alpha1.ConditionUnknown, reasonQuorumUnknown, "Members have not renewed their Leases: " + in.notReady(statuses) + "."}
+		return statement{druidv1alpha1.ConditionUnknown, reasonQuorumUnknown, "Members have not renewed their Leases: " + in.notReady(statuses) + "."}
 	}
-	return verdict{druidv1alpha1.ConditionFalse, reasonQuorumLost, "No majority of the members is ready: " + in.notReady(statuses) + "."}
+	return statement{druidv1alpha1.ConditionFalse, reasonQuorumLost, "No majority of the members is ready: " + in.notReady(statuses) + "."}
 }
 
 // notReady lists the members that are not ready, with what they say.
@@ -110,42 +110,42 @@ func (in Inputs) notReady(statuses []druidv1alpha1.EtcdMemberStatus) string {
 }
 
 // allReady is the condition AllMembersReady.
-func (in Inputs) allReady() verdict {
+func (in Inputs) allReady() statement {
 	statuses := in.memberStatuses()
 	switch {
 	case len(statuses) == 0:
-		return verdict{druidv1alpha1.ConditionUnknown, reasonNoMembers, "No member has reported yet."}
+		return statement{druidv1alpha1.ConditionUnknown, reasonNoMembers, "No member has reported yet."}
 	case in.ready(in.Etcd.Spec.Replicas) == in.Etcd.Spec.Replicas:
-		return verdict{druidv1alpha1.ConditionTrue, reasonAllReady, "All members are ready."}
+		return statement{druidv1alpha1.ConditionTrue, reasonAllReady, "All members are ready."}
 	case in.notReady(statuses) == "":
-		return verdict{druidv1alpha1.ConditionFalse, reasonNotAllReady, fmt.Sprintf("%d of %d members have reported.", len(statuses), in.Etcd.Spec.Replicas)}
+		return statement{druidv1alpha1.ConditionFalse, reasonNotAllReady, fmt.Sprintf("%d of %d members have reported.", len(statuses), in.Etcd.Spec.Replicas)}
 	}
-	return verdict{druidv1alpha1.ConditionFalse, reasonNotAllReady, "Members are not ready: " + in.notReady(statuses) + "."}
+	return statement{druidv1alpha1.ConditionFalse, reasonNotAllReady, "Members are not ready: " + in.notReady(statuses) + "."}
 }
 
 // sameCluster is the condition ClusterIDMismatch.
-func (in Inputs) sameCluster() verdict {
+func (in Inputs) sameCluster() statement {
 	var first string
 	for _, member := range in.served() {
 		id := member.Holder.ClusterID
 		if first != "" && id != first {
-			return verdict{druidv1alpha1.ConditionTrue, reasonOtherCluster, fmt.Sprintf("Members belong to the clusters %s and %s.", first, id)}
+			return statement{druidv1alpha1.ConditionTrue, reasonOtherCluster, fmt.Sprintf("Members belong to the clusters %s and %s.", first, id)}
 		}
 		first = id
 	}
-	return verdict{druidv1alpha1.ConditionFalse, reasonSameCluster, "All members belong to the same cluster."}
+	return statement{druidv1alpha1.ConditionFalse, reasonSameCluster, "All members belong to the same cluster."}
 }
 
 // allUpdated is the condition AllMembersUpdated.
-func (in Inputs) allUpdated(result Result) verdict {
+func (in Inputs) allUpdated(result Result) statement {
 	why := in.updated(result.Digest)
 	if result.Invalid != "" {
 		why = result.Invalid
 	}
 	if why != "" {
-		return verdict{druidv1alpha1.ConditionFalse, reasonNotAllUpdated, "Not all members have the wanted settings: " + why + "."}
+		return statement{druidv1alpha1.ConditionFalse, reasonNotAllUpdated, "Not all members have the wanted settings: " + why + "."}
 	}
-	return verdict{druidv1alpha1.ConditionTrue, reasonAllUpdated, "All members have the wanted settings."}
+	return statement{druidv1alpha1.ConditionTrue, reasonAllUpdated, "All members have the wanted settings."}
 }
 
 // keepTimes gives a condition the times that it had, as far as it is the same.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
@@ -29,7 +27,7 @@ const (
 	maxSaid = 200
 )
 
-// problems are the verdicts on an installation, the most important first, with how a message begins.
+// problems are those of an installation, the most important first, with how a message begins.
 var problems = []struct{ reason, text string }{
 	{reasonNotValid, "Some extensions are not valid: "},
 	{reasonNotInstalled, "Some extensions are not installed: "},
@@ -61,17 +59,7 @@ func Ready(installations []*corev1beta1.ControllerInstallation, before *corev1be
 		condition.Reason, condition.Message = reason, message
 		condition.Status, next = statusOfFailure(before, threshold, now)
 	}
-	condition.LastTransitionTime, condition.LastUpdateTime = metav1.NewTime(now), metav1.NewTime(now)
-	if before == nil {
-		return condition, next
-	}
-	if before.Status == condition.Status {
-		condition.LastTransitionTime = before.LastTransitionTime
-		if before.Reason == condition.Reason && before.Message == condition.Message {
-			condition.LastUpdateTime = before.LastUpdateTime
-		}
-	}
-	return condition, next
+	return corev1beta1.KeepTimes(before, condition, now), next
 }
 
 // statusOfFailure returns Progressing while a failure is younger than the threshold, and when that ends.
@@ -94,7 +82,7 @@ func statusOfFailure(before *corev1beta1.Condition, threshold time.Duration, now
 func worst(installations []*corev1beta1.ControllerInstallation) (reason, message string) {
 	found := map[string][]string{}
 	for _, installation := range installations {
-		reason, said := verdict(installation)
+		reason, said := problemOf(installation)
 		text := installation.Spec.RegistrationRef.Name
 		if said != "" {
 			text += " (" + conditiontext.Shorten(said, maxSaid) + ")"
@@ -116,19 +104,19 @@ func worst(installations []*corev1beta1.ControllerInstallation) (reason, message
 	return "", ""
 }
 
-// verdict returns what is wrong with an installation first, and what it says about that; an empty reason if nothing is.
-func verdict(installation *corev1beta1.ControllerInstallation) (reason, said string) {
+// problemOf returns what is wrong with an installation first, and what it says about that; an empty reason if nothing is.
+func problemOf(installation *corev1beta1.ControllerInstallation) (reason, said string) {
 	if len(installation.Status.Conditions) == 0 {
 		return reasonNotInstalled, "gardenlet has not looked at it yet"
 	}
 	missing := ""
 	for _, one := range checked {
-		at := slices.IndexFunc(installation.Status.Conditions, func(condition corev1beta1.Condition) bool { return condition.Type == one.kind })
+		condition := corev1beta1.FindCondition(installation.Status.Conditions, one.kind)
 		switch {
-		case at < 0:
+		case condition == nil:
 			missing = cmp.Or(missing, "the condition "+string(one.kind)+" is missing")
-		case installation.Status.Conditions[at].Status != one.wanted:
-			return one.reason, installation.Status.Conditions[at].Message
+		case condition.Status != one.wanted:
+			return one.reason, condition.Message
 		}
 	}
 	if missing != "" {

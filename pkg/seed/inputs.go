@@ -248,12 +248,12 @@ func notReady(installation *corev1beta1.ControllerInstallation) string {
 		{corev1beta1.ControllerInstallationHealthy, corev1beta1.ConditionTrue},
 		{corev1beta1.ControllerInstallationProgressing, corev1beta1.ConditionFalse},
 	} {
-		at := slices.IndexFunc(installation.Status.Conditions, func(condition corev1beta1.Condition) bool { return condition.Type == wanted.kind })
+		condition := corev1beta1.FindCondition(installation.Status.Conditions, wanted.kind)
 		switch {
-		case at < 0:
+		case condition == nil:
 			return fmt.Sprintf("ControllerInstallation %s has no condition %s", installation.Name, wanted.kind)
-		case installation.Status.Conditions[at].Status != wanted.status:
-			return fmt.Sprintf("ControllerInstallation %s has the condition %s %s", installation.Name, wanted.kind, installation.Status.Conditions[at].Status)
+		case condition.Status != wanted.status:
+			return fmt.Sprintf("ControllerInstallation %s has the condition %s %s", installation.Name, wanted.kind, condition.Status)
 		}
 	}
 	return ""

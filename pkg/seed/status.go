@@ -13,7 +13,6 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
-	"github.com/trellis-k8s/trellis/pkg/seed/care"
 )
 
 // progressEvery is how often the progress of one operation is written at most.
@@ -195,7 +194,7 @@ func unchecked(conditions []corev1beta1.Condition, now time.Time) []corev1beta1.
 			if condition.Status != corev1beta1.ConditionFalse {
 				next := condition
 				next.Status = corev1beta1.ConditionProgressing
-				result[i] = care.Update(&condition, next, now)
+				result[i] = corev1beta1.KeepTimes(&condition, next, now)
 			}
 		}
 	}

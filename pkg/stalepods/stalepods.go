@@ -87,16 +87,16 @@ func Judge(pod *corev1.Pod, now time.Time) Verdict {
 	return Verdict{Remove: true, Force: true}
 }
 
-// Delete deletes a Pod if the verdict says so. One that does not exist any more is not an error.
-func Delete(ctx context.Context, writer client.Writer, pod *corev1.Pod, verdict Verdict) error {
-	if !verdict.Remove {
+// Delete deletes a Pod if it was judged stale. One that does not exist any more is not an error.
+func Delete(ctx context.Context, writer client.Writer, pod *corev1.Pod, judged Verdict) error {
+	if !judged.Remove {
 		return nil
 	}
 	options := []client.DeleteOption{client.Preconditions{UID: &pod.UID}}
-	if verdict.Force {
+	if judged.Force {
 		options = append(options, client.GracePeriodSeconds(0))
 	}
-	log.FromContext(ctx).Info("delete a stale Pod", "pod", client.ObjectKeyFromObject(pod).String(), "reason", pod.Status.Reason, "phase", pod.Status.Phase, "terminating", verdict.Force)
+	log.FromContext(ctx).Info("delete a stale Pod", "pod", client.ObjectKeyFromObject(pod).String(), "reason", pod.Status.Reason, "phase", pod.Status.Phase, "terminating", judged.Force)
 	err := writer.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, options...)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the stale Pod %s/%s: %w", pod.Namespace, pod.Name, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -44,11 +43,7 @@ func (c controllers) addReady(mgr manager.Manager, syncs int, threshold time.Dur
 
 // readyOf returns the condition of a Seed; nil if it has none.
 func readyOf(seed *corev1beta1.Seed) *corev1beta1.Condition {
-	at := slices.IndexFunc(seed.Status.Conditions, func(condition corev1beta1.Condition) bool { return condition.Type == corev1beta1.SeedExtensionsReady })
-	if at < 0 {
-		return nil
-	}
-	return &seed.Status.Conditions[at]
+	return corev1beta1.FindCondition(seed.Status.Conditions, corev1beta1.SeedExtensionsReady)
 }
 
 // Reconcile writes the condition of a Seed if it has changed. At rest it sends nothing.

@@ -70,14 +70,14 @@ func Object[T extensionsv1alpha1.Object](reader client.Reader, newObject func() 
 		if err != nil {
 			return Finding{}, fmt.Errorf("read %T %s: %w", looked, key, err)
 		}
-		verdict := objecthealth.Check(looked, objecthealth.OtherKindsFailuresOnly)
+		health := objecthealth.Check(looked, objecthealth.OtherKindsFailuresOnly)
 		switch {
-		case verdict.Err != "":
-			return Finding{}, fmt.Errorf("check %T %s: %s", looked, key, verdict.Err)
-		case verdict.Unobserved:
-			return Progressing(fmt.Sprintf("%s: %s", key, verdict.Unhealthy)), nil
-		case verdict.Unhealthy != "":
-			return Unhealthy(fmt.Sprintf("%s: %s", key, verdict.Unhealthy)), nil
+		case health.Err != "":
+			return Finding{}, fmt.Errorf("check %T %s: %s", looked, key, health.Err)
+		case health.Unobserved:
+			return Progressing(fmt.Sprintf("%s: %s", key, health.Unhealthy)), nil
+		case health.Unhealthy != "":
+			return Unhealthy(fmt.Sprintf("%s: %s", key, health.Unhealthy)), nil
 		}
 		return Healthy(), nil
 	}

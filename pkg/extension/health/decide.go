@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
@@ -115,13 +113,8 @@ func codesOf(all []found, worst found) []corev1beta1.ErrorCode {
 
 // keepTimes gives a condition the times of the one before, as far as these are about the same.
 func keepTimes(before, wanted corev1beta1.Condition, now time.Time) corev1beta1.Condition {
-	wanted.LastTransitionTime, wanted.LastUpdateTime = metav1.NewTime(now), metav1.NewTime(now)
-	if before.Status != wanted.Status || before.LastTransitionTime.IsZero() {
-		return wanted
+	if before.LastTransitionTime.IsZero() {
+		return corev1beta1.KeepTimes(nil, wanted, now)
 	}
-	wanted.LastTransitionTime = before.LastTransitionTime
-	if before.Reason == wanted.Reason && before.Message == wanted.Message && slices.Equal(before.Codes, wanted.Codes) {
-		wanted.LastUpdateTime = before.LastUpdateTime
-	}
-	return wanted
+	return corev1beta1.KeepTimes(&before, wanted, now)
 }

@@ -1,11 +1,8 @@
 package installation
 
 import (
-	"slices"
 	"time"
 	"unicode/utf8"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -50,24 +47,9 @@ type finding struct {
 
 // update returns conditions with findings in them. Times move only with what they belong to.
 func update(conditions []corev1beta1.Condition, findings []finding, now time.Time) []corev1beta1.Condition {
-	conditions = slices.Clone(conditions)
 	for _, f := range findings {
-		next := corev1beta1.Condition{
-			Type: f.kind, Status: f.status, Reason: f.reason, Message: limit(f.message), LastTransitionTime: metav1.NewTime(now), LastUpdateTime: metav1.NewTime(now),
-		}
-		at := slices.IndexFunc(conditions, func(condition corev1beta1.Condition) bool { return condition.Type == f.kind })
-		if at < 0 {
-			conditions = append(conditions, next)
-			continue
-		}
-		before := conditions[at]
-		if before.Status == next.Status {
-			next.LastTransitionTime = before.LastTransitionTime
-		}
-		if before.Status == next.Status && before.Reason == next.Reason && before.Message == next.Message {
-			continue
-		}
-		conditions[at] = next
+		next := corev1beta1.Condition{Type: f.kind, Status: f.status, Reason: f.reason, Message: limit(f.message)}
+		conditions = corev1beta1.SetCondition(conditions, corev1beta1.KeepTimes(corev1beta1.FindCondition(conditions, f.kind), next, now))
 	}
 	return conditions
 }

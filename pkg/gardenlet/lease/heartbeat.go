@@ -7,6 +7,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -143,7 +144,7 @@ func (h *Heartbeat) fill(lease *coordinationv1.Lease, seed *gardencorev1beta1.Se
 // setReady sets the condition if it is not set.
 func (h *Heartbeat) setReady(ctx context.Context, seed *gardencorev1beta1.Seed) error {
 	changed := seed.DeepCopy()
-	if !ready(changed, metav1.NewTime(h.Clock.Now())) {
+	if !ready(changed, h.Clock.Now()) {
 		return nil
 	}
 	// By strategic merge, so that conditions of others stay.
@@ -154,25 +155,14 @@ func (h *Heartbeat) setReady(ctx context.Context, seed *gardencorev1beta1.Seed) 
 }
 
 // ready sets the condition of a Seed, and reports whether it had to.
-func ready(seed *gardencorev1beta1.Seed, now metav1.Time) bool {
-	wanted := gardencorev1beta1.Condition{
+func ready(seed *gardencorev1beta1.Seed, now time.Time) bool {
+	before := gardencorev1beta1.FindCondition(seed.Status.Conditions, gardencorev1beta1.SeedGardenletReady)
+	wanted := gardencorev1beta1.KeepTimes(before, gardencorev1beta1.Condition{
 		Type: gardencorev1beta1.SeedGardenletReady, Status: gardencorev1beta1.ConditionTrue, Reason: reasonReady, Message: messageReady,
-		LastTransitionTime: now, LastUpdateTime: now,
+	}, now)
+	if before != nil && equality.Semantic.DeepEqual(*before, wanted) {
+		return false
 	}
-	for i := range seed.Status.Conditions {
-		found := &seed.Status.Conditions[i]
-		if found.Type != wanted.Type {
-			continue
-		}
-		if found.Status == wanted.Status {
-			wanted.LastTransitionTime = found.LastTransitionTime
-			if found.Reason == wanted.Reason && found.Message == wanted.Message && len(found.Codes) == 0 {
-				return false
-			}
-		}
-		*found = wanted
-		return true
-	}
-	seed.Status.Conditions = append(seed.Status.Conditions, wanted)
+	seed.Status.Conditions = gardencorev1beta1.SetCondition(seed.Status.Conditions, wanted)
 	return true
 }

@@ -57,7 +57,7 @@ func TestReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seed := &gardencorev1beta1.Seed{Status: gardencorev1beta1.SeedStatus{Conditions: test.before}}
-			if changed := ready(seed, now); changed != test.changed {
+			if changed := ready(seed, now.Time); changed != test.changed {
 				t.Errorf("changed: %t", changed)
 			}
 			found := seed.Status.Conditions[len(seed.Status.Conditions)-1]

@@ -94,19 +94,6 @@ func succeeded(ago time.Duration) *corev1beta1.LastOperation {
 	return &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.NewTime(now.Add(-ago))}
 }
 
-// TestTimesMoveWithTheirContent has the same condition keep its times, so that nothing is written at rest.
-func TestTimesMoveWithTheirContent(t *testing.T) {
-	before := Update(nil, corev1beta1.Condition{Type: "A", Status: "True", Reason: "R", Message: "m"}, now)
-	later := now.Add(time.Hour)
-	if same := Update(&before, corev1beta1.Condition{Type: "A", Status: "True", Reason: "R", Message: "m"}, later); !same.LastUpdateTime.Equal(&before.LastUpdateTime) {
-		t.Error("the time of an unchanged condition moved")
-	}
-	other := Update(&before, corev1beta1.Condition{Type: "A", Status: "True", Reason: "R", Message: "n"}, later)
-	if !other.LastTransitionTime.Equal(&before.LastTransitionTime) || !other.LastUpdateTime.Time.Equal(later) {
-		t.Errorf("%+v", other)
-	}
-}
-
 // TestTooEarly: another explanation of a failure waits, and does not put off that the failure shows as one.
 func TestTooEarly(t *testing.T) {
 	before := corev1beta1.Condition{Status: corev1beta1.ConditionProgressing, LastUpdateTime: metav1.NewTime(now.Add(-time.Second))}

@@ -3,10 +3,7 @@
 package care
 
 import (
-	"slices"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -30,16 +27,16 @@ type observation struct {
 
 // systemComponents returns the condition SeedSystemComponentsHealthy, and when it changes without an event; zero for never.
 func (o observation) systemComponents() (corev1beta1.Condition, time.Time) {
-	before := find(o.seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy)
+	before := corev1beta1.FindCondition(o.seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy)
 	if len(o.components) == 0 {
-		return Update(before, corev1beta1.Condition{
+		return corev1beta1.KeepTimes(before, corev1beta1.Condition{
 			Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionUnknown, Reason: corev1beta1.ReasonConditionInitialized,
 			Message: "no ManagedResource of the seed's system components exists yet",
 		}, o.now), time.Time{}
 	}
 	found := readiness.CheckAll(o.components)
 	if found == nil {
-		return Update(before, corev1beta1.Condition{
+		return corev1beta1.KeepTimes(before, corev1beta1.Condition{
 			Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue, Reason: reasonRunning,
 			Message: "all system components of the seed are applied, healthy and rolled out",
 		}, o.now), time.Time{}
@@ -47,7 +44,7 @@ func (o observation) systemComponents() (corev1beta1.Condition, time.Time) {
 	condition := corev1beta1.Condition{Type: corev1beta1.SeedSystemComponentsHealthy, Reason: found.Reason, Message: found.Message, Codes: found.Codes}
 	status, next := o.statusOfFailure(before, condition.Reason)
 	condition.Status = status
-	return Update(before, condition, o.now), next
+	return corev1beta1.KeepTimes(before, condition, o.now), next
 }
 
 // statusOfFailure returns Progressing while a failure is younger than the threshold, and when that ends.
@@ -82,48 +79,9 @@ func (o observation) emergencyStop(annotated bool) *corev1beta1.Condition {
 	if !annotated {
 		return nil
 	}
-	condition := Update(find(o.seed.Status.Conditions, corev1beta1.SeedEmergencyStopShootReconciliations), corev1beta1.Condition{
+	condition := corev1beta1.KeepTimes(corev1beta1.FindCondition(o.seed.Status.Conditions, corev1beta1.SeedEmergencyStopShootReconciliations), corev1beta1.Condition{
 		Type: corev1beta1.SeedEmergencyStopShootReconciliations, Status: corev1beta1.ConditionTrue, Reason: reasonEmergencyStop,
 		Message: "the Seed is annotated: no Shoot on it is reconciled",
 	}, o.now)
 	return &condition
-}
-
-// Update returns a condition with its times: they move only with what they belong to. before is nil if the condition is new.
-func Update(before *corev1beta1.Condition, condition corev1beta1.Condition, now time.Time) corev1beta1.Condition {
-	condition.LastTransitionTime, condition.LastUpdateTime = metav1.NewTime(now), metav1.NewTime(now)
-	if before == nil {
-		return condition
-	}
-	if before.Status == condition.Status {
-		condition.LastTransitionTime = before.LastTransitionTime
-		if before.Reason == condition.Reason && before.Message == condition.Message && slices.Equal(before.Codes, condition.Codes) {
-			condition.LastUpdateTime = before.LastUpdateTime
-		}
-	}
-	return condition
-}
-
-func find(conditions []corev1beta1.Condition, kind corev1beta1.ConditionType) *corev1beta1.Condition {
-	for i := range conditions {
-		if conditions[i].Type == kind {
-			return &conditions[i]
-		}
-	}
-	return nil
-}
-
-// Set puts a condition in its place in a list.
-func Set(conditions []corev1beta1.Condition, condition corev1beta1.Condition) []corev1beta1.Condition {
-	result := slices.Clone(conditions)
-	if existing := find(result, condition.Type); existing != nil {
-		*existing = condition
-		return result
-	}
-	return append(result, condition)
-}
-
-// remove leaves a condition out of a list.
-func remove(conditions []corev1beta1.Condition, kind corev1beta1.ConditionType) []corev1beta1.Condition {
-	return slices.DeleteFunc(slices.Clone(conditions), func(condition corev1beta1.Condition) bool { return condition.Type == kind })
 }

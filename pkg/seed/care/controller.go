@@ -88,7 +88,7 @@ func seedChanged(name string) predicate.TypedPredicate[*corev1beta1.Seed] {
 	}
 }
 
-// componentChanged lets pass what may change the verdict on a ManagedResource.
+// componentChanged lets pass what may change whether a ManagedResource is ready.
 func componentChanged() predicate.TypedPredicate[*resourcesv1alpha1.ManagedResource] {
 	return predicate.TypedFuncs[*resourcesv1alpha1.ManagedResource]{UpdateFunc: func(e event.TypedUpdateEvent[*resourcesv1alpha1.ManagedResource]) bool {
 		before, after := e.ObjectOld, e.ObjectNew
@@ -126,14 +126,14 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	healthy, next := o.systemComponents()
-	if later := tooEarly(find(seed.Status.Conditions, healthy.Type), healthy, next, o.now); later > 0 {
+	if later := tooEarly(corev1beta1.FindCondition(seed.Status.Conditions, healthy.Type), healthy, next, o.now); later > 0 {
 		return reconcile.Result{RequeueAfter: later}, nil
 	}
-	wanted := Set(seed.Status.Conditions, healthy)
+	wanted := corev1beta1.SetCondition(seed.Status.Conditions, healthy)
 	if stop := o.emergencyStop(stopped(&seed)); stop != nil {
-		wanted = Set(wanted, *stop)
+		wanted = corev1beta1.SetCondition(wanted, *stop)
 	} else {
-		wanted = remove(wanted, corev1beta1.SeedEmergencyStopShootReconciliations)
+		wanted = corev1beta1.RemoveCondition(wanted, corev1beta1.SeedEmergencyStopShootReconciliations)
 	}
 	if !equality.Semantic.DeepEqual(wanted, seed.Status.Conditions) {
 		// Each writer of conditions sends its own ones: they are merged by type.

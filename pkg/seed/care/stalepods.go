@@ -57,9 +57,9 @@ func (s *stalePods) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	now := s.clock.Now()
-	verdict := stalepods.Judge(&pod, now)
-	if !verdict.Again.IsZero() {
-		return reconcile.Result{RequeueAfter: verdict.Again.Sub(now)}, nil
+	judged := stalepods.Judge(&pod, now)
+	if !judged.Again.IsZero() {
+		return reconcile.Result{RequeueAfter: judged.Again.Sub(now)}, nil
 	}
-	return reconcile.Result{}, stalepods.Delete(ctx, s.writer, &pod, verdict)
+	return reconcile.Result{}, stalepods.Delete(ctx, s.writer, &pod, judged)
 }

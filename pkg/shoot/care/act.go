@@ -114,11 +114,11 @@ func (c *connection) deletePods(ctx context.Context, now time.Time) (again time.
 	}
 	var errs []error
 	for i := range pods.Items {
-		verdict := stalepods.Judge(&pods.Items[i], now)
-		if wait := verdict.Again.Sub(now); !verdict.Again.IsZero() && (again == 0 || wait < again) {
+		judged := stalepods.Judge(&pods.Items[i], now)
+		if wait := judged.Again.Sub(now); !judged.Again.IsZero() && (again == 0 || wait < again) {
 			again = wait
 		}
-		errs = append(errs, stalepods.Delete(ctx, c.client, &pods.Items[i], verdict))
+		errs = append(errs, stalepods.Delete(ctx, c.client, &pods.Items[i], judged))
 	}
 	return again, errors.Join(errs...)
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -41,42 +40,42 @@ func (o Observation) Conditions() ([]corev1beta1.Condition, time.Time) {
 	conditions := slices.Clone(o.Shoot.Status.Conditions)
 	var next time.Time
 	for _, each := range []struct {
-		kind    corev1beta1.ConditionType
-		verdict func() (verdict, time.Time)
+		kind  corev1beta1.ConditionType
+		check func() (finding, time.Time)
 	}{
 		{corev1beta1.ShootAPIServerAvailable, o.server},
 		{corev1beta1.ShootControlPlaneHealthy, o.controlPlane},
 		{corev1beta1.ShootObservabilityComponentsHealthy, o.observability},
 		{corev1beta1.ShootSystemComponentsHealthy, o.system},
 	} {
-		found, changes := each.verdict()
+		found, changes := each.check()
 		contributed, outdated := o.contributed(each.kind)
 		found, changes = found.with(contributed...), earlier(changes, outdated)
 		if o.Hibernated {
-			found, changes = verdict{status: corev1beta1.ConditionTrue, reason: corev1beta1.ReasonConditionNotChecked, message: messageHibernated}, time.Time{}
+			found, changes = finding{status: corev1beta1.ConditionTrue, reason: corev1beta1.ReasonConditionNotChecked, message: messageHibernated}, time.Time{}
 		}
 		condition, until := o.condition(each.kind, found)
-		conditions = set(conditions, condition)
+		conditions = corev1beta1.SetCondition(conditions, condition)
 		next = earlier(next, earlier(until, changes))
 	}
 	return conditions, next
 }
 
-// verdict is what a check found.
-type verdict struct {
+// finding is what a check found.
+type finding struct {
 	status          corev1beta1.ConditionStatus
 	reason, message string
 	codes           []corev1beta1.ErrorCode
 }
 
-// severity orders verdicts: the worst one decides.
-func (v verdict) severity() int {
-	return slices.Index([]corev1beta1.ConditionStatus{corev1beta1.ConditionTrue, corev1beta1.ConditionProgressing, corev1beta1.ConditionUnknown, corev1beta1.ConditionFalse}, v.status)
+// severity orders findings: the worst one decides.
+func (f finding) severity() int {
+	return slices.Index([]corev1beta1.ConditionStatus{corev1beta1.ConditionTrue, corev1beta1.ConditionProgressing, corev1beta1.ConditionUnknown, corev1beta1.ConditionFalse}, f.status)
 }
 
-// with adds further verdicts: status and reason are those of the worst one, the first one if several are, messages and codes those of all that are as bad.
-func (v verdict) with(others ...verdict) verdict {
-	worst := v
+// with adds further findings: status and reason are those of the worst one, the first one if several are, messages and codes those of all that are as bad.
+func (f finding) with(others ...finding) finding {
+	worst := f
 	for _, other := range others {
 		if other.severity() > worst.severity() {
 			worst = other
@@ -84,7 +83,7 @@ func (v verdict) with(others ...verdict) verdict {
 	}
 	var messages []string
 	worst.codes = nil
-	for _, each := range append([]verdict{v}, others...) {
+	for _, each := range append([]finding{f}, others...) {
 		if each.severity() == worst.severity() && (each.status != corev1beta1.ConditionTrue || len(messages) == 0) {
 			messages, worst.codes = append(messages, each.message), append(worst.codes, each.codes...)
 		}
@@ -95,17 +94,17 @@ func (v verdict) with(others ...verdict) verdict {
 }
 
 // server says whether the API server answers.
-func (o Observation) server() (verdict, time.Time) {
+func (o Observation) server() (finding, time.Time) {
 	switch {
 	case !o.Asked:
-		return verdict{status: corev1beta1.ConditionFalse, reason: reasonServerDown, message: messageNotServing}, time.Time{}
+		return finding{status: corev1beta1.ConditionFalse, reason: reasonServerDown, message: messageNotServing}, time.Time{}
 	case o.Error != nil:
-		return verdict{status: corev1beta1.ConditionFalse, reason: reasonHealthzFailed, message: "the API server does not answer well to /healthz: " + readiness.Limited(o.Error.Error())}, time.Time{}
+		return finding{status: corev1beta1.ConditionFalse, reason: reasonHealthzFailed, message: "the API server does not answer well to /healthz: " + readiness.Limited(o.Error.Error())}, time.Time{}
 	}
-	return verdict{status: corev1beta1.ConditionTrue, reason: reasonHealthz, message: "API server /healthz endpoint responded with success status code."}, time.Time{}
+	return finding{status: corev1beta1.ConditionTrue, reason: reasonHealthz, message: "API server /healthz endpoint responded with success status code."}, time.Time{}
 }
 
-func (o Observation) controlPlane() (verdict, time.Time) {
+func (o Observation) controlPlane() (finding, time.Time) {
 	components := o.countFor(corev1beta1.ShootControlPlaneHealthy)
 	var missing []string
 	for _, name := range o.Required {
@@ -118,41 +117,41 @@ func (o Observation) controlPlane() (verdict, time.Time) {
 		if slices.ContainsFunc(missing, func(name string) bool { return strings.HasPrefix(name, prefixEtcd) }) {
 			reason = reasonEtcdMissing
 		}
-		return verdict{status: corev1beta1.ConditionFalse, reason: reason, message: "missing components: " + strings.Join(missing, ", ")}, time.Time{}
+		return finding{status: corev1beta1.ConditionFalse, reason: reason, message: "missing components: " + strings.Join(missing, ", ")}, time.Time{}
 	}
 	return o.all(components, reasonControlPlane, "All control plane components are healthy.")
 }
 
 // observability says how the components are that observe the control plane. Without any the condition holds, as in Gardener.
-func (o Observation) observability() (verdict, time.Time) {
+func (o Observation) observability() (finding, time.Time) {
 	return o.all(o.countFor(corev1beta1.ShootObservabilityComponentsHealthy), reasonObservability, "All observability components are healthy.")
 }
 
 // system says how the cluster's own components are. That is not known while the API server does not run: their conditions are as old as that.
-func (o Observation) system() (verdict, time.Time) {
+func (o Observation) system() (finding, time.Time) {
 	components := o.countFor(corev1beta1.ShootSystemComponentsHealthy)
 	switch {
 	case !o.Asked:
-		return verdict{status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionCheckError, message: messageNotServing}, time.Time{}
+		return finding{status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionCheckError, message: messageNotServing}, time.Time{}
 	case len(components) == 0:
-		return verdict{status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionInitialized, message: messageNotReconciled}, time.Time{}
+		return finding{status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionInitialized, message: messageNotReconciled}, time.Time{}
 	}
 	return o.all(components, reasonSystem, "All system components are healthy.")
 }
 
 // all says whether all ManagedResources are applied, healthy and rolled out, and when that changes without an event.
-func (o Observation) all(components []resourcesv1alpha1.ManagedResource, reason, message string) (verdict, time.Time) {
+func (o Observation) all(components []resourcesv1alpha1.ManagedResource, reason, message string) (finding, time.Time) {
 	found, next := readiness.Rollout{Within: o.Limits.Rollout, Now: o.Now}.CheckAll(components)
 	if found == nil {
-		return verdict{status: corev1beta1.ConditionTrue, reason: reason, message: message}, next
+		return finding{status: corev1beta1.ConditionTrue, reason: reason, message: message}, next
 	}
-	return verdict{status: corev1beta1.ConditionFalse, reason: found.Reason, message: found.Message, codes: found.Codes}, next
+	return finding{status: corev1beta1.ConditionFalse, reason: found.Reason, message: found.Message, codes: found.Codes}, next
 }
 
 // condition returns a condition with its times, and when it changes without an event. A failure shows as Progressing for its threshold, and as long as
 // the Shoot is created or deleted, or an operation is under way without errors.
-func (o Observation) condition(kind corev1beta1.ConditionType, found verdict) (corev1beta1.Condition, time.Time) {
-	before := find(o.Shoot.Status.Conditions, kind)
+func (o Observation) condition(kind corev1beta1.ConditionType, found finding) (corev1beta1.Condition, time.Time) {
+	before := corev1beta1.FindCondition(o.Shoot.Status.Conditions, kind)
 	status, next := found.status, time.Time{}
 	if status == corev1beta1.ConditionFalse {
 		status, next = o.failing(before, kind, found.reason)
@@ -169,17 +168,9 @@ func (o Observation) condition(kind corev1beta1.ConditionType, found verdict) (c
 	return o.timed(before, kind, found), next
 }
 
-// timed returns a condition with its times: they move only with what they belong to. before is nil if the condition is new.
-func (o Observation) timed(before *corev1beta1.Condition, kind corev1beta1.ConditionType, found verdict) corev1beta1.Condition {
-	now := metav1.NewTime(o.Now)
-	condition := corev1beta1.Condition{Type: kind, Status: found.status, Reason: found.reason, Message: found.message, Codes: found.codes, LastTransitionTime: now, LastUpdateTime: now}
-	if before != nil && before.Status == found.status {
-		condition.LastTransitionTime = before.LastTransitionTime
-		if before.Reason == condition.Reason && before.Message == condition.Message && slices.Equal(before.Codes, condition.Codes) {
-			condition.LastUpdateTime = before.LastUpdateTime
-		}
-	}
-	return condition
+// timed returns a condition with its times. before is nil if the condition is new.
+func (o Observation) timed(before *corev1beta1.Condition, kind corev1beta1.ConditionType, found finding) corev1beta1.Condition {
+	return corev1beta1.KeepTimes(before, corev1beta1.Condition{Type: kind, Status: found.status, Reason: found.reason, Message: found.message, Codes: found.codes}, o.Now)
 }
 
 // failing returns Progressing while a failure is younger than the threshold, and when that ends.

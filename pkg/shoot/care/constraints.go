@@ -46,7 +46,7 @@ func (o Observation) Constraints() ([]corev1beta1.Condition, time.Time) {
 	constraints := slices.Clone(o.Shoot.Status.Constraints)
 	if webhooks, known := o.webhooks(); known {
 		for _, kind := range []corev1beta1.ConditionType{corev1beta1.ShootHibernationPossible, corev1beta1.ShootMaintenancePreconditionsSatisfied} {
-			constraints = set(constraints, o.timed(find(constraints, kind), kind, webhooks))
+			constraints = corev1beta1.SetCondition(constraints, o.timed(corev1beta1.FindCondition(constraints, kind), kind, webhooks))
 		}
 	}
 	authorities, next := o.expiring()
@@ -57,28 +57,28 @@ func (o Observation) Constraints() ([]corev1beta1.Condition, time.Time) {
 }
 
 // whileFalse puts a constraint into a list while it does not hold, and leaves it out otherwise. One that is not known stays as it is.
-func (o Observation) whileFalse(constraints []corev1beta1.Condition, kind corev1beta1.ConditionType, found *verdict, known bool) []corev1beta1.Condition {
+func (o Observation) whileFalse(constraints []corev1beta1.Condition, kind corev1beta1.ConditionType, found *finding, known bool) []corev1beta1.Condition {
 	switch {
 	case !known:
 		return constraints
 	case found == nil:
-		return remove(constraints, kind)
+		return corev1beta1.RemoveCondition(constraints, kind)
 	}
-	return set(constraints, o.timed(find(constraints, kind), kind, *found))
+	return corev1beta1.SetCondition(constraints, o.timed(corev1beta1.FindCondition(constraints, kind), kind, *found))
 }
 
 // webhooks says whether webhooks of the cluster may keep it from starting again, or nodes from joining it. It is not known while the API server is
 // expected to answer and its webhooks have not been read; what was known before stays then.
-func (o Observation) webhooks() (verdict, bool) {
+func (o Observation) webhooks() (finding, bool) {
 	switch {
 	case o.Hibernated:
-		return verdict{status: corev1beta1.ConditionTrue, reason: reasonConstraintNotChecked, message: messageHibernated}, true
+		return finding{status: corev1beta1.ConditionTrue, reason: reasonConstraintNotChecked, message: messageHibernated}, true
 	case !o.Asked:
-		return verdict{status: corev1beta1.ConditionFalse, reason: reasonConstraintNotChecked, message: messageNotServing}, true
+		return finding{status: corev1beta1.ConditionFalse, reason: reasonConstraintNotChecked, message: messageNotServing}, true
 	case o.Cluster == nil:
-		return verdict{
+		return finding{
 			status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionInitialized, message: "the webhooks of the cluster have not been read yet",
-		}, find(o.Shoot.Status.Constraints, corev1beta1.ShootHibernationPossible) == nil
+		}, corev1beta1.FindCondition(o.Shoot.Status.Constraints, corev1beta1.ShootHibernationPossible) == nil
 	}
 	var problems, remediated []string
 	for _, configuration := range o.Cluster.Webhooks {
@@ -91,21 +91,21 @@ func (o Observation) webhooks() (verdict, bool) {
 	codes := []corev1beta1.ErrorCode{corev1beta1.ErrorProblematicWebhook}
 	switch {
 	case len(problems) > 0:
-		return verdict{
+		return finding{
 			status: corev1beta1.ConditionFalse, reason: reasonWebhooks, codes: codes,
 			message: "these webhooks may keep the cluster from waking up, or nodes from joining it: " + named(problems),
 		}, true
 	case len(remediated) > 0:
-		return verdict{
+		return finding{
 			status: corev1beta1.ConditionFalse, reason: reasonRemediated, codes: codes,
 			message: "gardenlet has changed these configurations of webhooks, and their annotation " + constants.AnnotationGardenerWarning + " says how; correct them, and remove the annotation: " + named(remediated),
 		}, true
 	}
-	return verdict{status: corev1beta1.ConditionTrue, reason: reasonNoWebhooks, message: "All webhooks are properly configured."}, true
+	return finding{status: corev1beta1.ConditionTrue, reason: reasonNoWebhooks, message: "All webhooks are properly configured."}, true
 }
 
 // expiring says which certificate authorities expire within a year, and returns when the next one does.
-func (o Observation) expiring() (*verdict, time.Time) {
+func (o Observation) expiring() (*finding, time.Time) {
 	if o.Hibernated {
 		return nil, time.Time{}
 	}
@@ -122,25 +122,25 @@ func (o Observation) expiring() (*verdict, time.Time) {
 	if len(expiring) == 0 {
 		return nil, next
 	}
-	return &verdict{
+	return &finding{
 		status: corev1beta1.ConditionFalse, reason: reasonExpiring,
 		message: "these certificate authorities expire within a year: " + named(expiring) + "; rotate them with the operation rotate-ca-start",
 	}, next
 }
 
 // conversion says which definitions have stored objects that a webhook has to convert: if it does not answer, they cannot be read.
-func (o Observation) conversion() *verdict {
+func (o Observation) conversion() *finding {
 	if o.Hibernated || o.Cluster == nil || len(o.Cluster.Converted) == 0 {
 		return nil
 	}
-	return &verdict{
+	return &finding{
 		status: corev1beta1.ConditionFalse, reason: reasonConversion,
 		message: "these CustomResourceDefinitions have several stored versions and a webhook for conversion, without which their objects cannot be read or deleted: " + named(o.Cluster.Converted),
 	}
 }
 
 // ignored says which ManagedResources are annotated to be ignored.
-func (o Observation) ignored() *verdict {
+func (o Observation) ignored() *finding {
 	var names []string
 	for i := range o.Components {
 		if ignored, err := strconv.ParseBool(o.Components[i].Annotations[resourcesv1alpha1.AnnotationIgnore]); err == nil && ignored {
@@ -150,7 +150,7 @@ func (o Observation) ignored() *verdict {
 	if len(names) == 0 {
 		return nil
 	}
-	return &verdict{
+	return &finding{
 		status: corev1beta1.ConditionFalse, reason: reasonIgnored,
 		message: "these ManagedResources are annotated with " + resourcesv1alpha1.AnnotationIgnore + ", so that nothing is applied: " + named(names),
 	}

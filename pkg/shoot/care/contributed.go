@@ -17,43 +17,43 @@ type Contribution struct {
 	Heartbeat time.Time
 }
 
-// contributed returns the verdicts of extensions on a condition, and when one of them becomes outdated; zero for never. Rules and reasons are
+// contributed returns the findings of extensions on a condition, and when one of them becomes outdated; zero for never. Rules and reasons are
 // Gardener's: what an extension says counts while the extension lives.
-func (o Observation) contributed(kind corev1beta1.ConditionType) (verdicts []verdict, next time.Time) {
+func (o Observation) contributed(kind corev1beta1.ConditionType) (findings []finding, next time.Time) {
 	for _, each := range o.Contributions {
 		if each.Condition.Type != kind {
 			continue
 		}
 		if o.Limits.Stale > 0 {
 			if outdated := each.Heartbeat.Add(o.Limits.Stale); !o.Now.Before(outdated) {
-				verdicts = append(verdicts, each.outdated())
+				findings = append(findings, each.outdated())
 				continue
 			} else if !each.Heartbeat.IsZero() {
 				next = earlier(next, outdated)
 			}
 		}
-		if found, counts := each.verdict(); counts {
-			verdicts = append(verdicts, found)
+		if found, counts := each.finding(); counts {
+			findings = append(findings, found)
 		}
 	}
-	return verdicts, next
+	return findings, next
 }
 
-// outdated is the verdict of an extension that is silent. The message has the time of the last sign of life and not its age, so that it stays.
-func (c Contribution) outdated() verdict {
+// outdated is the finding of an extension that is silent. The message has the time of the last sign of life and not its age, so that it stays.
+func (c Contribution) outdated() finding {
 	since := "has never renewed its heartbeat"
 	if !c.Heartbeat.IsZero() {
 		since = "has not renewed its heartbeat since " + c.Heartbeat.UTC().Format(time.RFC3339)
 	}
-	return verdict{
+	return finding{
 		status: corev1beta1.ConditionUnknown, reason: c.Kind + "OutdatedHealthCheckReport",
 		message: fmt.Sprintf("%s %s: what the extension of type %s reports is outdated: it %s", c.Kind, c.Name, c.Type, since),
 	}
 }
 
-// verdict returns what a report says that is not True.
-func (c Contribution) verdict() (verdict, bool) {
-	found := verdict{
+// finding returns what a report says that is not True.
+func (c Contribution) finding() (finding, bool) {
+	found := finding{
 		status: c.Condition.Status, message: fmt.Sprintf("%s %s of type %s: %s", c.Kind, c.Name, c.Type, readiness.Limited(c.Condition.Message)), codes: c.Condition.Codes,
 	}
 	switch c.Condition.Status {
@@ -63,7 +63,7 @@ func (c Contribution) verdict() (verdict, bool) {
 		// What an extension cannot check is a failure, too.
 		found.status, found.reason = corev1beta1.ConditionFalse, c.Kind+"UnhealthyReport"
 	default:
-		return verdict{}, false
+		return finding{}, false
 	}
 	return found, true
 }

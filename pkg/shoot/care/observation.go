@@ -70,26 +70,3 @@ func earlier(a, b time.Time) time.Time {
 	}
 	return a
 }
-
-func find(conditions []corev1beta1.Condition, kind corev1beta1.ConditionType) *corev1beta1.Condition {
-	for i := range conditions {
-		if conditions[i].Type == kind {
-			return &conditions[i]
-		}
-	}
-	return nil
-}
-
-// set puts a condition in its place in a list.
-func set(conditions []corev1beta1.Condition, condition corev1beta1.Condition) []corev1beta1.Condition {
-	if existing := find(conditions, condition.Type); existing != nil {
-		*existing = condition
-		return conditions
-	}
-	return append(conditions, condition)
-}
-
-// remove leaves a condition out of a list.
-func remove(conditions []corev1beta1.Condition, kind corev1beta1.ConditionType) []corev1beta1.Condition {
-	return slices.DeleteFunc(conditions, func(condition corev1beta1.Condition) bool { return condition.Type == kind })
-}
