@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -23,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -34,8 +31,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllers/shootsecrets"
 	"github.com/trellis-k8s/trellis/pkg/controllers/shootstatuslabel"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
-	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
 	"github.com/trellis-k8s/trellis/pkg/leaderfence"
+	"github.com/trellis-k8s/trellis/pkg/process"
 	"github.com/trellis-k8s/trellis/pkg/restclient"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
@@ -45,13 +42,11 @@ const (
 	component = "controller-manager"
 	// gracefulShutdown is how long running reconciles may take to finish after a signal to stop.
 	gracefulShutdown = 5 * time.Second
-	// cacheProbeTimeout is how long a health check waits for the cache.
-	cacheProbeTimeout = time.Second
 )
 
 // run starts a controller-manager and returns when the context ends or something fails.
 func run(ctx context.Context, c *controllermanagerv1alpha1.ControllerManagerConfiguration) error {
-	log := newLogger(c)
+	log := process.NewLogger(c.LogLevel, c.LogFormat)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	config, err := restConfig(c)
@@ -91,13 +86,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 // restConfig returns how to reach the garden: by the kubeconfig file or, without one, as a Pod of it.
 func restConfig(c *controllermanagerv1alpha1.ControllerManagerConfiguration) (*rest.Config, error) {
 	connection := c.GardenClientConnection
-	var config *rest.Config
-	var err error
-	if connection.Kubeconfig != "" {
-		config, err = kubeconfig.Read(connection.Kubeconfig)
-	} else if config, err = rest.InClusterConfig(); err != nil {
-		err = fmt.Errorf("no kubeconfig is set, and the process does not run in a Pod: %w", err)
-	}
+	config, err := process.RestConfig(connection.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("garden: %w", err)
 	}
@@ -150,32 +139,9 @@ func newManager(c *controllermanagerv1alpha1.ControllerManagerConfiguration, con
 func addHealthChecks(mgr manager.Manager) error {
 	return errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("informer-sync", func(request *http.Request) error {
-			ctx, cancel := context.WithTimeout(request.Context(), cacheProbeTimeout)
-			defer cancel()
-			if !mgr.GetCache().WaitForCacheSync(ctx) {
-				return errors.New("the cache of the garden is not filled yet")
-			}
-			return nil
-		}),
+		mgr.AddReadyzCheck("informer-sync", process.CacheSynced("garden", mgr.GetCache())),
 	)
 }
-
-// newLogger returns a logger to standard error in the configured level and format.
-func newLogger(c *controllermanagerv1alpha1.ControllerManagerConfiguration) logr.Logger {
-	level := map[string]zapcore.Level{
-		"debug": zapcore.DebugLevel,
-		"info":  zapcore.InfoLevel,
-		"error": zapcore.ErrorLevel,
-	}[c.LogLevel]
-	encoder := zap.JSONEncoder(isoTime)
-	if c.LogFormat == "text" {
-		encoder = zap.ConsoleEncoder(isoTime)
-	}
-	return zap.New(zap.Level(level), encoder, zap.StacktraceLevel(zapcore.PanicLevel))
-}
-
-func isoTime(config *zapcore.EncoderConfig) { config.EncodeTime = zapcore.ISO8601TimeEncoder }
 
 func address(server *controllermanagerv1alpha1.Server) string {
 	return net.JoinHostPort(server.BindAddress, strconv.Itoa(server.Port))

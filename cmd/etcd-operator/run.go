@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.uber.org/zap/zapcore"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -24,7 +23,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -33,8 +31,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/etcd"
 	"github.com/trellis-k8s/trellis/pkg/etcd/config"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
-	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
 	"github.com/trellis-k8s/trellis/pkg/leaderfence"
+	"github.com/trellis-k8s/trellis/pkg/process"
 )
 
 // gracefulShutdown is how long running reconciles may take to finish after a signal to stop.
@@ -42,7 +40,7 @@ const gracefulShutdown = 5 * time.Second
 
 // run starts the operator and returns when the context ends, something fails, or another process leads.
 func run(ctx context.Context, settings *config.Operator) error {
-	log := newLogger(settings)
+	log := process.NewLogger(settings.LogLevel, settings.LogFormat)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	access, err := restConfig(settings)
@@ -108,14 +106,7 @@ func newManager(settings *config.Operator, access *rest.Config, lock resourceloc
 	}
 	return mgr, errors.Join(
 		mgr.AddHealthzCheck("ping", func(*http.Request) error { return nil }),
-		mgr.AddReadyzCheck("informers-synced", func(request *http.Request) error {
-			ctx, cancel := context.WithTimeout(request.Context(), time.Second)
-			defer cancel()
-			if !mgr.GetCache().WaitForCacheSync(ctx) {
-				return errors.New("the caches of the cluster are not filled yet")
-			}
-			return nil
-		}),
+		mgr.AddReadyzCheck("informers-synced", process.CacheSynced("cluster", mgr.GetCache())),
 	)
 }
 
@@ -149,26 +140,13 @@ func newLock(settings *config.Operator, access *rest.Config, fence *leaderfence.
 // restConfig returns how to reach the cluster: by the kubeconfig file or, without one, as a Pod of it.
 func restConfig(settings *config.Operator) (*rest.Config, error) {
 	connection := settings.ClientConnection
-	access, err := rest.InClusterConfig()
-	if connection.Kubeconfig != "" {
-		access, err = kubeconfig.Read(connection.Kubeconfig)
-	}
+	access, err := process.RestConfig(connection.Kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("the connection to the cluster: set clientConnection.kubeconfig, or run in a Pod: %w", err)
+		return nil, fmt.Errorf("the connection to the cluster (clientConnection.kubeconfig): %w", err)
 	}
 	access.UserAgent = "etcd-operator/" + version
 	access.QPS, access.Burst = connection.QPS, connection.Burst
 	return access, nil
-}
-
-func newLogger(settings *config.Operator) logr.Logger {
-	level := map[string]zapcore.Level{"debug": zapcore.DebugLevel, "info": zapcore.InfoLevel, "error": zapcore.ErrorLevel}[settings.LogLevel]
-	isoTime := func(encoder *zapcore.EncoderConfig) { encoder.EncodeTime = zapcore.ISO8601TimeEncoder }
-	encoder := zap.JSONEncoder(isoTime)
-	if settings.LogFormat == "text" {
-		encoder = zap.ConsoleEncoder(isoTime)
-	}
-	return zap.New(zap.Level(level), encoder, zap.StacktraceLevel(zapcore.PanicLevel))
 }
 
 func address(at config.Address) string {

@@ -12,7 +12,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
-	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
+	"github.com/trellis-k8s/trellis/pkg/process"
 	"github.com/trellis-k8s/trellis/pkg/restclient"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -20,13 +20,7 @@ import (
 
 // seedRestConfig returns how to reach the seed: by the kubeconfig file or, without one, as a pod of it.
 func seedRestConfig(connection *componentbaseconfigv1alpha1.ClientConnectionConfiguration) (*rest.Config, error) {
-	var config *rest.Config
-	var err error
-	if connection.Kubeconfig != "" {
-		config, err = kubeconfig.Read(connection.Kubeconfig)
-	} else if config, err = rest.InClusterConfig(); err != nil {
-		err = fmt.Errorf("no kubeconfig is set, and the process does not run in a Pod: %w", err)
-	}
+	config, err := process.RestConfig(connection.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("seed cluster: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/lease"
 	"github.com/trellis-k8s/trellis/pkg/leaderfence"
+	"github.com/trellis-k8s/trellis/pkg/process"
 )
 
 // gracefulShutdown is how long running reconciles may take to finish after a signal to stop.
@@ -31,7 +31,7 @@ const gracefulShutdown = 5 * time.Second
 
 // run starts a gardenlet and returns when the context ends or something fails.
 func run(ctx context.Context, config *gardenletv1alpha1.GardenletConfiguration) error {
-	log := newLogger(config)
+	log := process.NewLogger(config.LogLevel, config.LogFormat)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 
@@ -124,14 +124,7 @@ func (g *gardenlet) addHealthChecks() error {
 	return errors.Join(
 		g.manager.AddHealthzCheck("ping", healthz.Ping),
 		g.manager.AddHealthzCheck("periodic-health", g.health.Check),
-		g.manager.AddReadyzCheck("runtime-informer-sync", func(request *http.Request) error {
-			ctx, cancel := context.WithTimeout(request.Context(), time.Second)
-			defer cancel()
-			if !g.manager.GetCache().WaitForCacheSync(ctx) {
-				return errors.New("the cache of the seed is not filled yet")
-			}
-			return nil
-		}),
+		g.manager.AddReadyzCheck("runtime-informer-sync", process.CacheSynced("seed", g.manager.GetCache())),
 		g.manager.AddReadyzCheck("garden-informer-sync", g.gardenSynced.Check),
 	)
 }

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -33,8 +29,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/extension/heartbeat"
 	"github.com/trellis-k8s/trellis/pkg/extension/webhook"
 	"github.com/trellis-k8s/trellis/pkg/images"
-	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
 	"github.com/trellis-k8s/trellis/pkg/leaderfence"
+	"github.com/trellis-k8s/trellis/pkg/process"
 	"github.com/trellis-k8s/trellis/pkg/provider/local"
 	"github.com/trellis-k8s/trellis/pkg/provider/local/controllers"
 	"github.com/trellis-k8s/trellis/pkg/provider/local/webhooks"
@@ -138,7 +134,7 @@ func cacheOptions() cache.Options {
 
 // newManager returns the manager of a cluster, with its health checks.
 func newManager(options *common, scheme *runtime.Scheme, of cache.Options) (manager.Manager, *leaderfence.Election, error) {
-	log := newLogger(options)
+	log := process.NewLogger(options.logLevel, options.logFormat)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	access, err := restConfig(options)
@@ -169,40 +165,17 @@ func newManager(options *common, scheme *runtime.Scheme, of cache.Options) (mana
 	}
 	return mgr, election, errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("informer-sync", func(request *http.Request) error {
-			ctx, cancel := context.WithTimeout(request.Context(), time.Second)
-			defer cancel()
-			if !mgr.GetCache().WaitForCacheSync(ctx) {
-				return errors.New("the cache of the cluster is not filled yet")
-			}
-			return nil
-		}),
+		mgr.AddReadyzCheck("informer-sync", process.CacheSynced("cluster", mgr.GetCache())),
 	)
 }
 
 // restConfig returns how to reach the cluster: by the kubeconfig file or, without one, as a Pod of it.
 func restConfig(options *common) (*rest.Config, error) {
-	var config *rest.Config
-	var err error
-	if options.kubeconfig != "" {
-		config, err = kubeconfig.Read(options.kubeconfig)
-	} else if config, err = rest.InClusterConfig(); err != nil {
-		err = fmt.Errorf("--kubeconfig is not set, and the process does not run in a Pod: %w", err)
-	}
+	config, err := process.RestConfig(options.kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	config.UserAgent, config.QPS, config.Burst = local.Name+"/"+version, defaultQPS, defaultBurst
 	restclient.Tune(config)
 	return config, nil
-}
-
-func newLogger(options *common) logr.Logger {
-	level := map[string]zapcore.Level{"debug": zapcore.DebugLevel, "info": zapcore.InfoLevel, "error": zapcore.ErrorLevel}[options.logLevel]
-	isoTime := func(encoder *zapcore.EncoderConfig) { encoder.EncodeTime = zapcore.ISO8601TimeEncoder }
-	encoder := zap.JSONEncoder(isoTime)
-	if options.logFormat == "text" {
-		encoder = zap.ConsoleEncoder(isoTime)
-	}
-	return zap.New(zap.Level(level), encoder, zap.StacktraceLevel(zapcore.PanicLevel))
 }

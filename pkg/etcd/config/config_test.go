@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trellis-k8s/trellis/pkg/configfile"
 )
 
 func write(t *testing.T, content string) string {
@@ -45,7 +47,7 @@ func TestOperator(t *testing.T) {
 			t.Errorf("%q: %v, want %s", content, err, want)
 		}
 	}
-	if _, err := LoadOperator(write(t, strings.Repeat("#", maxFileBytes+1))); err == nil || !strings.Contains(err.Error(), "too large") {
+	if _, err := LoadOperator(write(t, strings.Repeat("#", configfile.MaxBytes+1))); err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("a large file: %v", err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/trellis-k8s/trellis/pkg/configfile"
 )
 
 // KindMember is the kind of a member's file.
@@ -64,15 +66,7 @@ type ClientTLS struct {
 
 // LoadMember reads, defaults and validates the file at path. The error lists everything that is wrong.
 func LoadMember(path string) (*Member, error) {
-	config := &Member{}
-	if err := load(path, config); err != nil {
-		return nil, err
-	}
-	config.setDefaults()
-	if err := config.validate().ToAggregate(); err != nil {
-		return nil, fmt.Errorf("configuration file %s: %w", path, err)
-	}
-	return config, nil
+	return configfile.Format[Member]{Kind: KindMember, SetDefaults: (*Member).setDefaults, Validate: (*Member).validate}.Load(path)
 }
 
 func (c *Member) setDefaults() {

@@ -4,15 +4,13 @@ package config
 
 import (
 	"cmp"
-	"fmt"
-	"io"
-	"os"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-k8s/trellis/pkg/configfile"
 )
 
 // APIVersion of both files.
@@ -20,9 +18,6 @@ const APIVersion = "etcdoperator.config.gardener.cloud/v1alpha1"
 
 // KindOperator is the kind of the operator's file.
 const KindOperator = "EtcdOperatorConfiguration"
-
-// maxFileBytes is far above the size of a complete file, and keeps a mistaken path from filling the memory.
-const maxFileBytes = 1 << 20
 
 // Operator is the configuration of the operator.
 type Operator struct {
@@ -101,35 +96,7 @@ type EtcdController struct {
 
 // LoadOperator reads, defaults and validates the file at path. The error lists everything that is wrong.
 func LoadOperator(path string) (*Operator, error) {
-	config := &Operator{}
-	if err := load(path, config); err != nil {
-		return nil, err
-	}
-	config.setDefaults()
-	if err := config.validate().ToAggregate(); err != nil {
-		return nil, fmt.Errorf("configuration file %s: %w", path, err)
-	}
-	return config, nil
-}
-
-// load decodes a file strictly.
-func load(path string, into any) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("read the configuration file: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	content, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
-	if err != nil {
-		return fmt.Errorf("read the configuration file: %w", err)
-	}
-	if len(content) > maxFileBytes {
-		return fmt.Errorf("configuration file %s: too large: at most %d bytes are read", path, maxFileBytes)
-	}
-	if err := yaml.UnmarshalStrict(content, into); err != nil {
-		return fmt.Errorf("configuration file %s: %w", path, err)
-	}
-	return nil
+	return configfile.Format[Operator]{Kind: KindOperator, SetDefaults: (*Operator).setDefaults, Validate: (*Operator).validate}.Load(path)
 }
 
 func (c *Operator) setDefaults() {
