@@ -51,7 +51,9 @@ func seed(t *testing.T) []component {
 	}
 	zones := []string{"a", "b", "c"}
 	add("seednamespaces", nil)(seednamespaces.Objects(seednamespaces.Values{Zones: zones}))
-	add("crds", nil)(crds.Objects(crds.Values{Groups: crds.Seed{VerticalPodAutoscaler: true}.Groups()}))
+	add("crds", nil)(crds.Objects(crds.Values{Groups: []crds.Group{
+		crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Etcd, crds.VerticalPodAutoscaler,
+	}}))
 	add("seedsystem", nil)(seedsystem.Objects(seedsystem.Values{
 		Namespace: namespace, Zones: zones, PauseImage: image(t, seedsystem.ImagePause),
 		Reservations: []corev1beta1.SeedSettingExcessCapacityReservationConfig{

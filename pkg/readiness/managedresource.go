@@ -23,12 +23,6 @@ type Problem struct {
 	Codes           []corev1beta1.ErrorCode
 }
 
-// Check returns why a ManagedResource is not applied, healthy and rolled out; nil if it is.
-func Check(mr *resourcesv1alpha1.ManagedResource) *Problem {
-	found, _ := check(mr, Rollout{})
-	return found
-}
-
 // Rollout says for how long ManagedResources may be rolled out before that is a problem. The zero value allows no time.
 type Rollout struct {
 	Within time.Duration
@@ -40,7 +34,8 @@ func (r Rollout) until(condition resourcesv1alpha1.Condition) time.Time {
 	return condition.LastTransitionTime.Add(r.Within)
 }
 
-// check is Check with a time for roll-outs, and also returns when a roll-out that is under way becomes a problem; zero for none.
+// check returns why a ManagedResource is not applied, healthy and rolled out; nil if it is. It also returns when a roll-out that is under way
+// becomes a problem; zero for never.
 func check(mr *resourcesv1alpha1.ManagedResource, rollout Rollout) (*Problem, time.Time) {
 	name := fmt.Sprintf("ManagedResource %s/%s", mr.Namespace, mr.Name)
 	if mr.Status.ObservedGeneration != mr.Generation {

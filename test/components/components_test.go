@@ -52,7 +52,9 @@ func TestObjectsAreAccepted(t *testing.T) {
 // connectTo defines the kinds that components have objects of, as a seed has them.
 func connectTo(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
-	definitions, err := crds.Objects(crds.Values{Groups: crds.Seed{VerticalPodAutoscaler: true}.Groups()})
+	definitions, err := crds.Objects(crds.Values{Groups: []crds.Group{
+		crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Etcd, crds.VerticalPodAutoscaler,
+	}})
 	kit.Must(t, err)
 	path := filepath.Join(t.TempDir(), "definitions.yaml")
 	var text bytes.Buffer

@@ -62,30 +62,6 @@ type Values struct {
 	Groups []Group
 }
 
-// Seed says what a seed is, as far as its definitions depend on it.
-type Seed struct {
-	// IsGarden is set if the seed is the garden cluster, too, and IsSelfHostedShoot if it is a shoot that hosts its own control plane:
-	// others install some or all definitions there.
-	IsGarden, IsSelfHostedShoot bool
-	// VerticalPodAutoscaler is set if the Seed's setting enables it.
-	VerticalPodAutoscaler bool
-}
-
-// Groups returns the groups whose definitions gardenlet installs in a seed.
-func (s Seed) Groups() []Group {
-	if s.IsSelfHostedShoot {
-		return nil
-	}
-	if s.IsGarden {
-		return []Group{ShootExtensions}
-	}
-	wanted := []Group{ManagedResources, Extensions, ShootExtensions, Etcd}
-	if s.VerticalPodAutoscaler {
-		wanted = append(wanted, VerticalPodAutoscaler)
-	}
-	return wanted
-}
-
 // Objects returns the definitions. They are kept when the component is deleted: with a definition, all objects of its kind are deleted.
 func Objects(values Values) ([]client.Object, error) {
 	var objects []client.Object

@@ -2,7 +2,6 @@ package crds
 
 import (
 	"io/fs"
-	"slices"
 	"strings"
 	"testing"
 
@@ -61,22 +60,6 @@ func TestGroups(t *testing.T) {
 	}
 	if _, err := Objects(Values{Groups: []Group{"Nothing"}}); err == nil || !strings.Contains(err.Error(), `"Nothing"`) {
 		t.Errorf("an unknown group: got the error %v", err)
-	}
-}
-
-func TestGroupsOfSeeds(t *testing.T) {
-	for _, test := range []struct {
-		seed Seed
-		want []Group
-	}{
-		{Seed{}, []Group{ManagedResources, Extensions, ShootExtensions, Etcd}},
-		{Seed{VerticalPodAutoscaler: true}, []Group{ManagedResources, Extensions, ShootExtensions, Etcd, VerticalPodAutoscaler}},
-		{Seed{IsGarden: true, VerticalPodAutoscaler: true}, []Group{ShootExtensions}},
-		{Seed{IsSelfHostedShoot: true, VerticalPodAutoscaler: true}, nil},
-	} {
-		if got := test.seed.Groups(); !slices.Equal(got, test.want) {
-			t.Errorf("%+v: got %v, want %v", test.seed, got, test.want)
-		}
 	}
 }
 

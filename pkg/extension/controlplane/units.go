@@ -30,15 +30,6 @@ func findFile(files []extensionsv1alpha1.File, path string) *extensionsv1alpha1.
 	return &files[at]
 }
 
-// SetUnit adds a unit, or replaces the one of its name.
-func SetUnit(units *[]extensionsv1alpha1.Unit, one extensionsv1alpha1.Unit) {
-	if found := findUnit(*units, one.Name); found != nil {
-		*found = one
-		return
-	}
-	*units = append(*units, one)
-}
-
 // SetFile adds a file, or replaces the one of its path.
 func SetFile(files *[]extensionsv1alpha1.File, one extensionsv1alpha1.File) {
 	if found := findFile(*files, one.Path); found != nil {

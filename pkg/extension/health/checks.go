@@ -12,7 +12,6 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/extension"
-	objecthealth "github.com/trellis-k8s/trellis/pkg/health"
 )
 
 // ManagedResource returns a look at a ManagedResource in the namespace of the object.
@@ -56,29 +55,4 @@ func ofManagedResource(mr *resourcesv1alpha1.ManagedResource) Finding {
 		return Progressing(fmt.Sprintf("ManagedResource %s: %s", name, cmp.Or(condition.Message, condition.Reason)))
 	}
 	return Healthy()
-}
-
-// Object returns a look at an object in the namespace of the extension object, such as a Deployment, by the rules by which the
-// resource-manager judges objects. New returns an empty object of the kind.
-func Object[T extensionsv1alpha1.Object](reader client.Reader, newObject func() client.Object, name string) LookFunc[T] {
-	return func(ctx context.Context, of T, _ *extension.Cluster) (Finding, error) {
-		looked, key := newObject(), client.ObjectKey{Namespace: of.GetNamespace(), Name: name}
-		err := reader.Get(ctx, key, looked)
-		if apierrors.IsNotFound(err) {
-			return Unhealthy(fmt.Sprintf("%T %s does not exist.", looked, key)), nil
-		}
-		if err != nil {
-			return Finding{}, fmt.Errorf("read %T %s: %w", looked, key, err)
-		}
-		health := objecthealth.Check(looked, objecthealth.OtherKindsFailuresOnly)
-		switch {
-		case health.Err != "":
-			return Finding{}, fmt.Errorf("check %T %s: %s", looked, key, health.Err)
-		case health.Unobserved:
-			return Progressing(fmt.Sprintf("%s: %s", key, health.Unhealthy)), nil
-		case health.Unhealthy != "":
-			return Unhealthy(fmt.Sprintf("%s: %s", key, health.Unhealthy)), nil
-		}
-		return Healthy(), nil
-	}
 }

@@ -29,8 +29,6 @@ type registration struct {
 	uncached client.Reader
 }
 
-func nothing() client.Object { return &metav1.PartialObjectMetadata{} }
-
 // addRegistration adds the controller that writes the configurations at the start, and when they are changed or deleted by others.
 func addRegistration(mgr manager.Manager, webhooks []Webhook, options Options) error {
 	r := &registration{webhooks: webhooks, options: options, client: mgr.GetClient(), uncached: mgr.GetAPIReader()}

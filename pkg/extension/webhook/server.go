@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -81,7 +82,7 @@ func (s *Server) Source(requests func(context.Context) []reconcile.Request) sour
 	changes := make(chan event.GenericEvent, 1)
 	s.certificates.OnBundle(func() {
 		select {
-		case changes <- event.GenericEvent{Object: nothing()}:
+		case changes <- event.GenericEvent{Object: &metav1.PartialObjectMetadata{}}:
 		default: // one change is waiting already, and stands for this one, too
 		}
 	})
