@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"reflect"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -122,12 +121,4 @@ func leaseChanged(update event.UpdateEvent) bool {
 		old.Renewed = now.Renewed
 	}
 	return !reflect.DeepEqual(old, now)
-}
-
-// at returns when to look again.
-func at(next, now time.Time) reconcile.Result {
-	if next.IsZero() {
-		return reconcile.Result{}
-	}
-	return reconcile.Result{RequeueAfter: max(next.Sub(now), time.Millisecond)}
 }

@@ -18,6 +18,7 @@ import (
 	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // Reconcile makes a plan and emits it. Each step leaves all as it is if nothing has to be done.
@@ -143,7 +144,7 @@ func (r *Reconciler) carryOut(ctx context.Context, in Inputs) (reconcile.Result,
 			return reconcile.Result{RequeueAfter: time.Millisecond}, nil // with the ledger as it is now
 		}
 	}
-	return at(emitted.Plan.NextAt(in.Now), in.Now), nil
+	return requeue.At(emitted.Plan.NextAt(in.Now), in.Now), nil
 }
 
 func operationOf(in Inputs) flow.Operation {

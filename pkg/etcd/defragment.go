@@ -8,6 +8,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // TaskDefragment defragments the members, one after the other. Its value is the time at which it was due.
@@ -32,7 +33,7 @@ func (in Inputs) addDefragmentation(plan *flow.Plan) {
 		return
 	}
 	if due.After(in.Now) {
-		plan.Next = earlier(plan.Next, due)
+		plan.Next = requeue.Earlier(plan.Next, due)
 		return
 	}
 	// The task keeps its value while it is under way: members have been asked with it.

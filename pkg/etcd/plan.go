@@ -1,8 +1,6 @@
 package etcd
 
 import (
-	"time"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -68,14 +66,6 @@ func (in Inputs) bundle(key flow.Key, objects []client.Object) flow.Bundle {
 	if in.Class != "" {
 		class := in.Class
 		b.Spec.Class = &class
-	}
-	return b
-}
-
-// earlier returns the earlier of two times; zero stands for never.
-func earlier(a, b time.Time) time.Time {
-	if b.IsZero() || !a.IsZero() && a.Before(b) {
-		return a
 	}
 	return b
 }

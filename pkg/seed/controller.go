@@ -24,6 +24,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupentry"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -136,10 +137,7 @@ func (r *reconciler) run(ctx context.Context, seed *corev1beta1.Seed) (reconcile
 	if err := r.write(ctx, seed, status); err != nil {
 		return reconcile.Result{}, err
 	}
-	next := plan.NextAt(in.Now)
-	if at := result.Plan.NextAt(in.Now); next.IsZero() || !at.IsZero() && at.Before(next) {
-		next = at
-	}
+	next := requeue.Earlier(plan.NextAt(in.Now), result.Plan.NextAt(in.Now))
 	wake := r.after(in, next, later)
 	if in.Deleting {
 		return r.finish(ctx, seed, in, plan, wake)

@@ -17,6 +17,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/installation"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // readyReconciler keeps the condition ExtensionsReady of Seeds, which sums up the conditions of their installations.
@@ -63,10 +64,7 @@ func (r *readyReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 			return reconcile.Result{}, err
 		}
 	}
-	if next.IsZero() {
-		return reconcile.Result{}, nil
-	}
-	return reconcile.Result{RequeueAfter: max(next.Sub(now), time.Millisecond)}, nil
+	return requeue.At(next, now), nil
 }
 
 // write sends the condition alone: others write the conditions that are theirs.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -35,12 +36,7 @@ func WatchWhenDefined(mgr manager.Manager, of cache.Cache, to controller.Control
 			if err != nil {
 				return false, client.IgnoreNotFound(err)
 			}
-			for _, condition := range found.Status.Conditions {
-				if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-					return true, nil
-				}
-			}
-			return false, nil
+			return apihelpers.IsCRDConditionTrue(&found, apiextensionsv1.Established), nil
 		})
 		if err != nil {
 			if ctx.Err() != nil {

@@ -33,8 +33,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, s
 	}
 	own := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[flow.LabelFlow] == FlowName })
 	for _, watched := range []source.Source{
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{}, &handler.EnqueueRequestForObject{},
-			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.NewPredicateFuncs(isDeleting))),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{}, &handler.EnqueueRequestForObject{}, backup.Declared()),
 		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(toOwner), own),
 		seed.CredentialsChanged(func(ctx context.Context, object client.Object) (requests []reconcile.Request) {
 			for _, bucket := range seed.BucketsWith(ctx, object) {
@@ -49,8 +48,6 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, s
 	}
 	return backup.WatchWhenDefined(mgr, of, built, "backupbuckets.extensions.gardener.cloud", &extensionsv1alpha1.BackupBucket{}, &handler.EnqueueRequestForObject{})
 }
-
-func isDeleting(object client.Object) bool { return object.GetDeletionTimestamp() != nil }
 
 func toOwner(_ context.Context, object client.Object) []reconcile.Request {
 	if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,13 +19,8 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
-
-// deletingEvery is how often a bucket that is being deleted is looked at.
-const deletingEvery = 5 * time.Second
-
-// errorProgress is the progress that a failed operation shows.
-const errorProgress = 50
 
 // Reconciler has the BackupBuckets of a Seed made. Live reads the extension objects, from a cache if there is one.
 type Reconciler struct {
@@ -49,14 +41,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if ptr.Deref(bucket.Spec.SeedName, "") != r.Name {
 		return reconcile.Result{}, nil
 	}
-	if !controllerutil.ContainsFinalizer(bucket, constants.GardenerName) {
-		if bucket.DeletionTimestamp != nil {
-			return reconcile.Result{}, nil
-		}
-		err := r.Finalizers(ctx, bucket, func(o client.Object) bool { return controllerutil.AddFinalizer(o, constants.GardenerName) })
-		if err != nil {
-			return reconcile.Result{}, err
-		}
+	if kept, err := r.Keep(ctx, bucket); err != nil || !kept {
+		return reconcile.Result{}, err
 	}
 	result, err := r.run(ctx, bucket)
 	if err != nil {
@@ -78,7 +64,9 @@ func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) 
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	in.live = asExtension(live)
+	if live != nil {
+		in.live = backup.ExtensionOf(live)
+	}
 	deleting := bucket.DeletionTimestamp != nil
 	secret, from, err := r.Credentials(ctx, bucket.Spec.CredentialsRef, SecretName(bucket.Name))
 	if err != nil && (!deleting || client.IgnoreNotFound(err) != nil) {
@@ -114,10 +102,7 @@ func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) 
 	if err := r.report(ctx, bucket, &why, failed); err != nil {
 		return reconcile.Result{}, err
 	}
-	if next := result.Plan.NextAt(in.now); !next.IsZero() {
-		return reconcile.Result{RequeueAfter: max(next.Sub(in.now), time.Millisecond)}, nil
-	}
-	return reconcile.Result{}, nil
+	return requeue.At(result.Plan.NextAt(in.now), in.now), nil
 }
 
 // prepare has the credentials stay in the garden while the bucket uses them, and be in the seed.
@@ -140,23 +125,10 @@ func (r *Reconciler) prepare(ctx context.Context, in inputs, secret *corev1.Secr
 // live reads the extension object; nil if it does not exist.
 func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1.BackupBucket, error) {
 	live := &extensionsv1alpha1.BackupBucket{}
-	err := r.Live.Get(ctx, client.ObjectKey{Name: name}, live)
-	switch {
-	case err == nil:
-		return live, nil
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return nil, nil // it does not exist, or its kind does not
+	if found, err := backup.ReadExtension(ctx, r.Live, "BackupBucket", name, live); !found {
+		return nil, err
 	}
-	return nil, fmt.Errorf("read the extension's BackupBucket %s: %w", name, err)
-}
-
-func asExtension(live *extensionsv1alpha1.BackupBucket) *backup.Extension {
-	if live == nil {
-		return nil
-	}
-	return &backup.Extension{
-		Generation: live.Generation, Annotations: live.Annotations, Deleting: live.DeletionTimestamp != nil, Status: live.Status.DefaultStatus,
-	}
+	return live, nil
 }
 
 // publish copies what the extension generated into the garden.
@@ -202,7 +174,7 @@ func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucke
 	}
 	switch {
 	case failed != nil:
-		next.State, next.Progress, next.Description = corev1beta1.LastOperationStateError, errorProgress, failed.Description
+		next.State, next.Progress, next.Description = corev1beta1.LastOperationStateError, backup.ErrorProgress, failed.Description
 	case *why == "":
 		next.State, next.Progress, next.Description = corev1beta1.LastOperationStateSucceeded, 100, "Backup Bucket has been successfully reconciled."
 	default:
@@ -232,7 +204,7 @@ func (r *Reconciler) finish(ctx context.Context, in inputs, live *extensionsv1al
 	if live != nil || len(left) > 0 {
 		why := "the extension object is being deleted"
 		failed := backup.Failing(in.live, result, keyOf(r.Namespace, in.bucket.Name))
-		return reconcile.Result{RequeueAfter: deletingEvery}, r.report(ctx, in.bucket, &why, failed)
+		return reconcile.Result{RequeueAfter: backup.DeletingEvery}, r.report(ctx, in.bucket, &why, failed)
 	}
 	if err := r.DeleteSecret(ctx, SecretName(in.bucket.Name)); err != nil {
 		return reconcile.Result{}, err

@@ -33,8 +33,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, s
 	}
 	own := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[flow.LabelFlow] == FlowName })
 	for _, watched := range []source.Source{
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{}, &handler.EnqueueRequestForObject{},
-			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.NewPredicateFuncs(isDeleting))),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{}, &handler.EnqueueRequestForObject{}, backup.Declared()),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(r.ofBucket)),
 		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(toOwner), own),
 		seed.CredentialsChanged(func(ctx context.Context, object client.Object) (requests []reconcile.Request) {
@@ -50,8 +49,6 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, s
 	}
 	return backup.WatchWhenDefined(mgr, of, built, "backupentries.extensions.gardener.cloud", &extensionsv1alpha1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(toOwner))
 }
-
-func isDeleting(object client.Object) bool { return object.GetDeletionTimestamp() != nil }
 
 // toOwner leads from a ManagedResource or an extension object to its BackupEntry.
 func toOwner(_ context.Context, object client.Object) []reconcile.Request {

@@ -8,8 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,10 +20,8 @@ import (
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
-
-// deletingEvery is how often an entry that goes is looked at.
-const deletingEvery = 5 * time.Second
 
 // Reconciler has the BackupEntries of a Seed handled by extensions. Live reads the extension objects, from a cache if there is one.
 type Reconciler struct {
@@ -48,14 +44,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if in.phase() == phaseNone {
 		return reconcile.Result{}, nil
 	}
-	if !controllerutil.ContainsFinalizer(entry, constants.GardenerName) {
-		if entry.DeletionTimestamp != nil {
-			return reconcile.Result{}, nil
-		}
-		err := r.Finalizers(ctx, entry, func(o client.Object) bool { return controllerutil.AddFinalizer(o, constants.GardenerName) })
-		if err != nil {
-			return reconcile.Result{}, err
-		}
+	if kept, err := r.Keep(ctx, entry); err != nil || !kept {
+		return reconcile.Result{}, err
 	}
 	result, err := r.run(ctx, in)
 	if err != nil {
@@ -76,7 +66,7 @@ func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, erro
 		return reconcile.Result{}, err
 	}
 	if live != nil {
-		in.live = &backup.Extension{Generation: live.Generation, Annotations: live.Annotations, Deleting: live.DeletionTimestamp != nil, Status: live.Status.DefaultStatus}
+		in.live = backup.ExtensionOf(live)
 	}
 	if phase != phaseWait {
 		if err := r.prepare(ctx, &in, live != nil); err != nil {
@@ -101,7 +91,7 @@ func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, erro
 	failed := backup.Failing(in.live, result, key)
 	switch {
 	case phase == phaseWait:
-		return again(plan, in.now), r.report(ctx, in, fmt.Sprintf("the backups are deleted at %s", in.deletedAt().UTC().Format(time.RFC3339)), nil)
+		return requeue.At(plan.NextAt(in.now), in.now), r.report(ctx, in, fmt.Sprintf("the backups are deleted at %s", in.deletedAt().UTC().Format(time.RFC3339)), nil)
 	case plan.Deleting:
 		return r.finish(ctx, in, live != nil, failed)
 	}
@@ -110,7 +100,7 @@ func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, erro
 		why = "the extension object is not deleted yet" // a later pass deletes it, and ends the migration
 	}
 	if err := r.report(ctx, in, why, failed); err != nil || why != "" || phase != phaseRestore {
-		return again(result.Plan, in.now), err
+		return requeue.At(result.Plan.NextAt(in.now), in.now), err
 	}
 	return reconcile.Result{}, r.Finalizers(ctx, in.entry, func(o client.Object) bool {
 		annotations := o.GetAnnotations()
@@ -118,13 +108,6 @@ func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, erro
 		o.SetAnnotations(annotations)
 		return true
 	})
-}
-
-func again(plan flow.Plan, now time.Time) reconcile.Result {
-	if next := plan.NextAt(now); !next.IsZero() {
-		return reconcile.Result{RequeueAfter: max(next.Sub(now), time.Millisecond)}
-	}
-	return reconcile.Result{}
 }
 
 // prepare reads the bucket and has the credentials be in the seed.
@@ -186,14 +169,10 @@ func (r *Reconciler) findState(ctx context.Context, in *inputs) error {
 // live reads the extension object; nil if it does not exist.
 func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1.BackupEntry, error) {
 	live := &extensionsv1alpha1.BackupEntry{}
-	err := r.Live.Get(ctx, client.ObjectKey{Name: name}, live)
-	switch {
-	case err == nil:
-		return live, nil
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return nil, nil // it does not exist, or its kind does not
+	if found, err := backup.ReadExtension(ctx, r.Live, "BackupEntry", name, live); !found {
+		return nil, err
 	}
-	return nil, fmt.Errorf("read the extension's BackupEntry %s: %w", name, err)
+	return live, nil
 }
 
 // finish ends a deletion or a migration when the extension object is gone.
@@ -203,7 +182,7 @@ func (r *Reconciler) finish(ctx context.Context, in inputs, exists bool, failed 
 		return reconcile.Result{}, err
 	}
 	if exists || len(left) > 0 {
-		return reconcile.Result{RequeueAfter: deletingEvery}, r.report(ctx, in, "the extension object is being deleted", failed)
+		return reconcile.Result{RequeueAfter: backup.DeletingEvery}, r.report(ctx, in, "the extension object is being deleted", failed)
 	}
 	if err := r.DeleteSecret(ctx, SecretName(in.entry.Name)); err != nil {
 		return reconcile.Result{}, err
@@ -234,7 +213,7 @@ func (r *Reconciler) report(ctx context.Context, in inputs, why string, failed *
 	}
 	switch {
 	case failed != nil:
-		next.State, next.Progress, next.Description = corev1beta1.LastOperationStateError, 50, failed.Description
+		next.State, next.Progress, next.Description = corev1beta1.LastOperationStateError, backup.ErrorProgress, failed.Description
 	case phase == phaseWait:
 		next.State, next.Description = corev1beta1.LastOperationStatePending, why
 	case why != "":

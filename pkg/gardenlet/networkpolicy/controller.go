@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -31,6 +30,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-k8s/trellis/pkg/crdwatch"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // ControllerName names the controller in logs and metrics.
@@ -154,11 +154,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	now := r.Clock.Now()
-	next := result.Plan.NextAt(now)
-	if next.IsZero() {
-		return reconcile.Result{}, nil
-	}
-	return reconcile.Result{RequeueAfter: max(next.Sub(now), time.Millisecond)}, nil
+	return requeue.At(result.Plan.NextAt(now), now), nil
 }
 
 // observe reads the inputs, all from caches.

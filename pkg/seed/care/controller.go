@@ -26,6 +26,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // explainEvery is how often the explanation of a condition is written at most while its status stays.
@@ -143,10 +144,7 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, fmt.Errorf("write the conditions of Seed %s: %w", seed.Name, err)
 		}
 	}
-	if next.IsZero() {
-		return reconcile.Result{}, nil
-	}
-	return reconcile.Result{RequeueAfter: max(next.Sub(o.now), time.Millisecond)}, nil
+	return requeue.At(next, o.now), nil
 }
 
 // tooEarly returns after how long a condition is looked at again whose explanation alone has changed: while components come up it

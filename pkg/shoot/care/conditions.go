@@ -10,6 +10,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/readiness"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // Reasons of conditions (Gardener).
@@ -50,13 +51,13 @@ func (o Observation) Conditions() ([]corev1beta1.Condition, time.Time) {
 	} {
 		found, changes := each.check()
 		contributed, outdated := o.contributed(each.kind)
-		found, changes = found.with(contributed...), earlier(changes, outdated)
+		found, changes = found.with(contributed...), requeue.Earlier(changes, outdated)
 		if o.Hibernated {
 			found, changes = finding{status: corev1beta1.ConditionTrue, reason: corev1beta1.ReasonConditionNotChecked, message: messageHibernated}, time.Time{}
 		}
 		condition, until := o.condition(each.kind, found)
 		conditions = corev1beta1.SetCondition(conditions, condition)
-		next = earlier(next, earlier(until, changes))
+		next = requeue.Earlier(next, requeue.Earlier(until, changes))
 	}
 	return conditions, next
 }
@@ -162,7 +163,7 @@ func (o Observation) condition(kind corev1beta1.ConditionType, found finding) (c
 	found.status = status
 	if before != nil && before.Status == status && before.Reason == found.reason && (before.Message != found.message || !slices.Equal(before.Codes, found.codes)) {
 		if at := before.LastUpdateTime.Add(explainEvery); o.Now.Before(at) {
-			return *before, earlier(next, at)
+			return *before, requeue.Earlier(next, at)
 		}
 	}
 	return o.timed(before, kind, found), next

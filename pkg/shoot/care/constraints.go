@@ -12,6 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/readiness"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // Reasons of constraints (Gardener).
@@ -114,7 +115,7 @@ func (o Observation) expiring() (*finding, time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(o.Authorities)) {
 		until := o.Authorities[name]
 		if from := until.Add(-authorityMargin); o.Now.Before(from) {
-			next = earlier(next, from)
+			next = requeue.Earlier(next, from)
 			continue
 		}
 		expiring = append(expiring, fmt.Sprintf("%s (%s)", name, until.UTC().Format(time.DateOnly)))

@@ -6,6 +6,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/readiness"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // Contribution is what an extension reports about one of its objects, for the condition of the Shoot of the same type.
@@ -29,7 +30,7 @@ func (o Observation) contributed(kind corev1beta1.ConditionType) (findings []fin
 				findings = append(findings, each.outdated())
 				continue
 			} else if !each.Heartbeat.IsZero() {
-				next = earlier(next, outdated)
+				next = requeue.Earlier(next, outdated)
 			}
 		}
 		if found, counts := each.finding(); counts {

@@ -28,6 +28,7 @@ import (
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 )
 
@@ -199,7 +200,7 @@ func (c *care) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	conditions, next := observation.Conditions()
 	constraints, later := observation.Constraints()
 	wait := c.period()
-	if next = earlier(next, later); !next.IsZero() {
+	if next = requeue.Earlier(next, later); !next.IsZero() {
 		wait = min(wait, max(next.Sub(observation.Now), time.Millisecond))
 	}
 	if err := c.write(ctx, shoot, conditions, constraints); err != nil {

@@ -62,11 +62,3 @@ func (o Observation) countFor(kind corev1beta1.ConditionType) []resourcesv1alpha
 		return of != kind
 	})
 }
-
-// earlier returns the earlier one of two times; zero is never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
