@@ -18,7 +18,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/crds"
 	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
 	"github.com/trellis-k8s/trellis/pkg/component/gardenletvpa"
-	"github.com/trellis-k8s/trellis/pkg/component/internal/golden"
 	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/component/seednamespaces"
@@ -26,6 +25,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/vpa"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 // component is one with all that it can have.

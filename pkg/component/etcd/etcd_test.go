@@ -13,8 +13,8 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/component/internal/golden"
 	"github.com/trellis-k8s/trellis/pkg/health/expression"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 func TestObjects(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/trellis-k8s/trellis/pkg/component/internal/golden"
 	"github.com/trellis-k8s/trellis/pkg/etcd/config"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 func TestObjects(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
-	"github.com/trellis-k8s/trellis/pkg/component/internal/golden"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 func values(change ...func(*Values)) Values {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trellis-k8s/trellis/pkg/component/internal/golden"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 func values() Values {

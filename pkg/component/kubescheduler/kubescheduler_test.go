@@ -6,7 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
-	"github.com/trellis-k8s/trellis/pkg/component/internal/golden"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 func values() Values {

@@ -3,7 +3,7 @@ package seednamespaces
 import (
 	"testing"
 
-	"github.com/trellis-k8s/trellis/pkg/component/internal/golden"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 func TestObjects(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/component/internal/golden"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 func values(change ...func(*Values)) Values {

@@ -7,13 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/provider/local/internal/golden"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 func TestPlan(t *testing.T) {
 	object := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--blue--7a1f"}}
 	object.Spec.BucketName = "bucket"
-	golden.Check(t, "backupentry", Plan(object, map[string][]byte{"user": []byte("me")}, "/etc/buckets"), nil)
+	golden.CheckPlan(t, "backupentry", Plan(object, map[string][]byte{"user": []byte("me")}, "/etc/buckets"), nil)
 	object.Name = "source-" + object.Name
 	plan := Plan(object, map[string][]byte{"accessKeyID": []byte("me")}, "/etc/buckets")
 	if secret := plan.Bundles[0].Objects[0]; secret.GetNamespace() != "shoot--dev--blue" || secret.GetName() != "source-etcd-backup" {

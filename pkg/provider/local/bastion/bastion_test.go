@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/provider/local/internal/golden"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1xJhXYm9ivZDDCSrsSFmtCWX8VOoZhJpuCcs8fhx2Z"
@@ -21,7 +21,7 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "bastion", plan, nil)
+	golden.CheckPlan(t, "bastion", plan, nil)
 	object.Spec.UserData = []byte("#!/bin/sh\n")
 	if _, err := Plan(object, "image", false); err == nil || !strings.Contains(err.Error(), "no public key") {
 		t.Errorf("without a key: %v", err)

@@ -10,7 +10,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/extension"
-	"github.com/trellis-k8s/trellis/pkg/provider/local/internal/golden"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 func TestPlan(t *testing.T) {
@@ -20,7 +20,7 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "controlplane", plan, nil)
+	golden.CheckPlan(t, "controlplane", plan, nil)
 	const head = `{"apiVersion":"local.provider.extensions.gardener.cloud/v1alpha1","kind":"ControlPlaneConfig",`
 	object.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(head + `"storage":{"managedDefaultStorageClass":false}}`)}
 	if plan, err = Plan(object); err != nil || plan.Bundles[1].Objects[0].GetAnnotations()[annotationDefaultClass] != "false" {

@@ -12,7 +12,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/extension"
-	"github.com/trellis-k8s/trellis/pkg/provider/local/internal/golden"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 func newCluster() *extension.Cluster {
@@ -32,7 +32,7 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "infrastructure", plan, object.Status)
+	golden.CheckPlan(t, "infrastructure", plan, object.Status)
 	if _, err := Plan(object, nil, true); err == nil || !strings.Contains(err.Error(), "shoot--dev--blue does not exist") {
 		t.Errorf("without a Cluster: %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/extension"
-	"github.com/trellis-k8s/trellis/pkg/provider/local/internal/golden"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 func TestPlan(t *testing.T) {
@@ -20,7 +20,7 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "network", plan, object.Status)
+	golden.CheckPlan(t, "network", plan, object.Status)
 	for text, change := range map[string]func(*extensionsv1alpha1.Network){
 		"IPv4 alone": func(n *extensionsv1alpha1.Network) { n.Spec.PodCIDR = "2001:db8::/48" },
 		"IPFamily":   func(n *extensionsv1alpha1.Network) { n.Spec.IPFamilies = []extensionsv1alpha1.IPFamily{"IPv4", "IPv6"} },

@@ -14,7 +14,7 @@ import (
 
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
-	"github.com/trellis-k8s/trellis/pkg/provider/local/internal/golden"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 var secrets = func(name string) (map[string][]byte, error) {
@@ -107,7 +107,7 @@ func TestReconcile(t *testing.T) {
 	if err != nil || len(plan.Bundles) != 0 {
 		t.Fatalf("%+v, %v", plan, err)
 	}
-	golden.Check(t, "reconcile", flow.Plan{}, object.Status)
+	golden.CheckPlan(t, "reconcile", flow.Plan{}, object.Status)
 }
 
 func TestInvalidFiles(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/provider/local"
-	"github.com/trellis-k8s/trellis/pkg/provider/local/internal/golden"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 // newInputs returns those of a Shoot with a pool of one machine.
@@ -50,7 +50,7 @@ func TestPlan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden.Check(t, name, out.Plan, nil)
+		golden.CheckPlan(t, name, out.Plan, nil)
 		if len(out.Waiting) != 1 || !strings.Contains(out.Waiting[0], "0 of 1 machines are ready") {
 			t.Errorf("%s: waits for %v", name, out.Waiting)
 		}
@@ -106,7 +106,7 @@ func TestReport(t *testing.T) {
 		return worker.Status.MachineDeploymentsLastUpdateTime
 	}
 	first := report(now)
-	golden.Check(t, "status", flow.Plan{}, worker.Status)
+	golden.CheckPlan(t, "status", flow.Plan{}, worker.Status)
 	if again := report(now.Add(time.Minute)); !again.Equal(first) {
 		t.Errorf("the time has moved from %s to %s", first, again)
 	}

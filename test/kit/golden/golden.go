@@ -1,4 +1,4 @@
-// Package golden compares the objects of components with files.
+// Package golden compares what is computed with files: the objects of components, and the plans of extensions.
 package golden
 
 import (
@@ -21,13 +21,18 @@ var update = flag.Bool("update", false, "write the golden files")
 // Check compares objects with the file testdata/<name>.yaml, which -update writes.
 func Check(t *testing.T, name string, objects []client.Object) {
 	t.Helper()
-	got := Text(t, objects)
-	path := filepath.Join("testdata", name+".yaml")
+	CheckText(t, name+".yaml", string(Text(t, objects)))
+}
+
+// CheckText compares a text with the file testdata/<name>, which -update writes.
+func CheckText(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
 	if *update {
 		if err := os.MkdirAll("testdata", 0o750); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, got, 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -36,8 +41,8 @@ func Check(t *testing.T, name string, objects []client.Object) {
 	if err != nil {
 		t.Fatalf("%v: write it with -update", err)
 	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("the objects are not those of %s: see git diff after -update; got\n%s", path, got)
+	if got != string(want) {
+		t.Errorf("it is not what %s has: see git diff after -update; got\n%s", path, got)
 	}
 }
 

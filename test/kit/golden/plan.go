@@ -1,11 +1,7 @@
-// Package golden compares what the parts of provider-local compute with files.
 package golden
 
 import (
 	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,10 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
-// Check compares the bundles of a plan, and the status that goes with it, with the file testdata/<name>.yaml, which -update writes.
-func Check(t *testing.T, name string, plan flow.Plan, status any) {
+// CheckPlan compares the bundles of a plan, and the status that goes with it, with the file testdata/<name>.yaml, which -update writes.
+func CheckPlan(t *testing.T, name string, plan flow.Plan, status any) {
 	t.Helper()
 	var text bytes.Buffer
 	write := func(head string, value any) {
@@ -52,32 +46,5 @@ func Check(t *testing.T, name string, plan flow.Plan, status any) {
 	if status != nil {
 		write("status", status)
 	}
-	compare(t, name+".yaml", text.Bytes())
-}
-
-// CheckText compares a text with the file testdata/<name>, which -update writes.
-func CheckText(t *testing.T, name, text string) {
-	t.Helper()
-	compare(t, name, []byte(text))
-}
-
-func compare(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v: write it with -update", err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("it is not what %s has: see git diff after -update; got\n%s", path, got)
-	}
+	CheckText(t, name+".yaml", text.String())
 }
