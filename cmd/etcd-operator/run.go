@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"strconv"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -105,7 +105,7 @@ func newManager(settings *config.Operator, access *rest.Config, lock resourceloc
 		return nil, fmt.Errorf("set up the connection to the cluster: %w", err)
 	}
 	return mgr, errors.Join(
-		mgr.AddHealthzCheck("ping", func(*http.Request) error { return nil }),
+		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("informers-synced", process.CacheSynced("cluster", mgr.GetCache())),
 	)
 }

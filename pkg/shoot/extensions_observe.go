@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -215,11 +216,9 @@ func (r *reconciler) observeReferences(ctx context.Context, in *Inputs) error {
 		if client.IgnoreNotFound(err) != nil {
 			found = Referenced{Unreadable: fmt.Sprintf("%s cannot be read: %v", each, err)}
 		}
-		if !isNotFound(err) {
+		if !apierrors.IsNotFound(err) {
 			in.References[each.String()] = found
 		}
 	}
 	return nil
 }
-
-func isNotFound(err error) bool { return err != nil && client.IgnoreNotFound(err) == nil }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -114,7 +115,7 @@ func (m mutator) kubelet(ctx context.Context, c Context, version string, wanted,
 		if err := m.ensurer.EnsureKubeletConfiguration(ctx, c, version, config, before); err != nil {
 			return err
 		}
-		if equal(unchanged, config) {
+		if equality.Semantic.DeepEqual(unchanged, config) {
 			return nil // the text stays as gardenlet wrote it
 		}
 		text, err := yaml.Marshal(config.Object)

@@ -6,13 +6,9 @@ import (
 	"strings"
 
 	"github.com/coreos/go-systemd/v22/unit"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
-
-func equal(a, b *unstructured.Unstructured) bool { return equality.Semantic.DeepEqual(a, b) }
 
 func findUnit(units []extensionsv1alpha1.Unit, name string) *extensionsv1alpha1.Unit {
 	at := slices.IndexFunc(units, func(one extensionsv1alpha1.Unit) bool { return one.Name == name })

@@ -4,6 +4,8 @@ package backup
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,7 +109,7 @@ func (e *Extension) Ready(asked Asked) string {
 // DigestOf returns a digest of data.
 func DigestOf(data map[string][]byte, more ...[]byte) string {
 	parts := more
-	for _, key := range sortedKeys(data) {
+	for _, key := range slices.Sorted(maps.Keys(data)) {
 		parts = append(parts, []byte(key), data[key])
 	}
 	return object.Digest(parts...)

@@ -194,5 +194,3 @@ func merge[V any](all ...map[string]V) map[string]V {
 	}
 	return merged
 }
-
-func sortedKeys(data map[string][]byte) []string { return slices.Sorted(maps.Keys(data)) }
