@@ -125,13 +125,13 @@ func (r *reconciler) run(ctx context.Context, shoot *corev1beta1.Shoot) (reconci
 	}
 	settings := r.options.controller()
 	looked := looked{shoot: shoot, seed: seed, gardenlet: r.options.Identity, config: &settings, now: r.options.Clock.Now()}
-	if verdict := looked.decide(); !verdict.run {
-		if verdict.failed {
-			if err := r.write(ctx, shoot, r.failed(shoot, verdict.why)); err != nil {
+	if decision := looked.decide(); !decision.run {
+		if decision.failed {
+			if err := r.write(ctx, shoot, r.failed(shoot, decision.why)); err != nil {
 				return reconcile.Result{}, err
 			}
 		}
-		return reconcile.Result{RequeueAfter: verdict.again}, nil
+		return reconcile.Result{RequeueAfter: decision.again}, nil
 	}
 	if err := r.operate(ctx, shoot); err != nil {
 		return reconcile.Result{}, err

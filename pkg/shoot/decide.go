@@ -22,8 +22,8 @@ const (
 	seedAgain = 15 * time.Second
 )
 
-// verdict says whether a Shoot is worked on.
-type verdict struct {
+// decision says whether a Shoot is worked on.
+type decision struct {
 	// run is set if it is.
 	run bool
 	// why says why not, and failed that this is an error, which the status reports.
@@ -56,25 +56,25 @@ func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
 }
 
 // decide returns whether a Shoot is worked on now. The first rule that applies decides, as in Gardener.
-func (l looked) decide() verdict {
+func (l looked) decide() decision {
 	last, status := l.shoot.Status.LastOperation, l.shoot.Status
 	observed := status.ObservedGeneration == l.shoot.Generation
 	switch {
 	case isTrue(l.seed.Annotations[constants.AnnotationShootEmergencyStopReconciliations]) && l.shoot.DeletionTimestamp == nil:
-		return verdict{why: "the Seed stops the reconciliation of all Shoots"}
+		return decision{why: "the Seed stops the reconciliation of all Shoots"}
 	case last != nil && last.State == corev1beta1.LastOperationStateFailed && observed:
-		return verdict{why: "the last operation failed: change the Shoot, or annotate it with gardener.cloud/operation=retry"}
+		return decision{why: "the last operation failed: change the Shoot, or annotate it with gardener.cloud/operation=retry"}
 	case l.ignored():
-		return verdict{why: "the Shoot is annotated to be ignored"}
+		return decision{why: "the Shoot is annotated to be ignored"}
 	}
 	if why := l.seedNotReady(); why != "" {
-		return verdict{why: why, failed: true, again: seedAgain}
+		return decision{why: why, failed: true, again: seedAgain}
 	}
 	if operationType(l.shoot) != corev1beta1.LastOperationTypeReconcile || !observed || last.State != corev1beta1.LastOperationStateSucceeded || !l.confined() {
-		return verdict{run: true}
+		return decision{run: true}
 	}
 	open, next := l.window()
-	return verdict{run: open, why: "changes are confined to the maintenance window", again: next.Sub(l.now)}
+	return decision{run: open, why: "changes are confined to the maintenance window", again: next.Sub(l.now)}
 }
 
 // ignored reports whether the Shoot asks to be left alone, and may: its namespace is garden, or gardenlet is configured so.
