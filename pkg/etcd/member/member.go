@@ -95,7 +95,7 @@ func (m *Member) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	var supervision sync.WaitGroup
 	supervision.Go(func() { m.supervise(watching) })
-	err = p.wait(ctx, m.handOver)
+	err = p.wait(ctx)
 	stop()
 	supervision.Wait()
 	return err

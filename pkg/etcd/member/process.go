@@ -41,8 +41,8 @@ func startProcess(program, configFile string) (*process, error) {
 	return p, nil
 }
 
-// wait returns when etcd has ended. When the context ends, it calls beforeStop and asks etcd to end, which has as long for that as the kubelet allows.
-func (p *process) wait(ctx context.Context, beforeStop func(context.Context)) error {
+// wait returns when etcd has ended. When the context ends, etcd is asked to end, and has as long for that as the kubelet allows.
+func (p *process) wait(ctx context.Context) error {
 	select {
 	case err := <-p.ended:
 		if err == nil {
@@ -51,7 +51,6 @@ func (p *process) wait(ctx context.Context, beforeStop func(context.Context)) er
 		return fmt.Errorf("etcd does not run any more: %w", err)
 	case <-ctx.Done():
 	}
-	beforeStop(ctx)
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop etcd: %w", err)
 	}
