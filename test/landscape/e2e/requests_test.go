@@ -42,14 +42,15 @@ type user struct {
 
 // counts are the requests of a user since they were taken last.
 type counts struct {
-	requests, failed, refused int
+	// Of the failed ones, some connections were refused, and some writes were lost when etcd changed its leader.
+	requests, failed, refused, lost int
 	// gap is the longest time without an answer.
 	gap    time.Duration
 	errors []string
 }
 
 func (n counts) String() string {
-	text := fmt.Sprintf("%d requests, %d failed, %d of them refused; longest time without an answer %s", n.requests, n.failed, n.refused, n.gap.Round(time.Millisecond))
+	text := fmt.Sprintf("%d requests, %d failed, %d of them refused, %d lost by etcd; longest time without an answer %s", n.requests, n.failed, n.refused, n.lost, n.gap.Round(time.Millisecond))
 	return strings.Join(append([]string{text}, n.errors...), "\n  ")
 }
 
@@ -148,6 +149,9 @@ func (u *user) note(err error) {
 	u.counts.failed++
 	if strings.Contains(err.Error(), "connection refused") {
 		u.counts.refused++
+	}
+	if strings.Contains(err.Error(), "due to previous leader failure") || strings.Contains(err.Error(), "raft proposal dropped") {
+		u.counts.lost++
 	}
 	if len(u.counts.errors) < failuresShown {
 		u.counts.errors = append(u.counts.errors, fmt.Sprintf("%s %v", now.UTC().Format(time.TimeOnly), err))
