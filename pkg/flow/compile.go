@@ -158,8 +158,8 @@ func pack(owner Owner, key Key, documents []manifestsecret.Document) ([]*corev1.
 	return secrets, nil
 }
 
-// InputsDigest returns a digest of all that a flow reads. What is encoded as JSON in the same way is the same. The error is that of the
-// encoder.
+// InputsDigest returns a digest of all that a flow reads, with the form of its types. What is encoded as JSON in the same way is the same. The error is
+// that of the encoder.
 func InputsDigest(inputs ...any) (string, error) {
 	parts := make([][]byte, 0, len(inputs))
 	for _, input := range inputs {
@@ -169,5 +169,5 @@ func InputsDigest(inputs ...any) (string, error) {
 		}
 		parts = append(parts, part)
 	}
-	return object.Digest(parts...), nil
+	return formOf(inputs) + formEnd + object.Digest(parts...), nil
 }

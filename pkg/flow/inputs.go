@@ -56,9 +56,13 @@ func (e emission) inputs() string {
 	return strconv.Itoa(e.number) + "." + e.digest
 }
 
-// codeOnly reports whether a plan from such inputs differs from what was emitted last because of the program alone.
+// codeOnly reports whether a plan from such inputs differs from what was emitted last because of the program alone, as far as that is known: inputs of
+// another form cannot be compared.
 func (e emission) codeOnly(plan Plan, version string) bool {
-	return plan.Inputs != "" && e.digest == plan.Inputs && e.version != version
+	if plan.Inputs == "" || e.digest == "" || e.version == version {
+		return false
+	}
+	return e.digest == plan.Inputs || formIn(e.digest) != formIn(plan.Inputs)
 }
 
 // codeLength is how many characters stand for a bundle in AnnotationBundles: 24 bits of a digest. Were two the same, a bundle that a version of the

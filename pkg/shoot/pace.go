@@ -63,7 +63,7 @@ func (in Inputs) digest() (string, error) {
 		inputs = append(inputs, name, versionOf(referenced.Secret), versionOf(referenced.ConfigMap), versionOf(referenced.WorkloadIdentity))
 	}
 	if !in.LastRenewal.IsZero() {
-		inputs = append(inputs, in.LastRenewal.Unix())
+		inputs = append(inputs, in.LastRenewal.UTC().Format(time.RFC3339)) // a string: the form of the inputs stays the same
 	}
 	return flow.InputsDigest(inputs...)
 }
