@@ -18,10 +18,11 @@ const (
 	portTries = 100
 )
 
-// taken are the ports that were returned.
+// taken are the ports that were tried, those that were returned with the UDP socket that keeps them.
 var taken sync.Map
 
-// FreePort returns a port of loopback that nobody listens on, for the control plane or a program beside it. It returns none twice.
+// FreePort returns a free port of loopback, for the control plane or a program beside it, and each port once. Until this process ends, it keeps the UDP
+// port of the same number, so that tests in other processes do not choose it before the program listens.
 func FreePort() (int, error) {
 	var errs []error
 	for range portTries {
@@ -29,14 +30,20 @@ func FreePort() (int, error) {
 		if _, was := taken.LoadOrStore(port, true); was {
 			continue
 		}
+		kept, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
 		if err == nil {
 			err = listener.Close()
 		}
 		if err == nil {
+			taken.Store(port, kept) // it is closed when nothing refers to it
 			return port, nil
 		}
-		errs = append(errs, err)
+		errs = append(errs, err, kept.Close())
 	}
 	return 0, fmt.Errorf("no free port from %d to %d in %d tries: %w", firstPort, lastPort, portTries, errors.Join(errs...))
 }

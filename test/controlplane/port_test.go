@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"net"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -25,5 +26,12 @@ func TestFreePort(t *testing.T) {
 			continue
 		}
 		t.Cleanup(func() { _ = listener.Close() })
+	}
+	runtime.GC()
+	for _, port := range ports { // as a test in another process would
+		if kept, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			_ = kept.Close()
+			t.Errorf("port %d is not kept", port)
+		}
 	}
 }
