@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // Emitter writes what plans want.
@@ -53,7 +54,7 @@ func (e *Emitter) Emit(ctx context.Context, owner Owner, plan Plan) (Result, err
 		return Result{}, err
 	}
 	if e.Clock != nil && !plan.Deleting {
-		plan.Next = earlier(plan.Next, e.recent.complete(owner, live, e.Clock.Now()))
+		plan.Next = requeue.Earlier(plan.Next, e.recent.complete(owner, live, e.Clock.Now()))
 	}
 	if e.Schema != nil {
 		schema, err := e.Schema(ctx)
@@ -73,7 +74,7 @@ func (e *Emitter) Emit(ctx context.Context, owner Owner, plan Plan) (Result, err
 		}
 		if wait != nil {
 			plan.Waits = append(plan.Waits, *wait)
-			plan.Next = earlier(plan.Next, next)
+			plan.Next = requeue.Earlier(plan.Next, next)
 			if decision, err = Decide(owner, plan, live, e.Rules); err != nil {
 				return Result{}, err
 			}

@@ -44,7 +44,7 @@ func TestFormOfInputs(t *testing.T) {
 	}
 }
 
-// TestInputsOfAnotherFormAreHeld: what a new version of the program reads in another form is no change of the inputs.
+// TestInputsOfAnotherFormAreHeld: inputs that a new version of the program reads in another form do not count as changed.
 func TestInputsOfAnotherFormAreHeld(t *testing.T) {
 	last := emission{number: 1, digest: "f1-a", version: "v1"}
 	for name, test := range map[string]struct {

@@ -147,11 +147,3 @@ func (p *Pacer) wake() {
 		p.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: first.owner.Namespace, Name: first.owner.Name}})
 	}
 }
-
-// earlier returns the earlier of two times; zero stands for never.
-func earlier(a, b time.Time) time.Time {
-	if b.IsZero() || !a.IsZero() && a.Before(b) {
-		return a
-	}
-	return b
-}

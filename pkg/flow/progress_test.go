@@ -42,7 +42,7 @@ func TestProgress(t *testing.T) {
 			percent: 50, state: "Error", description: "No connection. Operation will be retried.", codes: "[]"},
 		"an error that stays": {live: emitted(t, plan), disturb: []func(Live){set("b", applied, "False", "ApplyFailed", `Deployment "x" is invalid`)},
 			percent: 50, state: "Failed", description: `Deployment "x" is invalid.`, codes: "[ERR_CONFIGURATION_PROBLEM]"},
-		"the text of a probe is no code": {live: emitted(t, plan), disturb: []func(Live){set("b", healthy, "False", "DeploymentUnhealthy", "probe failed with status 403")},
+		"the text of a probe names no code": {live: emitted(t, plan), disturb: []func(Live){set("b", healthy, "False", "DeploymentUnhealthy", "probe failed with status 403")},
 			percent: 50, state: "Error", description: "Probe failed with status 403. Operation will be retried.", codes: "[]"},
 		"an unhealthy extension that names a code": {live: emitted(t, plan), disturb: []func(Live){set("b", healthy, "False", "InfrastructureUnhealthy", "[ERR_INFRA_UNAUTHORIZED] no")},
 			percent: 50, state: "Failed", description: "[ERR_INFRA_UNAUTHORIZED] no.", codes: "[ERR_INFRA_UNAUTHORIZED]"},

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // behindFor is how long a cache may take to show what was written: on a busy machine watches are behind by many seconds. After that it is
@@ -57,7 +58,7 @@ func (r *recent) complete(owner Owner, live Live, now time.Time) (again time.Tim
 		for _, reference := range last.mr.Spec.SecretRefs {
 			live.Secrets[Key{Namespace: key.Namespace, Name: reference.Name}] = true
 		}
-		again = earlier(again, last.until)
+		again = requeue.Earlier(again, last.until)
 	}
 	if len(all) == 0 {
 		delete(r.byOwner, owner.UID)

@@ -42,8 +42,8 @@ func (w *world) tolerate(m *mortal) {
 		check func(limit int32)
 		end   func()
 	}{
-		{"the seed's API server is away", w.line.cut, func(int32) { w.reports("connection refused") }, w.line.mend},
-		{"the seed's API server is slow", func() { w.line.delay(latency) }, w.awaitLimit, w.line.mend},
+		{"the seed's API server is away", w.line.cut, func(int32) { w.reports("connection refused") }, w.line.restore},
+		{"the seed's API server is slow", func() { w.line.delay(latency) }, w.awaitLimit, w.line.restore},
 		{"all Secrets are deleted", w.deleteSecrets, func(int32) {}, func() {}},
 		{"the volume of etcd is gone", func() { w.loseEtcd(lostData) }, func(int32) { w.reportsLoss() }, func() { w.loseEtcd("") }},
 	} {
@@ -122,8 +122,8 @@ func (l *line) delay(by time.Duration) {
 	l.latency = by
 }
 
-// mend has the line work as usual.
-func (l *line) mend() {
+// restore lets requests through as usual.
+func (l *line) restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken, l.latency = false, 0

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-k8s/trellis/pkg/flow"
@@ -27,17 +24,7 @@ func CheckPlan(t *testing.T, name string, plan flow.Plan, status any) {
 	for _, bundle := range plan.Bundles {
 		write("bundle "+bundle.Key.String(), map[string]any{"labels": bundle.Labels, "spec": bundle.Spec})
 		for _, object := range bundle.Objects {
-			kind, err := apiutil.GVKForObject(object, scheme.Scheme)
-			if err != nil {
-				t.Fatal(err)
-			}
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-			if err != nil {
-				t.Fatal(err)
-			}
-			delete(content, "status")
-			content["apiVersion"], content["kind"] = kind.ToAPIVersionAndKind()
-			write("object of "+bundle.Name, content)
+			write("object of "+bundle.Name, Unstructured(t, object).Object)
 		}
 	}
 	for _, tombstone := range plan.Tombstones {
