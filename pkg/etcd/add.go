@@ -89,19 +89,13 @@ func New(ctx context.Context, mgr ctrl.Manager, recorder events.EventRecorder, o
 
 // AddToManager adds the watches. All that the function reads is watched; what has to happen at a time is in Plan.Next.
 func (r *Reconciler) AddToManager(mgr ctrl.Manager) error {
-	toOwner := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {
-			return []reconcile.Request{{NamespacedName: owner}}
-		}
-		return nil
-	})
 	toEtcd := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetLabels()[lease.LabelPartOf]}}}
 	})
 	return ctrl.NewControllerManagedBy(mgr).Named(FlowName).
 		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&resourcesv1alpha1.ManagedResource{}, toOwner).
-		Watches(&corev1.Secret{}, toOwner, builder.OnlyMetadata).
+		Watches(&resourcesv1alpha1.ManagedResource{}, flow.ToOwner()).
+		Watches(&corev1.Secret{}, flow.ToOwner(), builder.OnlyMetadata).
 		Watches(&appsv1.StatefulSet{}, toEtcd).
 		Watches(&coordinationv1.Lease{}, toEtcd, builder.WithPredicates(predicate.Funcs{UpdateFunc: leaseChanged})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Options.Workers}).

@@ -38,10 +38,11 @@ func (o Owner) marks() map[string]string {
 	if o.UID == "" {
 		return map[string]string{LabelFlow: o.Flow}
 	}
-	return o.labels()
+	return o.Labels()
 }
 
-func (o Owner) labels() client.MatchingLabels {
+// Labels returns the labels of all that is emitted for the owner, which must have a UID.
+func (o Owner) Labels() client.MatchingLabels {
 	return client.MatchingLabels{LabelFlow: o.Flow, LabelOwner: string(o.UID)}
 }
 

@@ -51,7 +51,7 @@ func TestWhatIsCachedIsEnough(t *testing.T) {
 	}
 
 	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "n", Name: "s", ResourceVersion: "1", Labels: owner.labels(), Annotations: map[string]string{AnnotationOwner: owner.String(), "other": "x"},
+		Namespace: "n", Name: "s", ResourceVersion: "1", Labels: owner.Labels(), Annotations: map[string]string{AnnotationOwner: owner.String(), "other": "x"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "someone"}},
 	}}
 	secret.Labels["other"] = "x"

@@ -64,9 +64,9 @@ func codesNamedIn(text string) []corev1beta1.ErrorCode {
 	return slices.Compact(codes)
 }
 
-// codesOfWrite returns the codes of why an object could not be written. No other words count than those of an API server that refuses the content: it also
+// CodesOfWrite returns the codes of why an object could not be written. No other words count than those of an API server that refuses the content: it also
 // answers Unauthorized, Forbidden and Too Many Requests, which are about the flow or the resource-manager, and no error of an infrastructure.
-func codesOfWrite(text string) []corev1beta1.ErrorCode {
+func CodesOfWrite(text string) []corev1beta1.ErrorCode {
 	codes := codesNamedIn(text)
 	if len(codes) == 0 && invalid.MatchString(text) {
 		codes = append(codes, corev1beta1.ErrorConfigurationProblem)
@@ -86,7 +86,7 @@ func codesOf(mr *resourcesv1alpha1.ManagedResource) []corev1beta1.ErrorCode {
 	switch applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied); {
 	case len(codes) > 0:
 	case applied.Status == resourcesv1alpha1.ConditionFalse:
-		codes = codesOfWrite(failing(mr))
+		codes = CodesOfWrite(failing(mr))
 	default:
 		codes = codesNamedIn(failing(mr))
 	}

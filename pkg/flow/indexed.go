@@ -43,7 +43,7 @@ func indexValue(flow, uid string) string { return flow + "/" + uid }
 
 // ownedBy returns options that list what a flow has emitted for an owner.
 func ownedBy(reader client.Reader, owner Owner) []client.ListOption {
-	options := []client.ListOption{owner.labels()}
+	options := []client.ListOption{owner.Labels()}
 	if _, indexed := reader.(IndexedReader); indexed {
 		options = append(options, client.MatchingFields{indexOwner: indexValue(owner.Flow, string(owner.UID))})
 	}

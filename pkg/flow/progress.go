@@ -143,7 +143,7 @@ func (r Result) errors(owner Owner, now time.Time) []corev1beta1.LastError {
 		}
 	}
 	for key, why := range r.Problems {
-		add(key.Name, why, codesOfWrite(why))
+		add(key.Name, why, CodesOfWrite(why))
 	}
 	for _, wait := range r.Plan.Waits {
 		if !wait.Deadline.IsZero() && !now.Before(wait.Deadline) {

@@ -60,7 +60,7 @@ func Remaining(ctx context.Context, uncached client.Reader, owner Owner, namespa
 	for _, namespace := range namespaces {
 		var list metav1.PartialObjectMetadataList
 		list.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResourceList"))
-		if err := uncached.List(ctx, &list, owner.labels(), client.InNamespace(namespace)); err != nil {
+		if err := uncached.List(ctx, &list, owner.Labels(), client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("list the ManagedResources of %s %s: %w", owner.Flow, owner, err)
 		}
 		for i := range list.Items {

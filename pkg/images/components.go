@@ -12,9 +12,9 @@ import (
 // of their own, in the format of Gardener's component image vector overwrites.
 const ComponentsOverwriteVariable = "IMAGEVECTOR_OVERWRITE_COMPONENTS"
 
-// Components has the overwrites for components with image lists of their own, for example etcd-druid, by the names of the components. To
-// deploy such a component, write its value to a file, and set the component's own [OverwriteVariable] to the path of that file.
-type Components map[string]string
+// Components has the overwrites for components that have image lists of their own in Gardener, for example etcd-druid, by the names of the
+// components.
+type Components map[string]Vector
 
 // LoadComponents reads the overwrites in the file at path. An empty path names no file: then there are no overwrites.
 func LoadComponents(path string) (Components, error) {
@@ -75,6 +75,6 @@ func (c Components) add(name, overwrite string) error {
 	if len(vector) == 0 {
 		return errors.New("imageVectorOverwrite has no images")
 	}
-	c[name] = overwrite
+	c[name] = vector
 	return nil
 }

@@ -37,7 +37,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupbucket"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupentry"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
-	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 	"github.com/trellis-k8s/trellis/pkg/seed/care"
@@ -184,7 +183,7 @@ func reduceDefinition(object any) (any, error) {
 }
 
 func newReconciler(mgr manager.Manager, garden cluster.Cluster, o Options, of *caches) (*reconciler, error) {
-	vector, err := images.FromEnvironment()
+	vector, err := imagesOfComponents()
 	if err != nil {
 		return nil, fmt.Errorf("read the list of images: %w", err)
 	}
@@ -224,9 +223,10 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *cach
 	secret, node := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	own := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[flow.LabelFlow] == FlowName })
+	ownSeed := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() == r.options.SeedName })
+	own := flow.EmittedBy(FlowName)
 	for _, watched := range []source.Source{
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, toSeed, ownSeed(r.options.SeedName)),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, toSeed, ownSeed, flow.DeclarationChanged()),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{}, toSeed, conditionsChanged()),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, toSeed, predicate.GenerationChangedPredicate{}),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{}, toSeed),
@@ -248,21 +248,6 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *cach
 
 // managedResources is the definition whose schema the flow looks at.
 const managedResources = "managedresources." + resourcesv1alpha1.GroupName
-
-// ownSeed lets changes of the Seed pass that the flow has not made itself: those of its specification, annotations and finalizers.
-func ownSeed(name string) predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetName() == name },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, after := e.ObjectOld, e.ObjectNew
-			return after.GetName() == name && (before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() ||
-				!equality.Semantic.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) ||
-				!equality.Semantic.DeepEqual(before.GetFinalizers(), after.GetFinalizers()) ||
-				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil))
-		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
-}
 
 // conditionsChanged lets changes of an installation pass that the flow looks at.
 func conditionsChanged() predicate.Predicate {

@@ -95,7 +95,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if reported := r.write(ctx, &seed, r.failed(&seed, err)); reported != nil {
 			err = errors.Join(err, reported)
 		}
-		r.events.Eventf(&seed, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", err)
+		r.events.Eventf(&seed, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", flow.ReasonOf(err))
 	}
 	return result, err
 }
@@ -248,8 +248,10 @@ func (r *reconciler) finish(ctx context.Context, seed *corev1beta1.Seed, in Inpu
 	if err != nil || len(left) > 0 {
 		return wake, err
 	}
-	if err := r.deleteManifests(ctx, in); err != nil {
-		return reconcile.Result{}, err
+	for _, name := range []string{FlowName, backupbucket.FlowName, backupentry.FlowName} { // no bucket and no entry of the Seed is left
+		if err := flow.DeleteManifests(ctx, r.uncached, r.seed, in.Namespace, client.MatchingLabels{flow.LabelFlow: name}); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	nothing := func(string) bool { return false }
 	if err := r.secrets.CleanUp(ctx, secrets.Wanted{}, nil, nothing); err != nil {
@@ -259,27 +261,6 @@ func (r *reconciler) finish(ctx context.Context, seed *corev1beta1.Seed, in Inpu
 		return reconcile.Result{RequeueAfter: removedAfter}, err
 	}
 	return reconcile.Result{}, r.patch(ctx, seed, func() { controllerutil.RemoveFinalizer(seed, constants.GardenerName) })
-}
-
-// deleteManifests deletes the Secrets with manifests. The garbage collector would do so later, if the resource-manager runs by then.
-func (r *reconciler) deleteManifests(ctx context.Context, in Inputs) error {
-	list := metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	err := r.uncached.List(ctx, &list, client.InNamespace(in.Namespace), client.HasLabels{flow.LabelFlow})
-	if err != nil {
-		return fmt.Errorf("list the Secrets with manifests: %w", err)
-	}
-	for i := range list.Items {
-		switch list.Items[i].Labels[flow.LabelFlow] {
-		case FlowName, backupbucket.FlowName, backupentry.FlowName: // no bucket and no entry of the Seed is left
-		default:
-			continue
-		}
-		if err := client.IgnoreNotFound(r.seed.Delete(ctx, &list.Items[i], client.Preconditions{UID: &list.Items[i].UID})); err != nil {
-			return fmt.Errorf("delete Secret %s/%s: %w", in.Namespace, list.Items[i].Name, err)
-		}
-	}
-	return nil
 }
 
 // patch writes a change of the Seed, if it is still the one that was read.

@@ -122,15 +122,6 @@ func (in Inputs) key(name string) flow.Key { return flow.Key{Namespace: in.Names
 
 func (in Inputs) emitted(name string) bool { return slices.Contains(in.Emitted, in.key(name)) }
 
-// image returns an image by its name.
-func (in Inputs) image(name string) (string, error) {
-	image, err := in.Images.Find(name, images.Options{RuntimeVersion: in.KubernetesVersion, TargetVersion: in.KubernetesVersion})
-	if err != nil {
-		return "", err
-	}
-	return image.Reference, nil
-}
-
 // checkVersion returns why the version of the seed is not supported; empty if it is.
 func (in Inputs) checkVersion() string {
 	version, err := semver.NewVersion(in.KubernetesVersion)

@@ -24,7 +24,6 @@ import (
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-k8s/trellis/pkg/flow"
-	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -64,7 +63,7 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 	}
 	config := &gardenletv1alpha1.GardenletConfiguration{}
 	gardenletv1alpha1.SetDefaults(config)
-	vector, err := images.FromEnvironment()
+	vector, err := imagesOfComponents()
 	if err != nil {
 		return Inputs{}, err
 	}

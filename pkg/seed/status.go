@@ -90,7 +90,7 @@ func (r *reconciler) failed(seed *corev1beta1.Seed, err error) corev1beta1.SeedS
 	status := *seed.Status.DeepCopy()
 	kind, _ := kindOf(seed.DeletionTimestamp != nil)
 	status.LastOperation = operation(seed.Status.LastOperation, corev1beta1.LastOperation{
-		Type: kind, State: corev1beta1.LastOperationStateError, Description: sentence(err.Error()) + " " + willBeRetried,
+		Type: kind, State: corev1beta1.LastOperationStateError, Description: sentence(flow.ReasonOf(err)) + " " + willBeRetried,
 		Progress: ptr.Deref(seed.Status.LastOperation, corev1beta1.LastOperation{}).Progress,
 	}, r.options.Clock.Now())
 	return status

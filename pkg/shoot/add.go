@@ -171,11 +171,11 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 	secret, namespace := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	own := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[flow.LabelFlow] == FlowName })
-	toOwner := handler.EnqueueRequestsFromMapFunc(toOwner)
+	own := flow.EmittedBy(FlowName)
+	toOwner := flow.ToOwner()
 	byNamespace := handler.EnqueueRequestsFromMapFunc(r.byNamespace)
 	for _, watched := range []source.Source{
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, declared()),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, flow.DeclarationChanged()),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(r.all), seedChanged(r.options.SeedName)),
 		source.Kind[client.Object](r.caches.emitted, &resourcesv1alpha1.ManagedResource{}, toOwner, own),
 		source.Kind[client.Object](r.caches.emitted, secret.DeepCopy(), toOwner, own),
@@ -193,14 +193,6 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 		}
 	}
 	return r.extensions.Watch(mgr, built, extensionobjects.Bastions(), byNamespace)
-}
-
-// toOwner leads from what was emitted to its Shoot.
-func toOwner(_ context.Context, object client.Object) []reconcile.Request {
-	if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {
-		return []reconcile.Request{{NamespacedName: owner}}
-	}
-	return nil
 }
 
 // byNamespace leads from the namespace of a control plane, or what is in it, to its Shoot.
@@ -241,20 +233,6 @@ func (r *reconciler) shoots(ctx context.Context, options ...client.ListOption) [
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 	}
 	return requests
-}
-
-// declared lets changes of a Shoot pass that the flow has not made itself: those of its specification, annotations and finalizers.
-func declared() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, after := e.ObjectOld, e.ObjectNew
-			return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() ||
-				!equality.Semantic.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) ||
-				!equality.Semantic.DeepEqual(before.GetFinalizers(), after.GetFinalizers()) ||
-				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
-		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
 }
 
 // seedChanged lets changes of the Seed pass that decide whether Shoots are worked on.

@@ -2,7 +2,6 @@ package shoot
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -106,12 +105,12 @@ func (r *reconciler) cleanUpStage(ctx context.Context, in Inputs, stage cleanup.
 	defer cancel()
 	shoot, err := r.connect(in)
 	if err != nil {
-		return flow.Outcome{Progress: err.Error(), Again: again}
+		return flow.Outcome{Progress: flow.ReasonOf(err), Again: again}
 	}
 	began, _ := in.Ledger.Entry(taskCleanUpBegins)
 	left, err := cleanup.Cleaner{Client: shoot, Began: began.Time, Now: in.Now}.Run(ctx, stage)
 	if err != nil {
-		return flow.Outcome{Progress: join(left, fmt.Sprintf("what users have in the cluster cannot be deleted: %s", err)), Again: again}
+		return flow.Outcome{Progress: join(left, "what users have in the cluster cannot be deleted: "+flow.ReasonOf(err)), Again: again}
 	}
 	return flow.Outcome{Done: left == "", Progress: left, Again: again}
 }

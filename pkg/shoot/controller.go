@@ -101,8 +101,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	result, err := r.run(ctx, shoot)
 	if err != nil {
-		err = errors.Join(err, r.write(ctx, shoot, r.failed(shoot, err.Error())))
-		r.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", err)
+		reason := flow.ReasonOf(err)
+		err = errors.Join(err, r.write(ctx, shoot, r.failed(shoot, reason)))
+		r.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", reason)
 	}
 	return result, err
 }
@@ -235,7 +236,9 @@ func (r *reconciler) finish(ctx context.Context, shoot *corev1beta1.Shoot, in In
 	if err != nil || len(left) > 0 {
 		return r.after(in, next, later), err
 	}
-	if err := errors.Join(r.deleteManifests(ctx, in), r.states.Delete(ctx, shoot)); err != nil {
+	// The Secrets with manifests in the namespace of the control plane went with it.
+	manifests := flow.DeleteManifests(ctx, r.uncached, r.seed, in.GardenNamespace, in.Owner.Labels())
+	if err := errors.Join(manifests, r.states.Delete(ctx, shoot)); err != nil {
 		return reconcile.Result{}, err
 	}
 	status := *shoot.Status.DeepCopy()
@@ -270,21 +273,6 @@ func (r *reconciler) removeFinalizer(ctx context.Context, shoot *corev1beta1.Sho
 		}
 		return err
 	})
-}
-
-// deleteManifests deletes the Secrets with manifests in the namespace of gardenlet: those in the namespace of the control plane went with it.
-func (r *reconciler) deleteManifests(ctx context.Context, in Inputs) error {
-	var list corev1.SecretList
-	labels := client.MatchingLabels{flow.LabelFlow: FlowName, flow.LabelOwner: string(in.Owner.UID)}
-	if err := r.uncached.List(ctx, &list, client.InNamespace(in.GardenNamespace), labels); err != nil {
-		return fmt.Errorf("list the Secrets with manifests of %s: %w", in.Owner, err)
-	}
-	for i := range list.Items {
-		if err := client.IgnoreNotFound(r.seed.Delete(ctx, &list.Items[i], client.Preconditions{UID: &list.Items[i].UID})); err != nil {
-			return fmt.Errorf("delete Secret %s/%s: %w", in.GardenNamespace, list.Items[i].Name, err)
-		}
-	}
-	return nil
 }
 
 // newest returns the Shoot that was written last if it is newer than one from a cache.

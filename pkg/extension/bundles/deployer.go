@@ -12,10 +12,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -93,12 +91,6 @@ func (d *Deployer) Reader() client.Reader { return d.cache }
 
 // source leads from the ManagedResources of an actuator to its objects.
 func (d *Deployer) source(actuator string) source.Source {
-	toOwner := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {
-			return []reconcile.Request{{NamespacedName: owner}}
-		}
-		return nil
-	})
 	of := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[LabelActuator] == actuator })
-	return source.Kind[client.Object](d.cache, &resourcesv1alpha1.ManagedResource{}, toOwner, of)
+	return source.Kind[client.Object](d.cache, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), of)
 }

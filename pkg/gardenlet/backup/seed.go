@@ -102,13 +102,12 @@ func (s *Seed) EnsureSecret(ctx context.Context, owner flow.Owner, wanted *corev
 	if err == nil && live.Annotations[annotationDigest] == digest && live.Annotations[constants.AnnotationGardenerTimestamp] != "" {
 		return nil
 	}
-	labels := map[string]string{flow.LabelFlow: owner.Flow, flow.LabelOwner: string(owner.UID)}
 	annotations := map[string]string{
 		annotationDigest: digest, constants.AnnotationGardenerTimestamp: at.UTC().Format(time.RFC3339Nano), flow.AnnotationOwner: owner.String(),
 	}
 	object := wanted.DeepCopy()
 	_, err = controllerutil.CreateOrPatch(ctx, s.Client, object, func() error {
-		object.Labels = merge(object.Labels, wanted.Labels, labels)
+		object.Labels = merge(object.Labels, wanted.Labels, owner.Labels())
 		object.Annotations = merge(object.Annotations, wanted.Annotations, annotations)
 		if wanted.Labels[constants.LabelSecurityPurpose] != "" {
 			object.Data = merge(object.Data, wanted.Data)
@@ -173,7 +172,7 @@ func Failing(live *Extension, result flow.Result, key flow.Key) *corev1beta1.Las
 		return &corev1beta1.LastError{Description: live.Status.LastError.Description, Codes: live.Status.LastError.Codes}
 	}
 	if why := result.Problems[key]; why != "" {
-		return &corev1beta1.LastError{Description: why, Codes: flow.CodesIn(why)}
+		return &corev1beta1.LastError{Description: why, Codes: flow.CodesOfWrite(why)}
 	}
 	mr := result.Live.ManagedResources[key]
 	if mr == nil || mr.Status.ObservedGeneration != mr.Generation {
@@ -184,7 +183,7 @@ func Failing(live *Extension, result flow.Result, key flow.Key) *corev1beta1.Las
 		return nil
 	}
 	why := cmp.Or(applied.Message, applied.Reason)
-	return &corev1beta1.LastError{Description: why, Codes: flow.CodesIn(why)}
+	return &corev1beta1.LastError{Description: why, Codes: flow.CodesOfWrite(why)}
 }
 
 func merge[V any](all ...map[string]V) map[string]V {

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -31,10 +30,10 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, s
 	if err != nil {
 		return fmt.Errorf("add the controller of BackupBuckets: %w", err)
 	}
-	own := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[flow.LabelFlow] == FlowName })
+	own := flow.EmittedBy(FlowName)
 	for _, watched := range []source.Source{
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{}, &handler.EnqueueRequestForObject{}, backup.Declared()),
-		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(toOwner), own),
+		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), own),
 		seed.CredentialsChanged(func(ctx context.Context, object client.Object) (requests []reconcile.Request) {
 			for _, bucket := range seed.BucketsWith(ctx, object) {
 				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: bucket.Name}})
@@ -47,11 +46,4 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, s
 		}
 	}
 	return backup.WatchWhenDefined(mgr, of, built, "backupbuckets.extensions.gardener.cloud", &extensionsv1alpha1.BackupBucket{}, &handler.EnqueueRequestForObject{})
-}
-
-func toOwner(_ context.Context, object client.Object) []reconcile.Request {
-	if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: owner.Name}}}
-	}
-	return nil
 }

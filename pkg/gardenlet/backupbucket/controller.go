@@ -46,9 +46,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	result, err := r.run(ctx, bucket)
 	if err != nil {
-		return result, errors.Join(err, r.report(ctx, bucket, nil, &corev1beta1.LastError{Description: err.Error(), Codes: flow.CodesIn(err.Error())}))
+		text := flow.ReasonOf(err)
+		err = errors.Join(err, r.report(ctx, bucket, nil, &corev1beta1.LastError{Description: text, Codes: flow.CodesOfWrite(text)}))
 	}
-	return result, nil
+	return result, err
 }
 
 func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) (reconcile.Result, error) {

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -31,11 +30,11 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, s
 	if err != nil {
 		return fmt.Errorf("add the controller of BackupEntries: %w", err)
 	}
-	own := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[flow.LabelFlow] == FlowName })
+	own := flow.EmittedBy(FlowName)
 	for _, watched := range []source.Source{
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{}, &handler.EnqueueRequestForObject{}, backup.Declared()),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(r.ofBucket)),
-		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(toOwner), own),
+		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), own),
 		seed.CredentialsChanged(func(ctx context.Context, object client.Object) (requests []reconcile.Request) {
 			for _, bucket := range seed.BucketsWith(ctx, object) {
 				requests = append(requests, r.ofBucket(ctx, &bucket)...)
@@ -47,15 +46,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, s
 			return fmt.Errorf("add a watch of the controller of BackupEntries: %w", err)
 		}
 	}
-	return backup.WatchWhenDefined(mgr, of, built, "backupentries.extensions.gardener.cloud", &extensionsv1alpha1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(toOwner))
-}
-
-// toOwner leads from a ManagedResource or an extension object to its BackupEntry.
-func toOwner(_ context.Context, object client.Object) []reconcile.Request {
-	if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {
-		return []reconcile.Request{{NamespacedName: owner}}
-	}
-	return nil
+	return backup.WatchWhenDefined(mgr, of, built, "backupentries.extensions.gardener.cloud", &extensionsv1alpha1.BackupEntry{}, flow.ToOwner())
 }
 
 // ofBucket leads from a BackupBucket to its BackupEntries.

@@ -49,8 +49,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	result, err := r.run(ctx, in)
 	if err != nil {
-		text := err.Error()
-		err = errors.Join(err, r.report(ctx, in, "", &corev1beta1.LastError{Description: text, Codes: flow.CodesIn(text)}))
+		text := flow.ReasonOf(err)
+		err = errors.Join(err, r.report(ctx, in, "", &corev1beta1.LastError{Description: text, Codes: flow.CodesOfWrite(text)}))
 	}
 	return result, err
 }

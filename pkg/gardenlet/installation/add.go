@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
@@ -122,15 +121,15 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, emitted 
 			return i.Spec.RegistrationRef.Name == registration.GetName()
 		})
 	})
-	own := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[flow.LabelFlow] == FlowName })
+	own := flow.EmittedBy(FlowName)
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	for _, watched := range []source.Source{
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{}, &handler.EnqueueRequestForObject{}, installationChanged()),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, toThose, predicate.GenerationChangedPredicate{}),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, toAll, seedChanged(r.SeedName)),
-		source.Kind[client.Object](emitted, &resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(toOwner), own),
-		source.Kind[client.Object](emitted, secret, handler.EnqueueRequestsFromMapFunc(toOwner), own),
+		source.Kind[client.Object](emitted, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), own),
+		source.Kind[client.Object](emitted, secret, flow.ToOwner(), own),
 		source.Channel(wake, handler.Funcs{GenericFunc: func(ctx context.Context, _ event.GenericEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			for _, request := range r.all(ctx, everything) {
 				queue.Add(request)
@@ -140,13 +139,6 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, emitted 
 		if err := built.Watch(watched); err != nil {
 			return fmt.Errorf("add a watch of the controller of extensions: %w", err)
 		}
-	}
-	return nil
-}
-
-func toOwner(_ context.Context, object client.Object) []reconcile.Request {
-	if owner, known := flow.ParseOwner(object.GetAnnotations()[flow.AnnotationOwner]); known {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: owner.Name}}}
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (r *reconciler) uninstall(ctx context.Context, installation *corev1beta1.Co
 	if len(left) > 0 {
 		return r.report(ctx, installation, []finding{notInstalled(reasonDeletionPending, pendingText(live))})
 	}
-	if err := r.deleteManifests(ctx, owner); err != nil {
+	if err := flow.DeleteManifests(ctx, r.uncached, r.seed, r.Namespace, owner.Labels()); err != nil {
 		return err
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: constants.PrefixSeedNamespace + r.SeedName, Name: accountName(installation.Name)}}
@@ -67,20 +67,4 @@ func pendingText(live *resourcesv1alpha1.ManagedResource) string {
 		return text + " " + applied.Message
 	}
 	return text
-}
-
-// deleteManifests deletes the Secrets with manifests. The garbage collector would do so later, if the resource-manager runs by then.
-func (r *reconciler) deleteManifests(ctx context.Context, owner flow.Owner) error {
-	list := metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	err := r.uncached.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabels{flow.LabelFlow: owner.Flow, flow.LabelOwner: string(owner.UID)})
-	if err != nil {
-		return fmt.Errorf("list the Secrets with manifests: %w", err)
-	}
-	for i := range list.Items {
-		if err := client.IgnoreNotFound(r.seed.Delete(ctx, &list.Items[i], client.Preconditions{UID: &list.Items[i].UID})); err != nil {
-			return fmt.Errorf("delete Secret %s/%s: %w", r.Namespace, list.Items[i].Name, err)
-		}
-	}
-	return nil
 }

@@ -84,7 +84,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{all} })
 	isSeed := predicate.NewTypedPredicateFuncs(func(seed *gardencorev1beta1.Seed) bool { return seed.Name == r.Options.SeedName })
 	seedChanged := predicate.And(isSeed, predicate.TypedGenerationChangedPredicate[*gardencorev1beta1.Seed]{})
-	isEmitted := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[flow.LabelFlow] == FlowName })
+	isEmitted := flow.EmittedBy(FlowName)
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		Watches(&corev1.Namespace{}, toAll).
@@ -173,7 +173,7 @@ func (r *Reconciler) observe(ctx context.Context, seed *gardencorev1beta1.Seed, 
 	if err != nil {
 		return inputs, fmt.Errorf("read the addresses of the seed's API server: %w", err)
 	}
-	err = r.seed.List(ctx, &emitted, client.InNamespace(r.Options.Namespace), client.MatchingLabels{flow.LabelFlow: owner.Flow, flow.LabelOwner: string(owner.UID)})
+	err = r.seed.List(ctx, &emitted, client.InNamespace(r.Options.Namespace), owner.Labels())
 	if err != nil {
 		return inputs, fmt.Errorf("list the ManagedResources with network policies: %w", err)
 	}

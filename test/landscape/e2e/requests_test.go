@@ -150,7 +150,7 @@ func (u *user) note(err error) {
 	if strings.Contains(err.Error(), "connection refused") {
 		u.counts.refused++
 	}
-	if strings.Contains(err.Error(), "due to previous leader failure") || strings.Contains(err.Error(), "raft proposal dropped") {
+	if strings.Contains(err.Error(), "etcdserver: request timed out") || strings.Contains(err.Error(), "raft proposal dropped") {
 		u.counts.lost++
 	}
 	if len(u.counts.errors) < failuresShown {

@@ -1,0 +1,32 @@
+package seed
+
+import (
+	"slices"
+
+	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
+	"github.com/trellis-k8s/trellis/pkg/images"
+)
+
+// imagesOfComponents returns the list of images with the overwrites in the files that the environment names. The operator of etcd clusters
+// has the name etcd-druid there, and of its own list the image of the members is used.
+func imagesOfComponents() (images.Vector, error) {
+	vector, err := images.FromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	components, err := images.ComponentsFromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	member := slices.DeleteFunc(components[bundleEtcdOperator], func(s images.Source) bool { return s.Name != etcdoperator.ImageMember })
+	return vector.Overwrite(member), nil
+}
+
+// image returns an image by its name.
+func (in Inputs) image(name string) (string, error) {
+	image, err := in.Images.Find(name, images.Options{RuntimeVersion: in.KubernetesVersion, TargetVersion: in.KubernetesVersion})
+	if err != nil {
+		return "", err
+	}
+	return image.Reference, nil
+}
