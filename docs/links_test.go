@@ -30,6 +30,9 @@ var programs = map[string]string{
 	"go run ./hack/roundtrip ": "../hack/roundtrip", "bin/demo ": "../hack/demo",
 }
 
+// commandLine has the flags of all programs that read a configuration file.
+const commandLine = "../pkg/program"
+
 var longFlag = regexp.MustCompile(`\s'?--([a-z][\w-]*)`)
 
 // TestLinks: every relative link of a page leads to a file of the repository, and its anchor to a heading there.
@@ -137,7 +140,7 @@ func problemsOf(line, makefile, tests string) (problems []string) {
 	for program, directory := range programs {
 		_, arguments, found := strings.Cut(line, program)
 		for _, match := range longFlag.FindAllStringSubmatch(" "+arguments, -1) {
-			if found && match[1] != "help" && !flagBelow(directory, match[1]) {
+			if found && match[1] != "help" && !flagBelow(directory, match[1]) && !flagBelow(commandLine, match[1]) {
 				problems = append(problems, program+"has no flag --"+match[1])
 			}
 		}

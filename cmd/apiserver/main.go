@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
 	"github.com/trellis-k8s/trellis/pkg/apiserver"
+	"github.com/trellis-k8s/trellis/pkg/program"
 )
 
 // version is set by the linker.
@@ -16,13 +17,11 @@ var version = "dev"
 
 func main() {
 	command, err := newCommand()
-	if err == nil {
-		err = command.ExecuteContext(signals.SetupSignalHandler())
-	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "apiserver: %v\n", err)
 		os.Exit(1)
 	}
+	program.Execute(signals.SetupSignalHandler(), command)
 }
 
 func newCommand() (*cobra.Command, error) {
@@ -30,7 +29,6 @@ func newCommand() (*cobra.Command, error) {
 	if err != nil {
 		return nil, err
 	}
-	var showVersion bool
 	var logging logging
 	command := &cobra.Command{
 		Use:   "apiserver --cluster-identity NAME --etcd-servers URL --tls-cert-file FILE --tls-private-key-file FILE [flags]",
@@ -49,23 +47,22 @@ etcd, and asks the kube-apiserver of the garden who a client is and what it may 
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if showVersion {
-				fmt.Fprintln(command.OutOrStdout(), version)
-				return nil
-			}
-			if err := logging.apply(); err != nil {
-				return err
-			}
-			server, err := options.New(version)
-			if err != nil {
-				return err
-			}
-			return server.Run(command.Context())
-		},
+	}
+	versionPrinted := program.VersionFlag(command, version)
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		if versionPrinted() {
+			return nil
+		}
+		if err := logging.apply(); err != nil {
+			return err
+		}
+		server, err := options.New(version)
+		if err != nil {
+			return err
+		}
+		return server.Run(command.Context())
 	}
 	options.AddFlags(command.Flags())
 	logging.addFlags(command.Flags())
-	command.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	return command, nil
 }

@@ -2,30 +2,24 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
+	controllermanagerv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/controllermanager/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/config"
+	"github.com/trellis-k8s/trellis/pkg/program"
 )
 
 // version is set by the linker.
 var version = "dev"
 
-func main() {
-	if err := newCommand().ExecuteContext(signals.SetupSignalHandler()); err != nil {
-		fmt.Fprintf(os.Stderr, "controller-manager: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Execute(signals.SetupSignalHandler(), newCommand()) }
 
 func newCommand() *cobra.Command {
-	var configFile string
-	command := &cobra.Command{
-		Use:   "controller-manager --config FILE",
+	return program.Program[*controllermanagerv1alpha1.ControllerManagerConfiguration]{
+		Name:  "controller-manager",
 		Short: "Run the controllers of a garden",
 		Long: `controller-manager runs beside the garden's API server. It decides which extensions are installed in which Seeds,
 keeps what is in use from being deleted, and lets gardenlets read the Secrets that Shoots of their Seeds name.
@@ -37,25 +31,18 @@ Environment:
 
   # run outside of the garden
   KUBECONFIG=garden.kubeconfig controller-manager --config controller-manager.yaml`,
-		Args:          cobra.NoArgs,
-		Version:       version,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if configFile == "" {
-				return errors.New(`required flag(s) "config" not set: name the configuration file`)
-			}
-			c, err := config.Load(configFile)
-			if err != nil {
-				return err
-			}
-			if path := os.Getenv("KUBECONFIG"); path != "" {
-				c.GardenClientConnection.Kubeconfig = path
-			}
-			return run(command.Context(), c)
-		},
+		Version: version, Load: load, Run: run,
+	}.Command()
+}
+
+// load reads the configuration file, and lets the environment override kubeconfigs.
+func load(path string) (*controllermanagerv1alpha1.ControllerManagerConfiguration, error) {
+	c, err := config.Load(path)
+	if err != nil {
+		return nil, err
 	}
-	command.Flags().StringVar(&configFile, "config", "", "path of the configuration file")
-	command.SetVersionTemplate("{{.Version}}\n")
-	return command
+	if path := os.Getenv("KUBECONFIG"); path != "" {
+		c.GardenClientConnection.Kubeconfig = path
+	}
+	return c, nil
 }

@@ -17,29 +17,22 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/etcd/config"
 	"github.com/trellis-k8s/trellis/pkg/etcd/member"
 	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
+	"github.com/trellis-k8s/trellis/pkg/program"
 )
 
 // version is set by the linker.
 var version = "dev"
 
 func main() {
-	if err := execute(); err != nil {
-		fmt.Fprintf(os.Stderr, "etcd-member: %v\n", err)
-		os.Exit(1)
-	}
-}
-
-func execute() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return newCommand().ExecuteContext(ctx)
+	program.Execute(ctx, newCommand())
 }
 
 func newCommand() *cobra.Command {
-	var configFile, name string
-	var showVersion bool
-	command := &cobra.Command{
-		Use:   "etcd-member --config FILE",
+	var name string
+	command := program.Program[*config.Member]{
+		Name:  "etcd-member",
 		Short: "Run one member of an etcd cluster",
 		Long: `etcd-member decides how etcd starts, starts it, and reports on it by the Lease of the member, which etcd-operator reads.
 
@@ -51,35 +44,17 @@ Environment:
   POD_NAME  the name of the member, unless --name is set`,
 		Example: `  # in a Pod of the StatefulSet
   POD_NAME=etcd-main-0 etcd-member --config /var/etcd/config/member.yaml`,
-		Args:          cobra.NoArgs,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if showVersion {
-				fmt.Fprintln(command.OutOrStdout(), version)
-				return nil
-			}
-			if configFile == "" {
-				return errors.New(`required flag(s) "config" not set: name the configuration file`)
-			}
-			if name == "" {
-				return errors.New("the name of the member is not known: set --name or the environment variable POD_NAME")
-			}
-			settings, err := config.LoadMember(configFile)
-			if err != nil {
-				return err
-			}
-			return run(command.Context(), settings, name)
-		},
-	}
-	command.Flags().StringVar(&configFile, "config", "", "path of the configuration file")
+		Version: version, Load: config.LoadMember, Run: func(ctx context.Context, settings *config.Member) error { return run(ctx, settings, name) },
+	}.Command()
 	command.Flags().StringVar(&name, "name", os.Getenv("POD_NAME"), "name of the member, which is that of its Lease")
-	command.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	return command
 }
 
 // run runs the member and serves its status until a signal comes or etcd ends.
 func run(ctx context.Context, settings *config.Member, name string) error {
+	if name == "" {
+		return errors.New("the name of the member is not known: set --name or the environment variable POD_NAME")
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	access, err := restConfig(settings.Kubeconfig)

@@ -2,30 +2,24 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/config"
+	"github.com/trellis-k8s/trellis/pkg/program"
 )
 
 // version is set by the linker.
 var version = "dev"
 
-func main() {
-	if err := newCommand().ExecuteContext(signals.SetupSignalHandler()); err != nil {
-		fmt.Fprintf(os.Stderr, "gardenlet: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Execute(signals.SetupSignalHandler(), newCommand()) }
 
 func newCommand() *cobra.Command {
-	var configFile string
-	command := &cobra.Command{
-		Use:   "gardenlet --config FILE",
+	return program.Program[*gardenletv1alpha1.GardenletConfiguration]{
+		Name:  "gardenlet",
 		Short: "Bring up what a Seed consists of, and report to the garden",
 		Long: `gardenlet runs in a seed cluster. It registers its Seed in the garden, brings up the components of the Seed as
 ManagedResources, which the resource-manager of the seed applies, and reports the health of the Seed.
@@ -38,28 +32,21 @@ Environment:
 
   # run outside of the seed
   KUBECONFIG=seed.kubeconfig gardenlet --config gardenlet.yaml`,
-		Args:          cobra.NoArgs,
-		Version:       version,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if configFile == "" {
-				return errors.New(`required flag(s) "config" not set: name the configuration file`)
-			}
-			c, err := config.Load(configFile)
-			if err != nil {
-				return err
-			}
-			if path := os.Getenv("KUBECONFIG"); path != "" {
-				c.SeedClientConnection.Kubeconfig = path
-			}
-			if path := os.Getenv("GARDEN_KUBECONFIG"); path != "" {
-				c.GardenClientConnection.Kubeconfig = path
-			}
-			return run(command.Context(), c)
-		},
+		Version: version, Load: load, Run: run,
+	}.Command()
+}
+
+// load reads the configuration file, and lets the environment override kubeconfigs.
+func load(path string) (*gardenletv1alpha1.GardenletConfiguration, error) {
+	c, err := config.Load(path)
+	if err != nil {
+		return nil, err
 	}
-	command.Flags().StringVar(&configFile, "config", "", "path of the configuration file")
-	command.SetVersionTemplate("{{.Version}}\n")
-	return command
+	if path := os.Getenv("KUBECONFIG"); path != "" {
+		c.SeedClientConnection.Kubeconfig = path
+	}
+	if path := os.Getenv("GARDEN_KUBECONFIG"); path != "" {
+		c.GardenClientConnection.Kubeconfig = path
+	}
+	return c, nil
 }

@@ -2,24 +2,17 @@
 package main
 
 import (
-	"fmt"
-	"os"
-
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
+	"github.com/trellis-k8s/trellis/pkg/program"
 	"github.com/trellis-k8s/trellis/pkg/provider/local"
 )
 
 // version is set by the linker.
 var version = "dev"
 
-func main() {
-	if err := newCommand().ExecuteContext(signals.SetupSignalHandler()); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", local.Name, err)
-		os.Exit(1)
-	}
-}
+func main() { program.Execute(signals.SetupSignalHandler(), newCommand()) }
 
 func newCommand() *cobra.Command {
 	command := &cobra.Command{

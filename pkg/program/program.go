@@ -1,0 +1,67 @@
+// Package program has the command line of programs that read a configuration file.
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// Program is a program that reads a configuration file.
+type Program[C any] struct {
+	// Name of the program. Short, Long and Example are the texts of its help.
+	Name, Short, Long, Example string
+	// Version is what --version prints.
+	Version string
+	// Load reads the configuration file at a path.
+	Load func(path string) (C, error)
+	// Run runs the program until the context ends.
+	Run func(ctx context.Context, config C) error
+}
+
+// Command returns the command of the program. It has the flags --config and --version.
+func (p Program[C]) Command() *cobra.Command {
+	var configFile string
+	command := &cobra.Command{
+		Use: p.Name + " --config FILE", Short: p.Short, Long: p.Long, Example: p.Example, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
+	}
+	version := VersionFlag(command, p.Version)
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		if version() {
+			return nil
+		}
+		if configFile == "" {
+			return errors.New(`required flag(s) "config" not set: name the configuration file`)
+		}
+		config, err := p.Load(configFile)
+		if err != nil {
+			return err
+		}
+		return p.Run(command.Context(), config)
+	}
+	command.Flags().StringVar(&configFile, "config", "", "path of the configuration file")
+	return command
+}
+
+// VersionFlag adds the flag --version to a command. The function that it returns prints the version, and returns true, if the flag is set.
+// The templates of cobra's own flag call methods by name, for which the linker has to keep all methods of a program: 14 MB.
+func VersionFlag(command *cobra.Command, version string) (printed func() bool) {
+	set := command.Flags().BoolP("version", "v", false, "print the version")
+	return func() bool {
+		if *set {
+			fmt.Fprintln(command.OutOrStdout(), version)
+		}
+		return *set
+	}
+}
+
+// Execute runs a command. If it fails, the process ends with 1 and the error, behind the name of the program.
+func Execute(ctx context.Context, command *cobra.Command) {
+	if err := command.ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", command.Name(), err)
+		os.Exit(1)
+	}
+}
