@@ -111,24 +111,16 @@ func newManager(c *controllermanagerv1alpha1.ControllerManagerConfiguration, con
 		return nil, err
 	}
 	maps.Copy(kinds, shootsecrets.CacheOptions())
-	timing := c.LeaderElection
-	mgr, err := manager.New(config, manager.Options{
-		Scheme:                              newScheme(),
-		Logger:                              log,
-		Cache:                               cache.Options{NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields(), ByObject: kinds},
-		Controller:                          ctrlconfig.Controller{CacheSyncTimeout: c.Controllers.CacheSyncTimeout.Duration},
-		LeaderElection:                      election != nil,
-		LeaderElectionID:                    timing.ResourceName, // in metrics; the lock has it already
-		LeaderElectionResourceLockInterface: election.ResourceLock(),
-		LeaderElectionReleaseOnCancel:       true,
-		LeaseDuration:                       &timing.LeaseDuration.Duration,
-		RenewDeadline:                       &timing.RenewDeadline.Duration,
-		RetryPeriod:                         &timing.RetryPeriod.Duration,
-		HealthProbeBindAddress:              address(c.Server.HealthProbes),
-		Metrics:                             metricsserver.Options{BindAddress: address(c.Server.Metrics)},
-		PprofBindAddress:                    "0",
-		GracefulShutdownTimeout:             ptr.To(gracefulShutdown),
-	})
+	mgr, err := manager.New(config, election.Elect(manager.Options{
+		Scheme:                  newScheme(),
+		Logger:                  log,
+		Cache:                   cache.Options{NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields(), ByObject: kinds},
+		Controller:              ctrlconfig.Controller{CacheSyncTimeout: c.Controllers.CacheSyncTimeout.Duration},
+		HealthProbeBindAddress:  address(c.Server.HealthProbes),
+		Metrics:                 metricsserver.Options{BindAddress: address(c.Server.Metrics)},
+		PprofBindAddress:        "0",
+		GracefulShutdownTimeout: ptr.To(gracefulShutdown),
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to the garden: %w", err)
 	}

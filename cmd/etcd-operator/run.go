@@ -5,18 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -47,12 +43,11 @@ func run(ctx context.Context, settings *config.Operator) error {
 	if err != nil {
 		return err
 	}
-	fence := leaderfence.New(settings.LeaderElection.RenewDeadline.Duration, clock.RealClock{})
-	lock, err := newLock(settings, access, fence)
+	election, err := leaderfence.NewElection(&settings.LeaderElection, "etcd-operator", access, access)
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(settings, access, lock, log)
+	mgr, err := newManager(settings, access, election, log)
 	if err != nil {
 		return err
 	}
@@ -67,40 +62,23 @@ func run(ctx context.Context, settings *config.Operator) error {
 		return fmt.Errorf("watch Etcds: %w", err)
 	}
 	log.Info("Starting etcd-operator", "version", version, "cluster", access.Host, "class", settings.Controllers.Etcd.ResourceClass)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-fence.Lost():
-			cancel(leaderfence.ErrNotLeader)
-		case <-ctx.Done():
-		}
-	}()
-	err = mgr.Start(ctx)
-	if errors.Is(context.Cause(ctx), leaderfence.ErrNotLeader) && lock != nil {
-		return fmt.Errorf("leader election: %w: another process holds the lease", leaderfence.ErrNotLeader)
-	}
-	return err
+	return election.Start(ctx, mgr)
 }
 
-func newManager(settings *config.Operator, access *rest.Config, lock resourcelock.Interface, log logr.Logger) (manager.Manager, error) {
+func newManager(settings *config.Operator, access *rest.Config, election *leaderfence.Election, log logr.Logger) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme),
 		resourcesv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	election := settings.LeaderElection
-	mgr, err := manager.New(access, manager.Options{
+	mgr, err := manager.New(access, election.Elect(manager.Options{
 		Scheme: scheme, Logger: log,
-		Cache:          cache.Options{ByObject: etcd.CacheOptions(), DefaultTransform: cache.TransformStripManagedFields()},
-		LeaderElection: lock != nil, LeaderElectionID: election.ResourceName, LeaderElectionResourceLockInterface: lock,
-		LeaderElectionReleaseOnCancel: true, LeaseDuration: &election.LeaseDuration.Duration,
-		RenewDeadline: &election.RenewDeadline.Duration, RetryPeriod: &election.RetryPeriod.Duration,
+		Cache:                   cache.Options{ByObject: etcd.CacheOptions(), DefaultTransform: cache.TransformStripManagedFields()},
 		HealthProbeBindAddress:  address(settings.Server.HealthProbes),
 		Metrics:                 metricsserver.Options{BindAddress: address(settings.Server.Metrics)},
 		PprofBindAddress:        "0",
 		GracefulShutdownTimeout: ptr.To(gracefulShutdown),
-	})
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to the cluster: %w", err)
 	}
@@ -108,33 +86,6 @@ func newManager(settings *config.Operator, access *rest.Config, lock resourceloc
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("informers-synced", process.CacheSynced("cluster", mgr.GetCache())),
 	)
-}
-
-// newLock returns the lock of the leader election, nil if leaders are not elected. From then on, the connection refuses to write when this
-// process no longer holds the lease.
-func newLock(settings *config.Operator, access *rest.Config, fence *leaderfence.Fence) (resourcelock.Interface, error) {
-	election := settings.LeaderElection
-	if !*election.LeaderElect {
-		return nil, nil
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("leader election: read the name of this host: %w", err)
-	}
-	// One request that hangs must not cost the lease.
-	leaseAccess := rest.AddUserAgent(rest.CopyConfig(access), "leader-election")
-	leaseAccess.Timeout = max(election.RenewDeadline.Duration/2, time.Second)
-	client, err := kubernetes.NewForConfig(leaseAccess)
-	if err != nil {
-		return nil, fmt.Errorf("leader election: set up the connection to the cluster: %w", err)
-	}
-	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, election.ResourceNamespace, election.ResourceName, client.CoreV1(), client.CoordinationV1(),
-		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())})
-	if err != nil {
-		return nil, fmt.Errorf("leader election: %w", err)
-	}
-	access.Wrap(fence.Guard)
-	return fence.Lock(lock), nil
 }
 
 // restConfig returns how to reach the cluster: by the kubeconfig file or, without one, as a Pod of it.

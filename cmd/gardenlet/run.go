@@ -60,26 +60,18 @@ func run(ctx context.Context, config *gardenletv1alpha1.GardenletConfiguration) 
 
 // newManager returns the manager of the seed.
 func newManager(config *gardenletv1alpha1.GardenletConfiguration, seedConfig *rest.Config, election *leaderfence.Election, log logr.Logger) (manager.Manager, error) {
-	timing := config.LeaderElection
-	mgr, err := manager.New(seedConfig, manager.Options{
+	mgr, err := manager.New(seedConfig, election.Elect(manager.Options{
 		Scheme: newSeedScheme(),
 		Logger: log,
 		Cache:  seedCacheOptions(),
 		Controller: ctrlconfig.Controller{
 			CacheSyncTimeout: config.Controllers.CacheSyncTimeout.Duration,
 		},
-		LeaderElection:                      election != nil,
-		LeaderElectionID:                    timing.ResourceName, // in metrics; the lock has it already
-		LeaderElectionResourceLockInterface: election.ResourceLock(),
-		LeaderElectionReleaseOnCancel:       true,
-		LeaseDuration:                       &timing.LeaseDuration.Duration,
-		RenewDeadline:                       &timing.RenewDeadline.Duration,
-		RetryPeriod:                         &timing.RetryPeriod.Duration,
-		HealthProbeBindAddress:              address(config.Server.HealthProbes),
-		Metrics:                             metricsserver.Options{BindAddress: address(config.Server.Metrics)},
-		PprofBindAddress:                    "0",
-		GracefulShutdownTimeout:             ptr.To(gracefulShutdown),
-	})
+		HealthProbeBindAddress:  address(config.Server.HealthProbes),
+		Metrics:                 metricsserver.Options{BindAddress: address(config.Server.Metrics)},
+		PprofBindAddress:        "0",
+		GracefulShutdownTimeout: ptr.To(gracefulShutdown),
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to the seed: %w", err)
 	}

@@ -145,21 +145,14 @@ func newManager(options *common, scheme *runtime.Scheme, of cache.Options) (mana
 	if err != nil {
 		return nil, nil, err
 	}
-	mgr, err := manager.New(access, manager.Options{
+	mgr, err := manager.New(access, election.Elect(manager.Options{
 		Scheme: scheme, Logger: log, Cache: of,
-		Client:                              client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Service{}, &corev1.ConfigMap{}}}},
-		LeaderElection:                      election != nil,
-		LeaderElectionID:                    options.leaderElectionID,
-		LeaderElectionResourceLockInterface: election.ResourceLock(),
-		LeaderElectionReleaseOnCancel:       true,
-		LeaseDuration:                       &options.leaseDuration,
-		RenewDeadline:                       &options.renewDeadline,
-		RetryPeriod:                         &options.retries,
-		HealthProbeBindAddress:              options.healthAddress,
-		Metrics:                             metricsserver.Options{BindAddress: options.metricsAddress},
-		PprofBindAddress:                    "0",
-		GracefulShutdownTimeout:             ptr.To(gracefulShutdown),
-	})
+		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Service{}, &corev1.ConfigMap{}}}},
+		HealthProbeBindAddress:  options.healthAddress,
+		Metrics:                 metricsserver.Options{BindAddress: options.metricsAddress},
+		PprofBindAddress:        "0",
+		GracefulShutdownTimeout: ptr.To(gracefulShutdown),
+	}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("set up the connection to the cluster: %w", err)
 	}

@@ -87,26 +87,18 @@ func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfi
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(resourcesv1alpha1.AddToScheme(scheme))
 
-	timing := config.LeaderElection
-	mgr, err := manager.New(sourceConfig, manager.Options{
+	mgr, err := manager.New(sourceConfig, election.Elect(manager.Options{
 		Scheme: scheme,
 		Logger: log,
 		Cache:  cacheOptions(config),
 		Controller: ctrlconfig.Controller{
 			CacheSyncTimeout: config.Controllers.CacheSyncTimeout.Duration,
 		},
-		LeaderElection:                      election != nil,
-		LeaderElectionID:                    timing.ResourceName, // in metrics; the lock has it already
-		LeaderElectionResourceLockInterface: election.ResourceLock(),
-		LeaderElectionReleaseOnCancel:       true,
-		LeaseDuration:                       &timing.LeaseDuration.Duration,
-		RenewDeadline:                       &timing.RenewDeadline.Duration,
-		RetryPeriod:                         &timing.RetryPeriod.Duration,
-		HealthProbeBindAddress:              address(config.Server.HealthProbes),
-		Metrics:                             metricsserver.Options{BindAddress: address(config.Server.Metrics)},
-		PprofBindAddress:                    "0",
-		GracefulShutdownTimeout:             ptr.To(gracefulShutdown),
-	})
+		HealthProbeBindAddress:  address(config.Server.HealthProbes),
+		Metrics:                 metricsserver.Options{BindAddress: address(config.Server.Metrics)},
+		PprofBindAddress:        "0",
+		GracefulShutdownTimeout: ptr.To(gracefulShutdown),
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to the source cluster: %w", err)
 	}

@@ -24,9 +24,10 @@ const minElectionTimeout = time.Second
 
 // Election is the part of a process in leader election. It is nil if leaders are not elected.
 type Election struct {
-	fence  *Fence
-	lock   resourcelock.Interface
-	events electionEvents
+	settings *componentbaseconfigv1alpha1.LeaderElectionConfiguration
+	fence    *Fence
+	lock     resourcelock.Interface
+	events   electionEvents
 }
 
 // NewElection prepares leader election in a cluster, as controller-runtime would; nil if the settings do not ask for it. From then on the
@@ -46,7 +47,7 @@ func NewElection(settings *componentbaseconfigv1alpha1.LeaderElectionConfigurati
 	if err != nil {
 		return nil, fmt.Errorf("leader election: set up the connection to the cluster with the lease: %w", err)
 	}
-	e := &Election{fence: New(settings.RenewDeadline.Duration, clock.RealClock{}), events: electionEvents{reporter: reporter}}
+	e := &Election{settings: settings, fence: New(settings.RenewDeadline.Duration, clock.RealClock{}), events: electionEvents{reporter: reporter}}
 	lock, err := resourcelock.New(settings.ResourceLock, settings.ResourceNamespace, settings.ResourceName, client.CoreV1(), client.CoordinationV1(),
 		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID()), EventRecorder: &e.events})
 	if err != nil {
@@ -66,12 +67,17 @@ func (e *Election) Guard(config *rest.Config) {
 	}
 }
 
-// ResourceLock is what the manager elects leaders with, nil if it does not.
-func (e *Election) ResourceLock() resourcelock.Interface {
+// Elect returns the options of a manager, with those of leader election.
+func (e *Election) Elect(options manager.Options) manager.Options {
 	if e == nil {
-		return nil
+		return options
 	}
-	return e.lock
+	options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
+	options.LeaderElectionID = e.settings.ResourceName // in metrics; the lock has it already
+	options.LeaderElectionResourceLockInterface = e.lock
+	options.LeaseDuration, options.RenewDeadline = &e.settings.LeaseDuration.Duration, &e.settings.RenewDeadline.Duration
+	options.RetryPeriod = &e.settings.RetryPeriod.Duration
+	return options
 }
 
 // Start runs a manager until the context ends, something fails, or another process holds the lease.

@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
 	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/configfile"
@@ -25,8 +27,9 @@ type Operator struct {
 
 	// ClientConnection says how to reach the cluster with the Etcds.
 	ClientConnection ClientConnection `json:"clientConnection"`
-	// LeaderElection decides which replica works.
-	LeaderElection LeaderElection `json:"leaderElection"`
+	// LeaderElection decides which replica works. Defaults: leaderElect true, the Lease etcd-operator in the namespace garden, and the times 15s,
+	// 10s and 2s of client-go.
+	LeaderElection componentbaseconfigv1alpha1.LeaderElectionConfiguration `json:"leaderElection"`
 	// Server holds the addresses on which the process listens.
 	Server Server `json:"server"`
 	// LogLevel is the least severe level that is logged: debug, info or error. Default: info.
@@ -47,19 +50,6 @@ type ClientConnection struct {
 	QPS float32 `json:"qps"`
 	// Burst is the number of requests that may exceed it. Default: 130.
 	Burst int `json:"burst"`
-}
-
-// LeaderElection decides which replica works.
-type LeaderElection struct {
-	// LeaderElect switches it on. Default: true.
-	LeaderElect *bool `json:"leaderElect,omitempty"`
-	// ResourceName and ResourceNamespace are those of the Lease. Defaults: etcd-operator, garden.
-	ResourceName      string `json:"resourceName"`
-	ResourceNamespace string `json:"resourceNamespace"`
-	// LeaseDuration, RenewDeadline and RetryPeriod are the times of client-go. Defaults: 15s, 10s, 2s.
-	LeaseDuration metav1.Duration `json:"leaseDuration"`
-	RenewDeadline metav1.Duration `json:"renewDeadline"`
-	RetryPeriod   metav1.Duration `json:"retryPeriod"`
 }
 
 // Server holds the addresses on which the process listens.
@@ -106,6 +96,7 @@ func (c *Operator) setDefaults() {
 	if election.LeaderElect == nil {
 		election.LeaderElect = ptr.To(true)
 	}
+	election.ResourceLock = cmp.Or(election.ResourceLock, resourcelock.LeasesResourceLock)
 	election.ResourceName = cmp.Or(election.ResourceName, "etcd-operator")
 	election.ResourceNamespace = cmp.Or(election.ResourceNamespace, "garden")
 	election.LeaseDuration = cmp.Or(election.LeaseDuration, metav1.Duration{Duration: 15 * time.Second})
@@ -134,6 +125,7 @@ func (c *Operator) validate() field.ErrorList {
 	errs = append(errs, validatePort(field.NewPath("server", "healthProbes", "port"), c.Server.HealthProbes.Port)...)
 	errs = append(errs, validatePort(field.NewPath("server", "metrics", "port"), c.Server.Metrics.Port)...)
 	election, path := c.LeaderElection, field.NewPath("leaderElection")
+	errs = append(errs, oneOf(path.Child("resourceLock"), election.ResourceLock, resourcelock.LeasesResourceLock)...)
 	if *election.LeaderElect && election.LeaseDuration.Duration <= election.RenewDeadline.Duration {
 		errs = append(errs, field.Invalid(path.Child("leaseDuration"), election.LeaseDuration.Duration.String(), "must be longer than renewDeadline"))
 	}
