@@ -262,10 +262,10 @@ func statuses(seed *corev1beta1.Seed) map[corev1beta1.ConditionType]corev1beta1.
 	return all
 }
 
-// namespaceChanged lets creations and deletions of namespaces pass, and changes of what they say about failures and zones.
+// namespaceChanged passes creations and deletions of namespaces, and changes of their placement.
 func namespaceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
-			spreadOf(e.ObjectOld.GetAnnotations()) != spreadOf(e.ObjectNew.GetAnnotations())
+			placementOf(e.ObjectOld.GetAnnotations()).spread() != placementOf(e.ObjectNew.GetAnnotations()).spread()
 	}}
 }

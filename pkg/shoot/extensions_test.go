@@ -138,6 +138,7 @@ func extendedUp(t *testing.T, change ...func(*Inputs)) Inputs {
 		}
 	}
 	slices.SortFunc(in.Emitted, flow.Key.Compare)
+	placed(&in)
 	for _, each := range change {
 		each(&in)
 	}

@@ -52,9 +52,9 @@ type Inputs struct {
 	ClusterIdentity string
 	// Nodes is the number of nodes of the seed; 0 if it is not known.
 	Nodes int
-	// NamespaceExists is set once the seed has the namespace. Spread is what that says about failures and zones; empty if nothing.
+	// NamespaceExists is set once the seed has the namespace. Placement is in the annotations of that; nil if it has none.
 	NamespaceExists bool
-	Spread          string
+	Placement       *Placement
 	// Secrets by the names of their configs, and when one of them has to be renewed; zero for never.
 	Secrets        map[string]secrets.Item
 	SecretsRenewed time.Time
@@ -121,24 +121,6 @@ func (in Inputs) hibernated() bool { return Hibernated(in.Shoot) && !in.Deleting
 func (in Inputs) highlyAvailable() bool {
 	plane := in.Shoot.Spec.ControlPlane
 	return plane != nil && plane.HighAvailability != nil
-}
-
-// zones returns the zones that the control plane runs in: one, or three if the failure of one is to be tolerated. They are chosen by the UID of the
-// Shoot, so that they stay.
-func (in Inputs) zones() []string {
-	zones, count := in.Seed.Spec.Provider.Zones, 1
-	if plane := in.Shoot.Spec.ControlPlane; plane != nil {
-		if plane.HighAvailability != nil && plane.HighAvailability.FailureTolerance.Type == corev1beta1.FailureToleranceTypeZone {
-			count = 3
-		}
-		if len(plane.Zones) > 0 {
-			zones = plane.Zones
-		}
-	}
-	if len(zones) <= count {
-		return zones
-	}
-	return flow.Choose(in.Owner.UID, zones, count)
 }
 
 func (in Inputs) server() corev1beta1.KubeAPIServerConfig {

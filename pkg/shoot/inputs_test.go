@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -55,19 +54,6 @@ func TestAddresses(t *testing.T) {
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
-		}
-	}
-}
-
-// TestZones are chosen by the UID of the Shoot, and stay.
-func TestZones(t *testing.T) {
-	for kind, count := range map[corev1beta1.FailureToleranceType]int{corev1beta1.FailureToleranceTypeNode: 1, corev1beta1.FailureToleranceTypeZone: 3} {
-		in := known(t, available(kind))
-		in.Seed.Spec.Provider.Zones = []string{"a", "b", "c", "d", "e"}
-		first := in.zones()
-		in.Owner.UID = types.UID(strings.Clone(string(in.Owner.UID)))
-		if len(first) != count || !slices.Equal(first, in.zones()) {
-			t.Errorf("%s: %v", kind, first)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func (r *reconciler) observeSeed(ctx context.Context, in *Inputs) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the namespace %s: %w", in.Namespace, err)
 	}
-	in.NamespaceExists, in.Spread = err == nil && namespace.DeletionTimestamp == nil, spreadOf(namespace.Annotations)
+	in.NamespaceExists, in.Placement = err == nil && namespace.DeletionTimestamp == nil, placementOf(namespace.Annotations)
 	secrets := metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := r.caches.access.List(ctx, &secrets, client.InNamespace(in.Namespace), client.UnsafeDisableDeepCopy); err != nil {

@@ -49,7 +49,7 @@ func (c cycle) isUnderWay() bool { return !c.isOver() && *c.phase != corev1beta1
 // they also change with what a version of gardenlet generates.
 func (in Inputs) digest() (string, error) {
 	inputs := []any{
-		in.Shoot.Spec, in.Shoot.Annotations, in.Seed.Spec, in.Deleting, in.ClusterIdentity, in.extensionInputs(), in.Addresses, in.Nodes == 1, in.Spread,
+		in.Shoot.Spec, in.Shoot.Annotations, in.Seed.Spec, in.Deleting, in.ClusterIdentity, in.extensionInputs(), in.Addresses, in.Nodes == 1, in.Placement.spread(),
 	}
 	if in.CloudProfile != nil {
 		inputs = append(inputs, in.CloudProfile.Spec)

@@ -116,7 +116,7 @@ func (in Inputs) contents() []part {
 			parts[i].unknown = in.unknownNamespace()
 		}
 	}
-	namespace := part{name: bundleNamespace, objects: in.namespace, unknown: in.unknownCloudProfile(), adjust: func(bundle *flow.Bundle) {
+	namespace := part{name: bundleNamespace, objects: in.namespace, unknown: join(in.unknownCloudProfile(), in.unknownZones()), adjust: func(bundle *flow.Bundle) {
 		bundle.DeleteAfter = inside
 		in.hasCluster(bundle)
 	}}

@@ -120,6 +120,7 @@ func up(t *testing.T, change ...func(*Inputs)) Inputs {
 		in.Emitted = append(in.Emitted, bundle.Key)
 	}
 	slices.SortFunc(in.Emitted, flow.Key.Compare)
+	placed(&in)
 	for _, each := range change {
 		each(&in)
 	}

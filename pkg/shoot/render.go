@@ -89,7 +89,8 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 	}
 	in.Namespace = TechnicalID(shoot, in.Project)
 	in.ClusterIdentity = cmp.Or(ptr.Deref(shoot.Status.ClusterIdentity, ""), in.Namespace)
-	in.Secrets, in.Spread = in.renderedSecrets(), in.spread()
+	in.Placement = &Placement{Tolerance: in.tolerance(), Zones: in.zones()}
+	in.Secrets = in.renderedSecrets()
 	return in, nil
 }
 

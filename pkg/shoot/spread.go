@@ -2,7 +2,6 @@ package shoot
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,41 +9,32 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
-// annotationSpread is what the namespace says about failures and zones, on objects that the resource-manager's webhook changes by that.
+// annotationSpread repeats the placement of the namespace on objects that a webhook of the resource-manager changes according to it.
 const annotationSpread = "high-availability-config.resources.gardener.cloud/of-namespace"
 
-// spreadOf returns what the annotations of a namespace say about failures and zones; empty if they say nothing.
-func spreadOf(annotations map[string]string) string {
-	tolerance, said := annotations[highavailability.AnnotationFailureTolerance]
-	if !said {
+// spread returns the placement as the value of annotationSpread; empty if it is not known.
+func (p *Placement) spread() string {
+	if p == nil {
 		return ""
 	}
-	return cmp.Or(tolerance, "none") + " in " + annotations[highavailability.AnnotationZones]
+	return cmp.Or(p.Tolerance, "none") + " in " + strings.Join(p.Zones, ",")
 }
 
-// spread returns what the annotations of the namespace are to say.
-func (in Inputs) spread() string {
-	tolerance := ""
-	if in.highlyAvailable() {
-		tolerance = string(in.Shoot.Spec.ControlPlane.HighAvailability.FailureTolerance.Type)
-	}
-	return spreadOf(map[string]string{
-		highavailability.AnnotationFailureTolerance: tolerance, highavailability.AnnotationZones: strings.Join(slices.Sorted(slices.Values(in.zones())), ","),
-	})
-}
-
-// markSpread annotates the objects that the webhook changes by the annotations of their namespace. Their manifests are the same otherwise, and would not
-// be sent again once the namespace says something else. That cannot be a dependency of ManagedResources: see contents.
+// markSpread annotates the objects that the webhook changes according to the placement of their namespace. Their manifests do not differ otherwise, so the
+// resource-manager would not send them again when the placement changes. A dependency of ManagedResources cannot express that: see contents.
 func (in Inputs) markSpread(objects []client.Object) {
+	if in.Placement == nil {
+		return
+	}
 	for _, object := range objects {
-		if in.Spread == "" || object.GetLabels()[highavailability.LabelType] == "" {
+		if object.GetLabels()[highavailability.LabelType] == "" {
 			continue
 		}
 		annotations := object.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[annotationSpread] = in.Spread
+		annotations[annotationSpread] = in.Placement.spread()
 		object.SetAnnotations(annotations)
 	}
 }

@@ -2,6 +2,7 @@ package shoot
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -57,8 +58,7 @@ var updates = []struct {
 func TestUpdates(t *testing.T) {
 	for _, update := range updates {
 		t.Run(update.name, func(t *testing.T) {
-			says := func(in *Inputs) { in.Spread = in.spread() } // the namespace has been applied
-			before, after := up(t, update.before, says), up(t, update.before, update.after, says)
+			before, after := up(t, update.before, placed), up(t, update.before, placed, update.after, placed)
 			text, changed := changes(t, planOf(t, before), planOf(t, after))
 			compare(t, update.name, text)
 			var want []string
@@ -292,19 +292,18 @@ func TestFieldsForOthers(t *testing.T) {
 	}
 }
 
-// TestSpread: objects that a webhook changes by what the namespace says are sent again once it says so, and not before.
+// TestSpread checks that objects that a webhook changes according to the placement of the namespace are sent again when that changes, and not before.
 func TestSpread(t *testing.T) {
-	says := func(in *Inputs) { in.Spread = in.spread() }
-	before := up(t, available(corev1beta1.FailureToleranceTypeNode), says)
-	zone := []func(*Inputs){available(corev1beta1.FailureToleranceTypeNode), says, available(corev1beta1.FailureToleranceTypeZone)}
+	before := up(t, available(corev1beta1.FailureToleranceTypeNode), placed)
+	zone := []func(*Inputs){available(corev1beta1.FailureToleranceTypeNode), placed, available(corev1beta1.FailureToleranceTypeZone)}
 	if text, changed := changes(t, planOf(t, before), planOf(t, up(t, zone...))); len(changed) != 1 {
-		t.Errorf("while the namespace says the old, %v change:\n%s", changed, text)
+		t.Errorf("while the namespace has the old placement, %v change:\n%s", changed, text)
 	}
-	if _, changed := changes(t, planOf(t, before), planOf(t, up(t, append(zone, says)...))); len(changed) != 5 {
-		t.Errorf("when the namespace says the new, %v change", changed)
+	if _, changed := changes(t, planOf(t, before), planOf(t, up(t, append(zone, placed)...))); len(changed) != 5 {
+		t.Errorf("when the namespace has the new placement, %v change", changed)
 	}
 	objects, err := before.namespace()
-	if err != nil || spreadOf(objects[0].GetAnnotations()) != before.Spread || spreadOf(nil) != "" {
-		t.Errorf("the namespace says %q, and the objects %q: %v", spreadOf(objects[0].GetAnnotations()), before.Spread, err)
+	if err != nil || !reflect.DeepEqual(placementOf(objects[0].GetAnnotations()), before.Placement) || placementOf(nil) != nil {
+		t.Errorf("the namespace has %+v, want %+v: %v", placementOf(objects[0].GetAnnotations()), before.Placement, err)
 	}
 }
