@@ -58,7 +58,7 @@ var recipes = map[string]recipe{
 	"kube-scheduler":          {program: "kube-scheduler"},
 	"kubelet":                 {program: "landscape/kubelet"},
 	"kube-proxy":              {program: "landscape/kube-proxy", tools: true},
-	"node-agents":             {program: "landscape/node-agents", own: true, tools: true},
+	"node-agents":             {program: "landscape/node-agents", further: []string{"landscape/local-provisioner"}, own: true, tools: true},
 
 	// Those of other projects that components of a seed run.
 	"vpa-admission-controller": {program: "landscape/vpa-admission-controller", user: nobody},

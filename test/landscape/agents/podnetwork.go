@@ -63,6 +63,9 @@ func podNetwork(factory informers.SharedInformerFactory, o Options) (*agent, err
 			return err
 		}
 		own, others := wantedRoutes(all, o.Node)
+		if others, err = onLink(others); err != nil {
+			return err
+		}
 		if err := keepRoutes(others); err != nil {
 			return err
 		}
@@ -75,6 +78,22 @@ func podNetwork(factory informers.SharedInformerFactory, o Options) (*agent, err
 		return writeConfiguration(filepath.Join(o.PodNetwork, cniFile), own)
 	}
 	return newAgent("pod-network", act, nodes.Informer())
+}
+
+// onLink returns the routes over nodes that are in the same network as this one. A machine that is a node of the cluster that it is a Pod of reaches the
+// others, and their Pods, through the node that it runs on, which is its router.
+func onLink(routes map[netip.Prefix]netip.Addr) (map[netip.Prefix]netip.Addr, error) {
+	direct := map[netip.Prefix]netip.Addr{}
+	for network, node := range routes {
+		found, err := netlink.RouteGet(node.AsSlice())
+		if err != nil {
+			return nil, fmt.Errorf("finding the route to the node %s: %w", node, err)
+		}
+		if len(found) > 0 && found[0].Gw == nil {
+			direct[network] = node
+		}
+	}
+	return direct, nil
 }
 
 // keepRoutes adds and replaces the routes that are wanted, and removes those that were.

@@ -30,7 +30,21 @@ import (
 //go:embed testdata
 var testdata embed.FS
 
-const bootstrapToken = "abcdef.0123456789abcdef"
+// nodesValues are the values of testdata/nodes.yaml.
+type nodesValues struct {
+	// TokenID and TokenSecret are the parts of the token with which kubelets join the cluster.
+	TokenID, TokenSecret string
+	// Pods is the network of all Pods.
+	Pods string
+	// Except is a node that has its own agents; Provisioner makes volumes on the others.
+	Except      string
+	Provisioner bool
+}
+
+func (v nodesValues) token() string { return v.TokenID + "." + v.TokenSecret }
+
+// innerNodes are the nodes of a cluster whose control plane runs as Pods.
+var innerNodes = nodesValues{TokenID: "abcdef", TokenSecret: "0123456789abcdef", Pods: "100.96.0.0/16"}
 
 const kubeletConfiguration = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -65,7 +79,7 @@ func TestMachines(t *testing.T) {
 	c := onBase(t)
 	makeMachineImages(t)
 	inner, kubeconfig := c.controlPlane()
-	c.nodes(inner, kubeconfig)
+	c.nodes(inner, kubeconfig, innerNodes)
 	t.Cleanup(func() {
 		if t.Failed() {
 			c.explainMachines(inner, "machine-1", "machine-2")
@@ -112,15 +126,35 @@ func TestMachines(t *testing.T) {
 	t.Logf("the machine is gone after %s", time.Since(began).Round(100*time.Millisecond))
 }
 
-// nodes prepares the inner cluster for nodes: they may join it, and each runs kube-proxy and the agents.
-func (c *cluster) nodes(inner client.Client, kubeconfig []byte) {
+// nodes prepares a cluster for nodes: they can join it, and each runs kube-proxy and the agents. The test removes that at its end.
+func (c *cluster) nodes(in client.Client, kubeconfig []byte, values nodesValues) {
 	c.t.Helper()
-	for _, object := range c.render("nodes.yaml", nil) {
-		must(c.t, inner.Create(c.ctx, object))
-	}
-	must(c.t, inner.Create(c.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: "kube-system"}, Data: map[string][]byte{
+	objects := []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: "kube-system"}, Data: map[string][]byte{
 		"kubeconfig": kubeconfig, "kube-proxy.yaml": []byte(kubeProxyConfiguration),
-	}}))
+	}}}
+	for _, object := range c.render("nodes.yaml", values) {
+		objects = append(objects, object)
+	}
+	for _, object := range objects {
+		must(c.t, in.Create(c.ctx, object))
+		c.t.Cleanup(func() { _ = in.Delete(context.Background(), object) })
+	}
+}
+
+// nodeFiles creates the Secret with what a machine needs to join a cluster: the kubeconfig for its first connection, without credentials but the token,
+// the authority of kubelets' clients, and the configuration of the kubelet.
+func (c *cluster) nodeFiles(kubeconfig, authority []byte, token, configuration string) {
+	c.t.Helper()
+	bootstrap, err := clientcmd.Load(kubeconfig)
+	must(c.t, err)
+	for _, user := range bootstrap.AuthInfos {
+		user.ClientCertificateData, user.ClientKeyData, user.Token = nil, nil, token
+	}
+	encoded, err := clientcmd.Write(*bootstrap)
+	must(c.t, err)
+	c.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Data: map[string][]byte{
+		"bootstrap.kubeconfig": encoded, "ca.crt": authority, "kubelet.yaml": []byte(configuration),
+	}})
 }
 
 func ready(c *cluster, inner client.Client, name string) error {
@@ -183,16 +217,7 @@ func (c *cluster) controlPlane() (client.Client, []byte) {
 		"ca.crt": ca.PEM(), "ca.key": key, "server.crt": server.Certificate, "server.key": server.Key, "admin.crt": admin.Certificate,
 		"admin.key": admin.Key, "tokens.key": private, "tokens.pub": public, "kubeconfig": kubeconfig,
 	}})
-	bootstrap, err := clientcmd.Load(kubeconfig)
-	must(c.t, err)
-	for _, user := range bootstrap.AuthInfos {
-		user.ClientCertificateData, user.ClientKeyData, user.Token = nil, nil, bootstrapToken
-	}
-	encoded, err := clientcmd.Write(*bootstrap)
-	must(c.t, err)
-	c.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Data: map[string][]byte{
-		"bootstrap.kubeconfig": encoded, "ca.crt": ca.PEM(), "kubelet.yaml": []byte(kubeletConfiguration),
-	}})
+	c.nodeFiles(kubeconfig, ca.PEM(), innerNodes.token(), kubeletConfiguration)
 	began := time.Now()
 	for _, object := range c.render("controlplane.yaml", nil) {
 		c.create(object)
@@ -231,6 +256,11 @@ exec /usr/local/bin/machine-entrypoint`}
 // machine creates a machine as a Pod. A command replaces that of the image.
 func (c *cluster) machine(name string, command ...string) {
 	c.t.Helper()
+	c.create(c.machinePod(name, command...))
+}
+
+func (c *cluster) machinePod(name string, command ...string) *corev1.Pod {
+	c.t.Helper()
 	privileged, links, token := true, false, false
 	grace := int64(10)
 	container := corev1.Container{
@@ -246,14 +276,14 @@ func (c *cluster) machine(name string, command ...string) {
 		},
 	}
 	empty := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
-	c.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "machine"}}, Spec: corev1.PodSpec{
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "machine"}}, Spec: corev1.PodSpec{
 		Hostname: name, EnableServiceLinks: &links, AutomountServiceAccountToken: &token, TerminationGracePeriodSeconds: &grace,
 		Containers: []corev1.Container{container},
 		Volumes: []corev1.Volume{
 			{Name: "node", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "node"}}},
 			{Name: "containerd", VolumeSource: empty}, {Name: "kubelet", VolumeSource: empty},
 		},
-	}})
+	}}
 }
 
 // render returns the objects of a file in testdata, a template with values.

@@ -36,8 +36,9 @@ type user struct {
 	mu     sync.Mutex
 	in     client.Client
 	counts counts
-	// answered is when the last request succeeded.
-	answered time.Time
+	// answered is when the last request succeeded, and succeeded how many have since one failed.
+	answered  time.Time
+	succeeded int
 }
 
 // counts are the requests of a user since they were taken last.
@@ -144,8 +145,10 @@ func (u *user) note(err error) {
 	if err == nil {
 		u.counts.gap = max(u.counts.gap, now.Sub(u.answered))
 		u.answered = now
+		u.succeeded++
 		return
 	}
+	u.succeeded = 0
 	u.counts.failed++
 	if strings.Contains(err.Error(), "connection refused") {
 		u.counts.refused++
@@ -156,6 +159,13 @@ func (u *user) note(err error) {
 	if len(u.counts.errors) < failuresShown {
 		u.counts.errors = append(u.counts.errors, fmt.Sprintf("%s %v", now.UTC().Format(time.TimeOnly), err))
 	}
+}
+
+// successes returns how many requests have succeeded since one failed.
+func (u *user) successes() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.succeeded
 }
 
 // sent returns how many requests were sent since they were taken last.

@@ -38,7 +38,9 @@ type Fleet struct {
 	landscape *landscape.Landscape
 	// version is the version of Kubernetes that the landscape has programs of, and shootVersion that with which the Shoot is created.
 	version, shootVersion string
-	say                   func(format string, arguments ...any)
+	// zones are those of the Seed.
+	zones []string
+	say   func(format string, arguments ...any)
 }
 
 // New returns the fleet of a base cluster that runs, installed or not. Say prints a line of progress.
@@ -62,11 +64,14 @@ func New(l *landscape.Landscape, say func(format string, arguments ...any)) (*Fl
 		return nil, err
 	}
 	version = strings.TrimPrefix(version, "v")
-	return &Fleet{c, l, version, version, say}, nil
+	return &Fleet{Client: c, landscape: l, version: version, shootVersion: version, say: say}, nil
 }
 
 // BeginWith has Up create the Shoot with another version of Kubernetes, whose images the landscape has. The CloudProfile offers both.
 func (f *Fleet) BeginWith(version string) { f.shootVersion = strings.TrimPrefix(version, "v") }
+
+// SetZones has Up give the Seed zones, which nodes of the base cluster are in.
+func (f *Fleet) SetZones(zones ...string) { f.zones = zones }
 
 // step is one part of the installation. It can be repeated.
 type step struct {

@@ -78,7 +78,7 @@ func (f *Fleet) gardenletValues(ctx context.Context) (string, error) {
 	}
 	network := f.landscape.Network
 	return render("gardenlet.yaml", map[string]any{
-		"Repository": repository, "Tag": tag, "ImageVector": string(overwrites), "BootstrapKubeconfig": kubeconfig, "Seed": SeedName,
+		"Repository": repository, "Tag": tag, "ImageVector": string(overwrites), "BootstrapKubeconfig": kubeconfig, "Seed": SeedName, "Zones": strings.Join(f.zones, ", "),
 		"Nodes": network.Machine().Masked(), "Pods": network.Pods(), "Services": network.Services(),
 	})
 }
