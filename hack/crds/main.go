@@ -3,6 +3,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -45,14 +46,11 @@ func (s source) copy(root string) error {
 	if err != nil {
 		return err
 	}
-	command := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", s.module) //nolint:gosec,noctx // the module is pinned here
-	command.Dir = filepath.Join(root, s.directory)
-	command.Stderr = os.Stderr
-	path, err := command.Output()
+	path, err := download(filepath.Join(root, s.directory), s.module)
 	if err != nil {
-		return fmt.Errorf("find the module %s: %w", s.module, err)
+		return err
 	}
-	content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(path)), s.file))
+	content, err := os.ReadFile(filepath.Join(path, s.file))
 	if err != nil {
 		return err
 	}
@@ -68,6 +66,22 @@ func (s source) copy(root string) error {
 		}
 	}
 	return nil
+}
+
+// download returns the directory of a module in the version that the go.mod of a directory pins. A new machine does not have it yet.
+func download(directory, module string) (string, error) {
+	command := exec.Command("go", "mod", "download", "-json", module) //nolint:gosec,noctx // the module is pinned here
+	command.Dir = directory
+	command.Stderr = os.Stderr
+	output, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("download the module %s: %w\n%s", module, err, output)
+	}
+	var downloaded struct{ Dir string }
+	if err := json.Unmarshal(output, &downloaded); err != nil {
+		return "", fmt.Errorf("read the directory of the module %s: %w", module, err)
+	}
+	return downloaded.Dir, nil
 }
 
 // nameOf is the file of a definition: those that are generated here are named in the same way.

@@ -28,7 +28,7 @@ func TestRealMachine(t *testing.T) {
 	needsEmulator(t)
 	makeMachineImages(t)
 	inner, kubeconfig := c.controlPlane()
-	c.nodes(inner, kubeconfig)
+	c.nodes(inner, kubeconfig, innerNodes)
 	node := &corev1.Secret{}
 	must(t, c.Get(c.ctx, c.key("node"), node))
 	directory, files := t.TempDir(), t.TempDir()
