@@ -58,7 +58,8 @@ var updates = []struct {
 func TestUpdates(t *testing.T) {
 	for _, update := range updates {
 		t.Run(update.name, func(t *testing.T) {
-			before, after := up(t, update.before, placed), up(t, update.before, placed, update.after, placed)
+			before, after := up(t, update.before, placed), up(t, update.before, placed, update.after)
+			placed(&after)
 			text, changed := changes(t, planOf(t, before), planOf(t, after))
 			compare(t, update.name, text)
 			var want []string
