@@ -21,7 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// The limits of the API server's autoscaler (Gardener).
+// Limits of the API server's autoscaler (Gardener).
 const (
 	serversMin          = 2
 	serversMinAvailable = 3
@@ -29,7 +29,7 @@ const (
 	serversMax          = 6
 )
 
-// accessSecret returns the name of the Secret with the token of an account in the shoot.
+// accessSecret returns the name of the Secret with the token of a component's account in the shoot.
 func accessSecret(account string) string { return constants.PrefixShootAccess + account }
 
 func (in Inputs) namespace() ([]client.Object, error) {
@@ -50,7 +50,8 @@ func (in Inputs) service() ([]client.Object, error) { return kubeapiserver.Servi
 func (in Inputs) etcd(role etcd.Role) func() ([]client.Object, error) {
 	return func() ([]client.Object, error) {
 		values := etcd.Values{
-			Namespace: in.Namespace, Role: role, Replicas: 1, HighlyAvailable: in.highlyAvailable(), Storage: etcd.Storage(role, in.Seed.Spec.Volume),
+			Namespace: in.Namespace, Role: role, Replicas: 1, HighlyAvailable: in.highlyAvailable(),
+			Storage:               etcd.Storage(role, in.Seed.Spec.Volume),
 			VerticalPodAutoscaler: in.autoscaling(), Defragmentation: in.defragmentation(),
 			CA: in.trusted(constants.SecretNameCAETCD), Server: in.secret(etcd.SecretServer(role)), Client: in.secret(etcd.SecretClient),
 		}
@@ -70,7 +71,9 @@ func (in Inputs) etcd(role etcd.Role) func() ([]client.Object, error) {
 	}
 }
 
-// defragmentation returns a time in the maintenance window, which the UID of the Shoot decides: not all members are defragmented at once.
+// defragmentation returns the schedule of the defragmentation of etcd: once a day in the first hour of the maintenance
+// window, at a minute that depends on the UID of the Shoot, so that not all etcd clusters are defragmented at the same
+// time.
 func (in Inputs) defragmentation() string {
 	begin := time.Time{}
 	if maintenance := in.Shoot.Spec.Maintenance; maintenance != nil && maintenance.TimeWindow != nil {
@@ -115,11 +118,14 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 		return nil, err
 	}
 	return kubeapiserver.Objects(kubeapiserver.Values{
-		Namespace: in.Namespace, Image: image, Config: in.server(), Replicas: in.scale().Min, Scaling: in.scale(), VerticalPodAutoscaler: in.autoscaling(),
+		Namespace: in.Namespace, Image: image, Config: in.server(), Replicas: in.scale().Min,
+		Scaling: in.scale(), VerticalPodAutoscaler: in.autoscaling(),
 		ExternalHostname: in.outsideHost(), ServiceNetworks: in.serviceNetworks(), Encryption: encryption, HealthCheckToken: token, Given: given,
 		Mounted: kubeapiserver.Mounted{
-			CA: in.trusted(constants.SecretNameCACluster), ClientCA: in.trusted(constants.SecretNameCAClient), FrontProxyCA: in.trusted(constants.SecretNameCAFrontProxy),
-			EtcdCA: in.trusted(constants.SecretNameCAETCD), EtcdClient: in.secret(etcd.SecretClient), Server: in.secret(kubeapiserver.SecretServer),
+			CA: in.trusted(constants.SecretNameCACluster), ClientCA: in.trusted(constants.SecretNameCAClient),
+			FrontProxyCA: in.trusted(constants.SecretNameCAFrontProxy),
+			EtcdCA:       in.trusted(constants.SecretNameCAETCD), EtcdClient: in.secret(etcd.SecretClient),
+			Server:     in.secret(kubeapiserver.SecretServer),
 			Aggregator: in.secret(kubeapiserver.SecretAggregator), StaticTokens: in.secret(kubeapiserver.SecretStaticTokens),
 			ServiceAccountKey:  in.Secrets[constants.SecretNameServiceAccountKey].Active.Name,
 			ServiceAccountKeys: in.trusted(constants.SecretNameServiceAccountKey),
@@ -137,8 +143,11 @@ func (in Inputs) resourceManager() ([]client.Object, error) {
 		return nil, err
 	}
 	return resourcemanager.ShootObjects(resourcemanager.ShootValues{
-		Namespace: in.Namespace, Image: image, Replicas: in.replicas(2), ClusterID: ptr.Deref(in.Seed.Status.ClusterIdentity, string(in.Seed.UID)),
-		LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat, Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig), VerticalPodAutoscaler: in.autoscaling(),
+		Namespace: in.Namespace, Image: image, Replicas: in.replicas(2), ClusterID: ptr.Deref(
+			in.Seed.Status.ClusterIdentity, string(in.Seed.UID),
+		),
+		LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat,
+		Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig), VerticalPodAutoscaler: in.autoscaling(),
 	})
 }
 
@@ -159,8 +168,11 @@ func (in Inputs) controllerManager() ([]client.Object, error) {
 		return nil, err
 	}
 	return kubecontrollermanager.Objects(kubecontrollermanager.Values{
-		Namespace: in.Namespace, Image: image, Config: ptr.Deref(in.Shoot.Spec.Kubernetes.KubeControllerManager, corev1beta1.KubeControllerManagerConfig{}),
-		RuntimeConfig: kubeapiserver.RuntimeConfig(in.server()), Replicas: in.replicas(1), VerticalPodAutoscaler: in.autoscaling(), ServiceNetworks: in.serviceNetworks(),
+		Namespace: in.Namespace, Image: image, Config: ptr.Deref(
+			in.Shoot.Spec.Kubernetes.KubeControllerManager, corev1beta1.KubeControllerManagerConfig{},
+		),
+		RuntimeConfig: kubeapiserver.RuntimeConfig(in.server()), Replicas: in.replicas(1),
+		VerticalPodAutoscaler: in.autoscaling(), ServiceNetworks: in.serviceNetworks(),
 		Mounted: kubecontrollermanager.Mounted{
 			CA: in.trusted(constants.SecretNameCACluster), ClientCA: in.Secrets[constants.SecretNameCAClient].Active.Name,
 			ServiceAccountKey: in.Secrets[constants.SecretNameServiceAccountKey].Active.Name,
@@ -178,7 +190,8 @@ func (in Inputs) scheduler() ([]client.Object, error) {
 		Namespace: in.Namespace, Image: image, Config: ptr.Deref(in.Shoot.Spec.Kubernetes.KubeScheduler, corev1beta1.KubeSchedulerConfig{}),
 		Replicas: in.replicas(1), VerticalPodAutoscaler: in.autoscaling(),
 		Mounted: kubescheduler.Mounted{
-			ClientCA: in.trusted(constants.SecretNameCAClient), Server: in.secret(kubescheduler.SecretServer), Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig),
+			ClientCA: in.trusted(constants.SecretNameCAClient), Server: in.secret(kubescheduler.SecretServer),
+			Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig),
 		},
 	})
 }

@@ -261,7 +261,7 @@ func TestLimits(t *testing.T) {
 	}
 	want := []string{
 		"dnsrecord-internal after 2m0s: the internal DNSRecord has not finished its operation, which may take 2m0s",
-		"shoot-extension-gone after 3m0s: the extension gone has not deleted what it has, which may take 3m0s",
+		"shoot-extension-gone after 3m0s: the extension gone has not finished its deletion, which may take 3m0s",
 		"shoot-extension-usual after 59s: the extension usual has not finished its operation, which may take 1m0s",
 	}
 	if !slices.Equal(got, want) {

@@ -9,20 +9,20 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 )
 
-// Keys of what users give.
+// Keys of the data of users' objects.
 const (
 	keyPolicy     = "policy"
 	keyConfig     = "config.yaml"
 	keyKubeconfig = "kubeconfig"
-	maxGiven      = 1 << 20 // a ConfigMap holds no more
+	maxGiven      = 1 << 20 // the limit of the size of a ConfigMap
 )
 
-// name of an object that the Shoot names.
+// name refers to one key of an object of the garden. field is the field of spec.kubernetes.kubeAPIServer with the reference.
 type name struct{ kind, name, key, field string }
 
 func (n name) String() string { return n.kind + "/" + n.name }
 
-// named returns the objects of the garden that the API server's settings name.
+// named returns the references in spec.kubernetes.kubeAPIServer to objects of the garden.
 func (in Inputs) named() []name {
 	var names []name
 	server := in.server()
@@ -35,7 +35,9 @@ func (in Inputs) named() []name {
 	if structured := server.StructuredAuthorization; structured != nil {
 		names = append(names, name{"ConfigMap", structured.ConfigMapName, keyConfig, "structuredAuthorization.configMapName"})
 		for i, kubeconfig := range structured.Kubeconfigs {
-			names = append(names, name{"Secret", kubeconfig.SecretName, keyKubeconfig, fmt.Sprintf("structuredAuthorization.kubeconfigs[%d].secretName", i)})
+			names = append(names, name{
+				"Secret", kubeconfig.SecretName, keyKubeconfig, fmt.Sprintf("structuredAuthorization.kubeconfigs[%d].secretName", i),
+			})
 		}
 	}
 	for i, plugin := range server.AdmissionPlugins {
@@ -46,7 +48,7 @@ func (in Inputs) named() []name {
 	return names
 }
 
-// unknownGiven says which of these objects do not exist.
+// unknownGiven names the objects that do not exist.
 func (in Inputs) unknownGiven() string {
 	var missing []string
 	for _, named := range in.named() {
@@ -60,7 +62,7 @@ func (in Inputs) unknownGiven() string {
 	return "these objects do not exist in the namespace of the Shoot: " + strings.Join(missing, ", ")
 }
 
-// content returns the file that an object has.
+// content returns the data to which a reference refers.
 func (in Inputs) content(of name) ([]byte, error) {
 	given := in.Given[of.String()]
 	var content []byte
@@ -74,12 +76,13 @@ func (in Inputs) content(of name) ([]byte, error) {
 	case len(content) == 0:
 		return nil, fmt.Errorf("spec.kubernetes.kubeAPIServer.%s: %s %s has no key %s", of.field, of.kind, of.name, of.key)
 	case len(content) > maxGiven:
-		return nil, fmt.Errorf("spec.kubernetes.kubeAPIServer.%s: key %s of %s %s has %d bytes, more than the %d allowed", of.field, of.key, of.kind, of.name, len(content), maxGiven)
+		return nil, fmt.Errorf("spec.kubernetes.kubeAPIServer.%s: key %s of %s %s has %d bytes, more than the %d allowed",
+			of.field, of.key, of.kind, of.name, len(content), maxGiven)
 	}
 	return content, nil
 }
 
-// given returns the files that the API server gets from the garden.
+// given returns the files for the API server from users' objects.
 func (in Inputs) given() (kubeapiserver.Given, error) {
 	files := kubeapiserver.Given{AuthorizerKubeconfigs: map[string][]byte{}, AdmissionKubeconfigs: map[string][]byte{}}
 	server := in.server()

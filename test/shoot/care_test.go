@@ -278,7 +278,7 @@ func (c *caring) checkRemediation() {
 	kit.Must(c, admin.Get(c.Context(), client.ObjectKeyFromObject(policies), policies))
 	webhook := policies.Webhooks[0]
 	if *webhook.TimeoutSeconds != 15 || *webhook.FailurePolicy != admissionregistrationv1.Fail || len(webhook.NamespaceSelector.MatchExpressions) != 2 ||
-		!strings.Contains(policies.Annotations[constants.AnnotationGardenerWarning], "namespaceSelector got gardener.cloud/purpose notin (kube-system)") {
+		!strings.Contains(policies.Annotations[constants.AnnotationGardenerWarning], "added to namespaceSelector: gardener.cloud/purpose notin (kube-system)") {
 		c.Errorf("the webhook is %+v, annotated %v", webhook, policies.Annotations)
 	}
 	kit.Change(c, admin, policies, func() { delete(policies.Annotations, constants.AnnotationGardenerWarning) })

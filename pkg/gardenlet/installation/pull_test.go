@@ -155,7 +155,7 @@ func TestPullWhileTheRegistryIsDown(t *testing.T) {
 	h := newHost(t)
 	h.Close()
 	_, err := newRegistries().pull(t.Context(), &gardencorev1.OCIRepository{Ref: ptr.To(h.name + "/charts/example:1.0.0")}, h.credentials, h.authority)
-	if err == nil || !strings.Contains(err.Error(), "ask the registry "+h.name) || !strings.Contains(err.Error(), "connection refused") {
+	if err == nil || !strings.Contains(err.Error(), " from the registry "+h.name) || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -165,7 +165,7 @@ func TestPullWhileTheRegistryIsDown(t *testing.T) {
 func TestProblemIsStable(t *testing.T) {
 	said := map[string]bool{}
 	for _, port := range []string{"40001", "40002"} {
-		err := fmt.Errorf("ask the registry: read tcp 10.0.0.1:%s->10.0.0.2:443: connection reset by peer", port)
+		err := fmt.Errorf("request the chart from the registry: read tcp 10.0.0.1:%s->10.0.0.2:443: connection reset by peer", port)
 		said[textOf(nil, &invalid{reason: reasonPull, error: err, passes: true})] = true
 	}
 	if len(said) != 1 {
