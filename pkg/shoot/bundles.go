@@ -44,7 +44,9 @@ func (in Inputs) namespace() ([]client.Object, error) {
 	return []client.Object{shootnamespace.Namespace(values), cluster}, nil
 }
 
-func (in Inputs) service() ([]client.Object, error) { return kubeapiserver.Service(in.Namespace) }
+func (in Inputs) apiServerService() ([]client.Object, error) {
+	return kubeapiserver.Service(in.Namespace)
+}
 
 // etcd returns the function for the objects of an etcd cluster.
 func (in Inputs) etcd(role etcd.Role) func() ([]client.Object, error) {
@@ -103,7 +105,7 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	given, err := in.given()
+	given, err := in.userFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +135,7 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 	})
 }
 
-func (in Inputs) scaling() ([]client.Object, error) {
+func (in Inputs) apiServerAutoscaler() ([]client.Object, error) {
 	return kubeapiserver.Autoscaler(in.Namespace, in.scale())
 }
 
@@ -151,7 +153,7 @@ func (in Inputs) resourceManager() ([]client.Object, error) {
 	})
 }
 
-func (in Inputs) access() ([]client.Object, error) {
+func (in Inputs) accessSecrets() ([]client.Object, error) {
 	objects, err := shootsystem.AccessSecrets(shootsystem.AccessValues{
 		Namespace: in.Namespace, Inside: "https://" + in.insideHost(), Outside: "https://" + in.outsideHost(),
 	})
@@ -196,15 +198,17 @@ func (in Inputs) scheduler() ([]client.Object, error) {
 	})
 }
 
-func (in Inputs) schedulerRights() ([]client.Object, error) { return kubescheduler.ShootObjects(), nil }
+func (in Inputs) schedulerRBAC() ([]client.Object, error) { return kubescheduler.ShootObjects(), nil }
 
-func (in Inputs) managerRights() ([]client.Object, error) { return resourcemanager.ShootRights(), nil }
+func (in Inputs) resourceManagerRBAC() ([]client.Object, error) {
+	return resourcemanager.ShootRights(), nil
+}
 
 func (in Inputs) namespaces() ([]client.Object, error) { return shootsystem.Namespaces(), nil }
 
 func (in Inputs) gardenerAccess() ([]client.Object, error) { return shootsystem.Access(), nil }
 
-func (in Inputs) controllerManagerRights() ([]client.Object, error) {
+func (in Inputs) controllerManagerRBAC() ([]client.Object, error) {
 	return kubecontrollermanager.ShootObjects(), nil
 }
 
@@ -214,6 +218,6 @@ func (in Inputs) system() ([]client.Object, error) {
 	}), nil
 }
 
-func (in Inputs) identity() ([]client.Object, error) {
+func (in Inputs) clusterIdentity() ([]client.Object, error) {
 	return clusteridentity.Objects(clusteridentity.Values{Identity: in.ClusterIdentity, Origin: clusteridentity.OriginShoot})
 }

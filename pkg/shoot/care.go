@@ -31,7 +31,7 @@ const (
 // careOptions returns the options of the controller of conditions and constraints.
 func (r *reconciler) careOptions() care.Options {
 	options := care.Options{
-		SeedName: r.options.SeedName, Namespace: r.options.Namespace, Required: required, Server: bundleServer, Clock: r.options.Clock,
+		SeedName: r.options.SeedName, Namespace: r.options.Namespace, Required: required, Server: bundleAPIServer, Clock: r.options.Clock,
 		Objects: r.extensions, Healthz: r.healthz, Access: r.watchAccess, Authorities: r.authorities,
 	}
 	if controllers := r.options.Config.Controllers; controllers != nil {

@@ -26,7 +26,7 @@ const (
 // cleanUpTasks returns the remaining tasks that delete users' objects in the cluster. There are none if the API server
 // was never available, which means that its resource-manager has never had a token.
 func (in Inputs) cleanUpTasks() []flow.Task {
-	if _, served := in.Tokens[accessSecret(resourcemanager.Account)]; !served || !in.emitted(bundleServer) {
+	if _, served := in.Tokens[accessSecret(resourcemanager.Account)]; !served || !in.emitted(bundleAPIServer) {
 		return nil
 	}
 	tasks := []flow.Task{{Name: taskCleanUpBegins, Value: string(in.Owner.UID)}}
@@ -91,9 +91,9 @@ func (r *reconciler) cleanUp(ctx context.Context, in Inputs, result *flow.Result
 
 // notServing names the component of the control plane for which a stage waits. A watch triggers the next reconcile once it is available.
 func (in Inputs) notServing(stage cleanup.Stage, result flow.Result) string {
-	needed := []string{bundleServer}
+	needed := []string{bundleAPIServer}
 	if stage.NeedsControllers {
-		needed = append(needed, bundleControl)
+		needed = append(needed, bundleControllerManager)
 	}
 	for _, name := range needed {
 		if in.emitted(name) && !serves(result, in.key(name)) {

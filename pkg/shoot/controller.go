@@ -126,8 +126,8 @@ func (r *reconciler) run(ctx context.Context, shoot *corev1beta1.Shoot) (reconci
 		return reconcile.Result{}, fmt.Errorf("read Seed %s: %w", r.options.SeedName, err)
 	}
 	settings := r.options.controller()
-	looked := looked{shoot: shoot, seed: seed, gardenlet: r.options.Identity, config: &settings, now: r.options.Clock.Now()}
-	if decision := looked.decide(); !decision.run {
+	decisionInput := decisionInput{shoot: shoot, seed: seed, gardenlet: r.options.Identity, config: &settings, now: r.options.Clock.Now()}
+	if decision := decisionInput.decide(); !decision.run {
 		if decision.failed {
 			if err := r.write(ctx, shoot, r.failed(shoot, decision.why)); err != nil {
 				return reconcile.Result{}, err

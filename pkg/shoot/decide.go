@@ -32,8 +32,8 @@ type decision struct {
 	again time.Duration
 }
 
-// looked are the inputs of the decision.
-type looked struct {
+// decisionInput are the inputs of the decision.
+type decisionInput struct {
 	shoot *corev1beta1.Shoot
 	seed  *corev1beta1.Seed
 	// gardenlet is the identity of this gardenlet.
@@ -55,7 +55,7 @@ func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
 }
 
 // decide returns whether gardenlet reconciles a Shoot now. The first matching rule applies, as in Gardener.
-func (l looked) decide() decision {
+func (l decisionInput) decide() decision {
 	last, status := l.shoot.Status.LastOperation, l.shoot.Status
 	observed := status.ObservedGeneration == l.shoot.Generation
 	switch {
@@ -79,13 +79,13 @@ func (l looked) decide() decision {
 
 // ignored reports whether the Shoot is annotated to be ignored, and whether the annotation applies: only in namespace
 // garden, unless gardenlet's configuration allows it everywhere.
-func (l looked) ignored() bool {
+func (l decisionInput) ignored() bool {
 	allowed := l.shoot.Namespace == constants.GardenNamespace || l.config != nil && ptr.Deref(l.config.RespectSyncPeriodOverwrite, false)
 	return allowed && isTrue(l.shoot.Annotations[constants.AnnotationShootIgnore]) && l.shoot.DeletionTimestamp == nil
 }
 
 // confined reports whether a control plane changes only in its maintenance window.
-func (l looked) confined() bool {
+func (l decisionInput) confined() bool {
 	maintenance := l.shoot.Spec.Maintenance
 	return maintenance != nil && ptr.Deref(
 		maintenance.ConfineSpecUpdateRollout, false,
@@ -94,7 +94,7 @@ func (l looked) confined() bool {
 
 // seedNotReady returns why the Seed cannot host control planes, or an empty string. A Seed that is being deleted is used
 // until its Shoots are deleted.
-func (l looked) seedNotReady() string {
+func (l decisionInput) seedNotReady() string {
 	seed := l.seed
 	switch {
 	case seed.DeletionTimestamp != nil:
@@ -119,7 +119,7 @@ func (l looked) seedNotReady() string {
 }
 
 // window returns whether the maintenance window is open, and when it opens or closes next. A Shoot without a window can change at any time.
-func (l looked) window() (open bool, next time.Time) {
+func (l decisionInput) window() (open bool, next time.Time) {
 	const day = 24 * time.Hour
 	maintenance := l.shoot.Spec.Maintenance
 	if maintenance == nil || maintenance.TimeWindow == nil {

@@ -57,7 +57,8 @@ const waitOrder = "deletion-order"
 // starts reports whether a part must be started for the deletion, because nothing in the cluster can be deleted without
 // it. The deletion of users' objects also requires controllers.
 func (in Inputs) starts(name string, cleans bool) bool {
-	return slices.Contains([]string{bundleEtcdMain, bundleEtcdEvents, bundleServer, bundleManager}, name) || cleans && name == bundleControl
+	needed := []string{bundleEtcdMain, bundleEtcdEvents, bundleAPIServer, bundleResourceManager}
+	return slices.Contains(needed, name) || cleans && name == bundleControllerManager
 }
 
 // confirms reports whether the deletion of a bundle's objects must be confirmed first, as the guards of their kinds require.

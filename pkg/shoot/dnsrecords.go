@@ -155,8 +155,8 @@ func (in Inputs) recordParts() []part {
 				continue
 			}
 			parts[i] = part{
-				name: parts[i].name, objects: in.record(wanted), unknown: join(in.unknownOrder(), in.unknownRecord(wanted)),
-				needs: in.on(resourcesv1alpha1.UntilApplied, bundleService), confirmed: true, adjust: in.isRecord(wanted),
+				name: parts[i].name, objects: in.record(wanted), unknown: join(in.heldForDeletion(), in.unknownRecord(wanted)),
+				needs: in.on(resourcesv1alpha1.UntilApplied, bundleAPIServerService), confirmed: true, adjust: in.adjustRecord(wanted),
 			}
 		}
 	}
@@ -213,8 +213,8 @@ func (in Inputs) record(wanted record) func() ([]client.Object, error) {
 	}
 }
 
-// isRecord configures the bundle of a DNS record: each change triggers the extension, and only changes.
-func (in Inputs) isRecord(wanted record) func(*flow.Bundle) {
+// adjustRecord configures the bundle of a DNS record: each change triggers the extension, and only changes.
+func (in Inputs) adjustRecord(wanted record) func(*flow.Bundle) {
 	return func(bundle *flow.Bundle) {
 		bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth(corev1beta1.KindDNSRecord)}
 		bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()

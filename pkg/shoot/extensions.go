@@ -166,14 +166,15 @@ func (in Inputs) extensionParts() []part {
 		needs := known
 		switch asleep := in.hibernated(); {
 		case each.before() && asleep:
-			needs = slices.Concat(known, in.on(resourcesv1alpha1.UntilRolledOut, bundleServer))
+			needs = slices.Concat(known, in.on(resourcesv1alpha1.UntilRolledOut, bundleAPIServer))
 		case !each.before() && !asleep:
-			needs = slices.Concat(known, in.on(resourcesv1alpha1.UntilApplied, bundleAccess), in.on(resourcesv1alpha1.UntilHealthy, bundleManager))
+			needs = slices.Concat(known, in.on(resourcesv1alpha1.UntilApplied, bundleAccess),
+				in.on(resourcesv1alpha1.UntilHealthy, bundleResourceManager))
 		}
 		parts = append(parts, part{
-			name: prefixExtension + each.Type, objects: in.extension(each), unknown: join(in.unknownOrder(), in.unknownCluster()),
+			name: prefixExtension + each.Type, objects: in.extension(each), unknown: join(in.heldForDeletion(), in.unknownCluster()),
 			needs: needs, deletedAfter: []string{},
-			confirmed: true, adjust: in.isExtension,
+			confirmed: true, adjust: in.adjustExtension,
 		})
 	}
 	for _, key := range in.Emitted {
@@ -199,15 +200,15 @@ func (in Inputs) unknownCluster() string {
 // generation returns the generation of the Shoot as a string.
 func (in Inputs) generation() string { return strconv.FormatInt(in.Shoot.Generation, 10) }
 
-// hasCluster records the generation of the Shoot that the Cluster contains, if extensions read it.
-func (in Inputs) hasCluster(bundle *flow.Bundle) {
+// adjustNamespace records the generation of the Shoot that the Cluster contains, if extensions read it.
+func (in Inputs) adjustNamespace(bundle *flow.Bundle) {
 	if len(in.wantedExtensions()) > 0 {
 		bundle.Choices = map[string]string{choiceGeneration: in.generation()}
 	}
 }
 
-// unknownOrder holds the objects of extensions while the Shoot is being deleted, until they are deleted themselves.
-func (in Inputs) unknownOrder() string {
+// heldForDeletion holds the objects of extensions while the Shoot is being deleted, until they are deleted themselves.
+func (in Inputs) heldForDeletion() string {
 	if in.Deleting {
 		return "objects in the cluster are deleted first"
 	}
@@ -230,8 +231,8 @@ func (in Inputs) extension(of extension) func() ([]client.Object, error) {
 	}
 }
 
-// isExtension makes each change of the bundle trigger the extension, and its health depend on the result.
-func (in Inputs) isExtension(bundle *flow.Bundle) {
+// adjustExtension makes each change of the bundle trigger the extension, and its health depend on the result.
+func (in Inputs) adjustExtension(bundle *flow.Bundle) {
 	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth(corev1beta1.KindExtension)}
 	bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
 	bundle.Choices = map[string]string{
@@ -240,7 +241,7 @@ func (in Inputs) isExtension(bundle *flow.Bundle) {
 }
 
 // programs are the parts with programs that are ordered relative to extensions.
-var programs = []string{bundleServer, bundleManager, bundleControl, bundleScheduler}
+var programs = []string{bundleAPIServer, bundleResourceManager, bundleControllerManager, bundleScheduler}
 
 // orderDeletion deletes the programs of the control plane after the extensions that are deleted before the API server,
 // because these extensions clean up in the cluster. The order is that of a running Shoot, because a hibernated one is
@@ -269,11 +270,11 @@ func (in Inputs) orderDeletion(parts []part) {
 	}
 }
 
-// outlive retains the bundles that are deleted after the API server in the plan of a deletion, until the API server is
+// holdUntilAPIServerDeleted retains the bundles that are deleted after the API server in the plan of a deletion, until the API server is
 // deleted. The dependencies of ManagedResources do not contain this order, because it does not apply to extensions that
 // are removed from a Shoot that remains.
-func (in Inputs) outlive(plan *flow.Plan) {
-	if !in.emitted(bundleServer) || in.forced() {
+func (in Inputs) holdUntilAPIServerDeleted(plan *flow.Plan) {
+	if !in.emitted(bundleAPIServer) || in.forced() {
 		return
 	}
 	late := []flow.Key{in.key(bundleInternalRecord), in.key(bundleExternalRecord)}

@@ -65,9 +65,9 @@ type Inputs struct {
 	LastRenewal time.Time
 	// SecretsUnused is set if there are generated Secrets without a config.
 	SecretsUnused bool
-	// Given are the objects of the garden to which spec.kubernetes.kubeAPIServer refers, by kind and name, such as
+	// UserFiles are the objects of the garden to which spec.kubernetes.kubeAPIServer refers, by kind and name, such as
 	// "ConfigMap/audit". Those that do not exist are missing.
-	Given map[string]Given
+	UserFiles map[string]UserFile
 	// Registrations are the ControllerRegistrations of the garden, or nil if they are not known.
 	Registrations []corev1beta1.ControllerRegistration
 	// Asked is when extensions were requested to reconcile this generation of the Shoot. It is Now if they were not.
@@ -101,8 +101,8 @@ type Inputs struct {
 	Now time.Time
 }
 
-// Given is an object of a user. One of the fields is set.
-type Given struct {
+// UserFile is a ConfigMap or Secret of a user with a file for the API server. One of the fields is set.
+type UserFile struct {
 	ConfigMap *corev1.ConfigMap
 	Secret    *corev1.Secret
 }

@@ -30,7 +30,7 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
 		steps = append(steps,
-			r.observeCloudProfile, r.observeLedger, r.observeSecrets, r.keepState, r.observeGiven, r.observeReferences)
+			r.observeCloudProfile, r.observeLedger, r.observeSecrets, r.keepState, r.observeUserFiles, r.observeReferences)
 	}
 	for _, step := range steps {
 		if err := step(ctx, &in); err != nil {
@@ -174,14 +174,14 @@ func (r *reconciler) keepState(ctx context.Context, in *Inputs) error {
 	return r.states.Keep(ctx, in.Shoot, in.Namespace, in.Secrets)
 }
 
-// observeGiven reads the objects of the garden to which spec.kubernetes.kubeAPIServer refers. It skips objects that do not exist.
-func (r *reconciler) observeGiven(ctx context.Context, in *Inputs) error {
-	in.Given = map[string]Given{}
+// observeUserFiles reads the objects of the garden to which spec.kubernetes.kubeAPIServer refers. It skips objects that do not exist.
+func (r *reconciler) observeUserFiles(ctx context.Context, in *Inputs) error {
+	in.UserFiles = map[string]UserFile{}
 	if in.forced() {
 		return nil // a forced deletion does not need the API server
 	}
-	for _, named := range in.named() {
-		var given Given
+	for _, named := range in.fileReferences() {
+		var given UserFile
 		var object client.Object
 		if named.kind == "Secret" {
 			given.Secret = &corev1.Secret{}
@@ -195,7 +195,7 @@ func (r *reconciler) observeGiven(ctx context.Context, in *Inputs) error {
 			return fmt.Errorf("read %s %s of spec.kubernetes.kubeAPIServer.%s: %w", named.kind, named.name, named.field, err)
 		}
 		if err == nil {
-			in.Given[named.String()] = given
+			in.UserFiles[named.String()] = given
 		}
 	}
 	return nil

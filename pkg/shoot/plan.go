@@ -21,29 +21,31 @@ import (
 // bundleNamespace: its ManagedResource has the name of that namespace and is in gardenlet's namespace. Bundles with
 // prefixShoot contain objects of the shoot cluster.
 const (
-	bundleNamespace  = "namespace"
-	bundleService    = "kube-apiserver-service"
-	bundleEtcdMain   = "etcd-main"
-	bundleEtcdEvents = "etcd-events"
-	bundleServer     = kubeapiserver.Name
-	bundleScaling    = "kube-apiserver-scaling"
-	bundleManager    = "gardener-resource-manager"
-	bundleAccess     = "shoot-access"
-	bundleControl    = kubecontrollermanager.Name
-	bundleScheduler  = kubescheduler.Name
+	bundleNamespace           = "namespace"
+	bundleAPIServerService    = "kube-apiserver-service"
+	bundleEtcdMain            = "etcd-main"
+	bundleEtcdEvents          = "etcd-events"
+	bundleAPIServer           = kubeapiserver.Name
+	bundleAPIServerAutoscaler = "kube-apiserver-scaling"
+	bundleResourceManager     = "gardener-resource-manager"
+	bundleAccess              = "shoot-access"
+	bundleControllerManager   = kubecontrollermanager.Name
+	bundleScheduler           = kubescheduler.Name
 
-	prefixShoot         = "shoot-core-"
-	bundleRights        = prefixShoot + "gardener-resource-manager"
-	bundleNamespaces    = prefixShoot + "namespaces"
-	bundleGardener      = prefixShoot + "gardeneraccess"
-	bundleControlUser   = prefixShoot + "kube-controller-manager"
-	bundleSchedulerUser = prefixShoot + "kube-scheduler"
-	bundleSystem        = prefixShoot + "system"
-	bundleIdentity      = prefixShoot + "cluster-identity"
+	prefixShoot                 = "shoot-core-"
+	bundleResourceManagerRBAC   = prefixShoot + "gardener-resource-manager"
+	bundleNamespaces            = prefixShoot + "namespaces"
+	bundleGardenerAccess        = prefixShoot + "gardeneraccess"
+	bundleControllerManagerRBAC = prefixShoot + "kube-controller-manager"
+	bundleSchedulerRBAC         = prefixShoot + "kube-scheduler"
+	bundleSystem                = prefixShoot + "system"
+	bundleClusterIdentity       = prefixShoot + "cluster-identity"
 )
 
 // required are the bundles without which a control plane does not work.
-var required = []string{bundleService, bundleEtcdMain, bundleEtcdEvents, bundleServer, bundleManager, bundleControl}
+var required = []string{
+	bundleAPIServerService, bundleEtcdMain, bundleEtcdEvents, bundleAPIServer, bundleResourceManager, bundleControllerManager,
+}
 
 // part is one line of the table of contents: a bundle, with the conditions for its creation and deletion.
 type part struct {
@@ -67,53 +69,60 @@ type part struct {
 // hibernates, the programs stop in the reverse order. Objects in the shoot cluster then remain unchanged, because its
 // resource-manager does not run.
 func (in Inputs) contents() []part {
-	secrets, asleep := in.unknownSecrets(), in.hibernated()
+	secrets, hibernated := in.unknownSecrets(), in.hibernated()
+	// While authorities change, clients wait until all replicas of their servers are rolled out.
 	ready := resourcesv1alpha1.UntilHealthy
 	if in.authoritiesChange() {
 		ready = resourcesv1alpha1.UntilRolledOut
 	}
-	server := append(in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(true)...), in.on(ready, bundleEtcdMain, bundleEtcdEvents)...)
-	serving := in.on(ready, bundleServer)
+	var etcdNeeds []resourcesv1alpha1.Dependency
+	serverNeeds := append(in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(true)...), in.on(ready, bundleEtcdMain, bundleEtcdEvents)...)
+	managerNeeds := in.on(ready, bundleAPIServer)
 	// Controllers must not be newer than the API server (Kubernetes, "Version Skew Policy"), so they wait until it is rolled out.
-	controlled := append(in.on(ready, bundleManager), in.on(resourcesv1alpha1.UntilRolledOut, bundleServer)...)
-	var stopped []resourcesv1alpha1.Dependency
-	if asleep {
-		server = in.on(resourcesv1alpha1.UntilRolledOut, in.clients()...)
-		serving = in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(false)...)
-		controlled = serving
-		stopped = in.on(resourcesv1alpha1.UntilRolledOut, bundleServer)
+	controllerNeeds := append(in.on(ready, bundleResourceManager), in.on(resourcesv1alpha1.UntilRolledOut, bundleAPIServer)...)
+	if hibernated {
+		etcdNeeds = in.on(resourcesv1alpha1.UntilRolledOut, bundleAPIServer)
+		serverNeeds = in.on(resourcesv1alpha1.UntilRolledOut, in.clients()...)
+		managerNeeds = in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(false)...)
+		controllerNeeds = managerNeeds
 	}
-	applied := in.on(resourcesv1alpha1.UntilApplied, bundleManager)
+	serverNeeds = append(serverNeeds, in.on(resourcesv1alpha1.UntilApplied, bundleAPIServerService)...)
+	// The resource-manager applies objects in the shoot cluster.
+	shootNeeds := in.on(resourcesv1alpha1.UntilApplied, bundleResourceManager)
 	parts := []part{
-		{name: bundleService, objects: in.service},
+		{name: bundleAPIServerService, objects: in.apiServerService},
 
-		{name: bundleEtcdMain, objects: in.etcd(etcd.RoleMain), unknown: secrets, needs: stopped, adjust: isEtcd},
-		{name: bundleEtcdEvents, objects: in.etcd(etcd.RoleEvents), unknown: secrets, needs: stopped, adjust: isEtcd},
-
-		{
-			name: bundleServer, objects: in.apiServer, unknown: join(secrets, in.unknownGiven()),
-			needs: append(server, in.on(resourcesv1alpha1.UntilApplied, bundleService)...), adjust: isServer,
-		},
-		{name: bundleScaling, objects: in.scaling, removed: asleep, needs: in.on(resourcesv1alpha1.UntilApplied, bundleServer)},
+		{name: bundleEtcdMain, objects: in.etcd(etcd.RoleMain), unknown: secrets, needs: etcdNeeds, adjust: adjustEtcd},
+		{name: bundleEtcdEvents, objects: in.etcd(etcd.RoleEvents), unknown: secrets, needs: etcdNeeds, adjust: adjustEtcd},
 
 		{
-			name: bundleManager, objects: in.resourceManager,
-			unknown: join(secrets, in.unknownToken(bundleManager, resourcemanager.Account)), needs: serving,
+			name: bundleAPIServer, objects: in.apiServer, unknown: join(secrets, in.unknownUserFiles()),
+			needs: serverNeeds, adjust: adjustAPIServer,
 		},
-		{name: bundleAccess, objects: in.access},
 		{
-			name: bundleControl, objects: in.controllerManager,
-			unknown: join(secrets, in.unknownToken(bundleControl, kubecontrollermanager.Name)), needs: controlled,
+			name: bundleAPIServerAutoscaler, objects: in.apiServerAutoscaler, removed: hibernated,
+			needs: in.on(resourcesv1alpha1.UntilApplied, bundleAPIServer),
 		},
 
-		{name: bundleRights, objects: in.managerRights, absent: asleep, needs: applied, adjust: keepObjects},
-		{name: bundleNamespaces, objects: in.namespaces, absent: asleep, needs: applied, adjust: keepObjects},
-		{name: bundleGardener, objects: in.gardenerAccess, absent: asleep, needs: applied},
-		{name: bundleControlUser, objects: in.controllerManagerRights, absent: asleep, needs: applied},
-		{name: bundleSystem, objects: in.system, absent: asleep, needs: applied},
-		{name: bundleIdentity, objects: in.identity, absent: asleep, unknown: in.unknownIdentity(), needs: applied},
+		{
+			name: bundleResourceManager, objects: in.resourceManager,
+			unknown: join(secrets, in.unknownToken(bundleResourceManager, resourcemanager.Account)), needs: managerNeeds,
+		},
+		{name: bundleAccess, objects: in.accessSecrets},
+		{
+			name: bundleControllerManager, objects: in.controllerManager,
+			unknown: join(secrets, in.unknownToken(bundleControllerManager, kubecontrollermanager.Name)), needs: controllerNeeds,
+		},
+
+		{name: bundleResourceManagerRBAC, objects: in.resourceManagerRBAC, absent: hibernated, needs: shootNeeds, adjust: keepObjects},
+		{name: bundleNamespaces, objects: in.namespaces, absent: hibernated, needs: shootNeeds, adjust: keepObjects},
+		{name: bundleGardenerAccess, objects: in.gardenerAccess, absent: hibernated, needs: shootNeeds},
+		{name: bundleControllerManagerRBAC, objects: in.controllerManagerRBAC, absent: hibernated, needs: shootNeeds},
+		{name: bundleSystem, objects: in.system, absent: hibernated, needs: shootNeeds},
+		{name: bundleClusterIdentity, objects: in.clusterIdentity, absent: hibernated, unknown: in.unknownIdentity(), needs: shootNeeds},
 	}
-	parts = slices.Concat(parts, in.schedulerParts(secrets, controlled, applied), in.referencedParts(), in.recordParts(), in.extensionParts())
+	schedulers := in.schedulerParts(secrets, controllerNeeds, shootNeeds)
+	parts = slices.Concat(parts, schedulers, in.referencedParts(), in.recordParts(), in.extensionParts())
 	in.orderDeletion(parts)
 	// All parts need the namespace. A dependency between ManagedResources cannot express this, because the shoot's
 	// resource-manager only sees the ManagedResources of its own namespace.
@@ -129,28 +138,28 @@ func (in Inputs) contents() []part {
 	}
 	namespace := part{name: bundleNamespace, objects: in.namespace, unknown: in.unknownCloudProfile(), adjust: func(bundle *flow.Bundle) {
 		bundle.DeleteAfter = inside
-		in.hasCluster(bundle)
+		in.adjustNamespace(bundle)
 	}}
 	return append([]part{namespace}, parts...)
 }
 
-// schedulerParts returns the parts of the scheduler. Only Shoots with workers have them. needs are the same as those of the controllers.
-func (in Inputs) schedulerParts(secrets string, needs, applied []resourcesv1alpha1.Dependency) []part {
+// schedulerParts returns the parts of the scheduler, which only Shoots with workers have. Its needs are those of the controllers.
+func (in Inputs) schedulerParts(secrets string, controllerNeeds, shootNeeds []resourcesv1alpha1.Dependency) []part {
 	if !in.hasWorkers() {
 		return nil
 	}
 	return []part{
 		{
 			name: bundleScheduler, objects: in.scheduler,
-			unknown: join(secrets, in.unknownToken(bundleScheduler, kubescheduler.Name)), needs: needs,
+			unknown: join(secrets, in.unknownToken(bundleScheduler, kubescheduler.Name)), needs: controllerNeeds,
 		},
-		{name: bundleSchedulerUser, objects: in.schedulerRights, absent: in.hibernated(), needs: applied},
+		{name: bundleSchedulerRBAC, objects: in.schedulerRBAC, absent: in.hibernated(), needs: shootNeeds},
 	}
 }
 
 // clients are the bundles of the programs that stop before the API server when the shoot hibernates.
 func (in Inputs) clients() []string {
-	names := []string{bundleControl, bundleManager}
+	names := []string{bundleControllerManager, bundleResourceManager}
 	if in.hasWorkers() {
 		names = append(names, bundleScheduler)
 	}
@@ -164,7 +173,7 @@ func Plan(in Inputs) (flow.Plan, error) {
 	switch fields := in.refused(); {
 	case in.Deleting:
 		plan = deletion(in)
-		in.outlive(&plan)
+		in.holdUntilAPIServerDeleted(&plan)
 		in.addLimits(&plan)
 	case len(fields) > 0:
 		plan.Waits = append(plan.Waits, flow.Wait{
@@ -270,14 +279,14 @@ func on(until resourcesv1alpha1.DependencyUntil, keys ...flow.Key) []resourcesv1
 // keepObjects keeps the objects of a bundle when its ManagedResource is deleted.
 func keepObjects(bundle *flow.Bundle) { bundle.Spec.KeepObjects = ptr.To(true) }
 
-// isEtcd makes each change of the bundle trigger the etcd operator, and only changes.
-func isEtcd(bundle *flow.Bundle) {
+// adjustEtcd makes each change of the bundle trigger the etcd operator, and only changes.
+func adjustEtcd(bundle *flow.Bundle) {
 	bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
 	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{etcd.Health()}
 }
 
-// isServer makes the API server count as ready as soon as it answers, not only after it has been available for some time.
-func isServer(bundle *flow.Bundle) {
+// adjustAPIServer makes the API server count as ready as soon as it answers, not only after it has been available for some time.
+func adjustAPIServer(bundle *flow.Bundle) {
 	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{kubeapiserver.Health()}
 }
 

@@ -75,7 +75,7 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 		Owner:           flow.Owner{Flow: FlowName, UID: shoot.UID, Namespace: shoot.Namespace, Name: shoot.Name},
 		GardenNamespace: constants.GardenNamespace, Shoot: shoot, Config: config, Version: given.Version, Images: vector, NamespaceExists: true,
 		Project: projectOf(shoot.Namespace), Seed: &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: ptr.Deref(shoot.Spec.SeedName, "")}},
-		CloudProfile: &corev1beta1.CloudProfile{}, Given: map[string]Given{}, References: map[string]Referenced{},
+		CloudProfile: &corev1beta1.CloudProfile{}, UserFiles: map[string]UserFile{}, References: map[string]Referenced{},
 		Registrations: []corev1beta1.ControllerRegistration{}, Addresses: []string{renderedAddress}, Asked: given.Now,
 		ClusterOf: strconv.FormatInt(shoot.Generation, 10), Emitted: given.Emitted, Now: given.Now, Tokens: map[string]time.Time{
 			accessSecret(resourcemanager.Account): given.Now, accessSecret(kubecontrollermanager.Name): given.Now,
@@ -128,13 +128,13 @@ func (in *Inputs) take(other *unstructured.Unstructured) error {
 		if err := in.takeReferenced(other); err != nil || other.GetNamespace() != in.Shoot.Namespace {
 			return err
 		}
-		given := Given{ConfigMap: &corev1.ConfigMap{}}
+		given := UserFile{ConfigMap: &corev1.ConfigMap{}}
 		into := any(given.ConfigMap)
 		if other.GetKind() == "Secret" {
-			given = Given{Secret: &corev1.Secret{}}
+			given = UserFile{Secret: &corev1.Secret{}}
 			into = given.Secret
 		}
-		in.Given[other.GetKind()+"/"+other.GetName()] = given
+		in.UserFiles[other.GetKind()+"/"+other.GetName()] = given
 		return read(into)
 	}
 	return nil

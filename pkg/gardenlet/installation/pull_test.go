@@ -132,7 +132,7 @@ func TestPullFails(t *testing.T) {
 		"another registry":     {tag, secretOf("pull", corev1.DockerConfigJsonKey, `{"auths": {"example.org": {}}}`), h.authority, "Secret pull has no credentials"},
 		"no configuration":     {tag, secretOf("pull", corev1.DockerConfigJsonKey, "top-secret"), h.authority, "is not a configuration"},
 		"no certificates":      {tag, h.credentials, secretOf("authority", keyBundle, "none"), "Secret authority has no certificates"},
-		"the registry's name":  {tag, nil, h.authority, "ask the registry " + h.name},
+		"the registry's name":  {tag, nil, h.authority, " from the registry " + h.name},
 		"another tag":          {&gardencorev1.OCIRepository{Ref: ptr.To(h.name + "/charts/example:3.0.0")}, h.credentials, h.authority, "3.0.0"},
 		"an invalid reference": {&gardencorev1.OCIRepository{Ref: ptr.To("a b")}, nil, nil, "the reference of the chart"},
 	} {

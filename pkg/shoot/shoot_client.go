@@ -41,7 +41,7 @@ const (
 // available. The client certificate for the request is not stored.
 func (r *reconciler) ensureToken(ctx context.Context, in Inputs, result flow.Result) error {
 	hasToken := in.hasToken(accessSecret(resourcemanager.Account))
-	if in.hibernated() || in.unknownSecrets() != "" || hasToken || !serves(result, in.key(bundleServer)) {
+	if in.hibernated() || in.unknownSecrets() != "" || hasToken || !serves(result, in.key(bundleAPIServer)) {
 		return nil
 	}
 	shoot, err := r.connect(in)

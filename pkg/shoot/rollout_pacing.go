@@ -32,7 +32,7 @@ func (in Inputs) window() *flow.Window {
 	if maintenance := in.Shoot.Spec.Maintenance; maintenance == nil || maintenance.TimeWindow == nil {
 		return nil
 	}
-	open, next := looked{shoot: in.Shoot, now: in.Now}.window()
+	open, next := decisionInput{shoot: in.Shoot, now: in.Now}.window()
 	return &flow.Window{Open: open, Opens: next}
 }
 
@@ -59,8 +59,8 @@ func (in Inputs) digest() (string, error) {
 	if in.CloudProfile != nil {
 		inputs = append(inputs, in.CloudProfile.Spec)
 	}
-	for _, name := range slices.Sorted(maps.Keys(in.Given)) {
-		given := in.Given[name]
+	for _, name := range slices.Sorted(maps.Keys(in.UserFiles)) {
+		given := in.UserFiles[name]
 		inputs = append(inputs, name, versionOf(given.ConfigMap), versionOf(given.Secret))
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.References)) {
