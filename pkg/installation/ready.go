@@ -23,8 +23,8 @@ const (
 const (
 	// maxNamed limits the number of extensions in a message.
 	maxNamed = 10
-	// maxSaid limits the length of an installation's message within a message, in bytes.
-	maxSaid = 200
+	// maxDetail limits the length of an installation's message within a message, in bytes.
+	maxDetail = 200
 )
 
 // problems are the kinds of problems of installations, most important first, with the beginning of the message.
@@ -87,10 +87,10 @@ func statusOfFailure(before *corev1beta1.Condition, threshold time.Duration, now
 func worst(installations []*corev1beta1.ControllerInstallation) (reason, message string) {
 	found := map[string][]string{}
 	for _, installation := range installations {
-		reason, said := problemOf(installation)
+		reason, detail := problemOf(installation)
 		text := installation.Spec.RegistrationRef.Name
-		if said != "" {
-			text += " (" + conditiontext.Shorten(said, maxSaid) + ")"
+		if detail != "" {
+			text += " (" + conditiontext.Shorten(detail, maxDetail) + ")"
 		}
 		found[reason] = append(found[reason], text)
 	}
@@ -110,7 +110,7 @@ func worst(installations []*corev1beta1.ControllerInstallation) (reason, message
 }
 
 // problemOf returns the first problem of an installation and its message. The reason is empty if there is none.
-func problemOf(installation *corev1beta1.ControllerInstallation) (reason, said string) {
+func problemOf(installation *corev1beta1.ControllerInstallation) (reason, detail string) {
 	if len(installation.Status.Conditions) == 0 {
 		return reasonNotInstalled, "gardenlet has not observed it yet"
 	}

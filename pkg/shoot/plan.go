@@ -90,11 +90,14 @@ func (in Inputs) contents() []part {
 	// The resource-manager applies objects in the shoot cluster.
 	shootNeeds := in.on(resourcesv1alpha1.UntilApplied, bundleResourceManager)
 	parts := []part{
+		// The Service of the API server.
 		{name: bundleAPIServerService, objects: in.apiServerService},
 
+		// etcd
 		{name: bundleEtcdMain, objects: in.etcd(etcd.RoleMain), unknown: secrets, needs: etcdNeeds, adjust: adjustEtcd},
 		{name: bundleEtcdEvents, objects: in.etcd(etcd.RoleEvents), unknown: secrets, needs: etcdNeeds, adjust: adjustEtcd},
 
+		// The API server and its autoscaler.
 		{
 			name: bundleAPIServer, objects: in.apiServer, unknown: join(secrets, in.unknownUserFiles()),
 			needs: serverNeeds, adjust: adjustAPIServer,
@@ -104,6 +107,7 @@ func (in Inputs) contents() []part {
 			needs: in.on(resourcesv1alpha1.UntilApplied, bundleAPIServer),
 		},
 
+		// The resource-manager, the Secrets with access to the API server, and the controllers.
 		{
 			name: bundleResourceManager, objects: in.resourceManager,
 			unknown: join(secrets, in.unknownToken(bundleResourceManager, resourcemanager.Account)), needs: managerNeeds,
@@ -114,6 +118,7 @@ func (in Inputs) contents() []part {
 			unknown: join(secrets, in.unknownToken(bundleControllerManager, kubecontrollermanager.Name)), needs: controllerNeeds,
 		},
 
+		// Objects in the shoot cluster.
 		{name: bundleResourceManagerRBAC, objects: in.resourceManagerRBAC, absent: hibernated, needs: shootNeeds, adjust: keepObjects},
 		{name: bundleNamespaces, objects: in.namespaces, absent: hibernated, needs: shootNeeds, adjust: keepObjects},
 		{name: bundleGardenerAccess, objects: in.gardenerAccess, absent: hibernated, needs: shootNeeds},
@@ -121,6 +126,7 @@ func (in Inputs) contents() []part {
 		{name: bundleSystem, objects: in.system, absent: hibernated, needs: shootNeeds},
 		{name: bundleClusterIdentity, objects: in.clusterIdentity, absent: hibernated, unknown: in.unknownIdentity(), needs: shootNeeds},
 	}
+	// The scheduler, copies of referenced objects, DNS records, and extensions.
 	schedulers := in.schedulerParts(secrets, controllerNeeds, shootNeeds)
 	parts = slices.Concat(parts, schedulers, in.referencedParts(), in.recordParts(), in.extensionParts())
 	in.orderDeletion(parts)

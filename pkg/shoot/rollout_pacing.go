@@ -68,7 +68,7 @@ func (in Inputs) digest() (string, error) {
 		inputs = append(inputs, name, versionOf(referenced.Secret), versionOf(referenced.ConfigMap), versionOf(referenced.WorkloadIdentity))
 	}
 	if !in.LastRenewal.IsZero() {
-		inputs = append(inputs, in.LastRenewal.UTC().Format(time.RFC3339)) // a string, as all inputs without structure
+		inputs = append(inputs, in.LastRenewal.UTC().Format(time.RFC3339)) // a string, so that the form of the inputs does not change
 	}
 	return flow.InputsDigest(inputs...)
 }

@@ -107,7 +107,7 @@ func (c controllers) addRegistrations(mgr manager.Manager, syncs int) error {
 	}
 	return add(mgr, "controllerregistration-finalizer", p, syncs,
 		watch{&corev1beta1.ControllerRegistration{}, &handler.EnqueueRequestForObject{}, ofFinalizers},
-		watch{&corev1beta1.ControllerInstallation{}, toRegistration, goes})
+		watch{&corev1beta1.ControllerInstallation{}, toRegistration, deletions})
 }
 
 // addDeployments adds the controller that protects deployments to which registrations refer.
@@ -135,8 +135,8 @@ var ofFinalizers = changes(func(before, after client.Object) bool {
 	return !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 })
 
-// goes passes deletions.
-var goes = predicate.Funcs{
+// deletions passes deletions.
+var deletions = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }

@@ -29,7 +29,7 @@ type readyReconciler struct {
 	clock     clock.PassiveClock
 }
 
-// addReady adds the controller. It watches Seeds, because gardenlets reset the condition after each operation.
+// addReady adds the controller. It watches Seeds, because gardenlets request a new check of the condition after each operation.
 func (c controllers) addReady(mgr manager.Manager, syncs int, threshold time.Duration) error {
 	toSeeds := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return requests(seedsOf(object)...)

@@ -43,15 +43,15 @@ const actionInstall = "Install"
 type seedReconciler struct {
 	controllers
 
-	// said are the last reported problems, by the names of Seeds. They are not reported again.
-	said sync.Map
+	// reported are the last reported problems, by the names of Seeds. They are not reported again.
+	reported sync.Map
 }
 
 // Reconcile creates, updates and deletes the installations in a Seed. It sends no requests if nothing has to be done.
 func (r *seedReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.cached.Get(ctx, request.NamespacedName, seed); err != nil {
-		r.said.Delete(request.Name)
+		r.reported.Delete(request.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if seed.DeletionTimestamp == nil {
@@ -81,7 +81,7 @@ func (r *seedReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 // report logs problems and emits an Event, unless the same problems were reported last.
 func (r *seedReconciler) report(ctx context.Context, seed *corev1beta1.Seed, problems []string) {
 	text := strings.Join(problems, "; ")
-	if before, known := r.said.Swap(seed.Name, text); known && before == text || text == "" {
+	if before, known := r.reported.Swap(seed.Name, text); known && before == text || text == "" {
 		return
 	}
 	log.FromContext(ctx).Info("Not all extensions can be installed", "problems", text)

@@ -63,7 +63,7 @@ type Nodes interface {
 	// KubeletCloudProviderConfig returns the content of the file /var/lib/kubelet/cloudprovider.conf. An empty string means no file.
 	KubeletCloudProviderConfig(ctx context.Context, c Context, kubeletVersion string) (string, error)
 	// EnsureUnits and EnsureFiles modify all units and files for the purpose reconcile. EnsureProvisionUnits and
-	// EnsureProvisionFiles modify those for the purpose provision. See [SetUnit] and [SetFile].
+	// EnsureProvisionFiles modify those for the purpose provision. See [SetFile].
 	EnsureUnits(ctx context.Context, c Context, wanted *[]extensionsv1alpha1.Unit, live []extensionsv1alpha1.Unit) error
 	EnsureFiles(ctx context.Context, c Context, wanted *[]extensionsv1alpha1.File, live []extensionsv1alpha1.File) error
 	EnsureProvisionUnits(ctx context.Context, c Context, wanted *[]extensionsv1alpha1.Unit, live []extensionsv1alpha1.Unit) error

@@ -178,7 +178,7 @@ func (o Observation) condition(kind corev1beta1.ConditionType, found finding) (c
 	if status == corev1beta1.ConditionFalse {
 		status, next = o.failing(before, kind, found.reason)
 	}
-	if status == corev1beta1.ConditionFalse && o.pardoned() {
+	if status == corev1beta1.ConditionFalse && o.failuresExpected() {
 		status = corev1beta1.ConditionProgressing
 	}
 	found.status = status
@@ -225,8 +225,8 @@ func (o Observation) failing(
 	return corev1beta1.ConditionFalse, time.Time{}
 }
 
-// pardoned reports whether failures are expected because of the current operation.
-func (o Observation) pardoned() bool {
+// failuresExpected reports whether failures are expected because of the current operation.
+func (o Observation) failuresExpected() bool {
 	last := ptr.Deref(o.Shoot.Status.LastOperation, corev1beta1.LastOperation{})
 	switch last.Type {
 	case "":
