@@ -35,7 +35,7 @@ func TestReady(t *testing.T) {
 	}{
 		"no extension":                   {nil, "True AllExtensionsReady No extension is installed in the Seed."},
 		"all ready":                      {[]*corev1beta1.ControllerInstallation{reporting("a", "TTTF"), reporting("b", "TTTF")}, "True AllExtensionsReady All extensions are installed and healthy."},
-		"not looked at":                  {[]*corev1beta1.ControllerInstallation{reporting("a", "")}, "False NotAllExtensionsInstalled Some extensions are not installed: a (gardenlet has not looked at it yet)"},
+		"not looked at":                  {[]*corev1beta1.ControllerInstallation{reporting("a", "")}, "False NotAllExtensionsInstalled Some extensions are not installed: a (gardenlet has not observed it yet)"},
 		"not valid":                      {[]*corev1beta1.ControllerInstallation{reporting("a", "FTTF")}, "False NotAllExtensionsValid Some extensions are not valid: a (about Valid)"},
 		"validity is not known":          {[]*corev1beta1.ControllerInstallation{reporting("a", "UTTF")}, "False NotAllExtensionsValid Some extensions are not valid: a (about Valid)"},
 		"not installed":                  {[]*corev1beta1.ControllerInstallation{reporting("a", "TFTF")}, "False NotAllExtensionsInstalled Some extensions are not installed: a (about Installed)"},

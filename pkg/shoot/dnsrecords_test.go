@@ -59,7 +59,7 @@ func TestRecords(t *testing.T) {
 		"primary provider with a Secret's name": {domain("a.example.com", corev1beta1.DNSProvider{Primary: ptr.To(true), Type: ptr.To("cloud"), SecretName: ptr.To("old"),
 			Zones: &corev1beta1.DNSIncludeExclude{Include: []string{"Y"}}}), "external api.a.example.com cloud Y Secret garden-dev/old"},
 		"primary provider without credentials": {domain("a.example.com", primary("cloud", "")), "problem spec.dns.providers[0] needs"},
-		"another provider only":                {domain("a.example.com", corev1beta1.DNSProvider{Type: ptr.To("cloud")}), "problem spec.dns.domain is in no default domain"},
+		"another provider only":                {domain("a.example.com", corev1beta1.DNSProvider{Type: ptr.To("cloud")}), "problem spec.dns.domain is not in a default domain"},
 		"default domain of the garden":         {both(domain("a.example.com"), defaults), "external api.a.example.com cloud  Secret garden/default"},
 		"the longest default domain":           {both(domain("a.dev.example.com"), defaults), "external api.a.dev.example.com other  Secret garden/dev"},
 		"not a part of a label":                {both(domain("a.myexample.com", primary("cloud", "login")), defaults), "external api.a.myexample.com cloud  Secret garden-dev/login"},
@@ -68,7 +68,7 @@ func TestRecords(t *testing.T) {
 		}), "external api.a.example.org seeds Z Secret garden/dns"},
 		"not those of the garden if the Seed has some": {both(domain("a.example.com"), defaults, func(in *Inputs) {
 			in.Seed.Spec.DNS.Defaults = []corev1beta1.SeedDNSProviderConfig{*seedDomain("seeds")}
-		}), "problem spec.dns.domain is in no default domain"},
+		}), "problem spec.dns.domain is not in a default domain"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := known(t, test.change)

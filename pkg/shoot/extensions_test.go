@@ -160,7 +160,7 @@ func TestPlansWithExtensions(t *testing.T) {
 		"35-extensions-deleting-seed": extendedUp(t, cleaned, func(in *Inputs) { in.Deleting = true; in.Emitted = slices.DeleteFunc(in.Emitted, ofShoot) }),
 		"39-extensions-server-gone": extendedUp(t, cleaned, func(in *Inputs) {
 			in.Deleting = true
-			in.Emitted = slices.DeleteFunc(in.Emitted, func(key flow.Key) bool { return ofShoot(key) || key.Name == bundleServer })
+			in.Emitted = slices.DeleteFunc(in.Emitted, func(key flow.Key) bool { return ofShoot(key) || key.Name == bundleAPIServer })
 		}),
 		"40-extensions-cluster-old":     extendedUp(t, hibernate, func(in *Inputs) { in.Shoot.Generation = 2 }),
 		"36-extensions-address-changed": extendedUp(t, func(in *Inputs) { in.Addresses = []string{"lb.example.net"} }),
@@ -181,7 +181,7 @@ func extensionSummary(t *testing.T, plan flow.Plan) string {
 	t.Helper()
 	var text strings.Builder
 	for _, bundle := range plan.Bundles {
-		ours := slices.Contains([]string{bundleServer, bundleManager, bundleControl, bundleReferenced}, bundle.Name) ||
+		ours := slices.Contains([]string{bundleAPIServer, bundleResourceManager, bundleControllerManager, bundleReferenced}, bundle.Name) ||
 			strings.HasPrefix(bundle.Name, prefixExtension) || strings.HasPrefix(bundle.Name, prefixRecord)
 		if !ours {
 			continue
@@ -207,7 +207,7 @@ func extensionSummary(t *testing.T, plan flow.Plan) string {
 				fmt.Fprintf(&text, "  DNSRecord %s/%s type %s: %s %d %s %v, credentials %s, %s\n", object.Namespace, object.Name, spec.Type, spec.Name, *spec.TTL, spec.RecordType,
 					spec.Values, spec.SecretRef.Name, object.Annotations["dns.gardener.cloud/ip-stack"])
 			case *corev1.Secret, *corev1.ConfigMap:
-				if bundle.Name != bundleServer && bundle.Name != bundleManager {
+				if bundle.Name != bundleAPIServer && bundle.Name != bundleResourceManager {
 					fmt.Fprintf(&text, "  %T %s/%s\n", object, object.GetNamespace(), object.GetName())
 				}
 			}
@@ -229,12 +229,12 @@ func TestExtensionsOrder(t *testing.T) {
 		for _, bundle := range planOf(t, in).Bundles {
 			after := func(name string) bool { return slices.Contains(bundle.DeleteAfter, in.key(name)) }
 			switch bundle.Name {
-			case bundleServer:
-				if !after(bundleManager) || !after(bundleScaling) || !after(prefixExtension+"usual") || after(prefixExtension+"lasting") || after(bundleEtcdMain) {
+			case bundleAPIServer:
+				if !after(bundleResourceManager) || !after(bundleAPIServerAutoscaler) || !after(prefixExtension+"usual") || after(prefixExtension+"lasting") || after(bundleEtcdMain) {
 					t.Errorf("kube-apiserver is deleted after %v", bundle.DeleteAfter)
 				}
-			case bundleManager:
-				if !after(bundleControl) || !after(bundleSystem) || !after(prefixExtension+"first") || after(bundleServer) {
+			case bundleResourceManager:
+				if !after(bundleControllerManager) || !after(bundleSystem) || !after(prefixExtension+"first") || after(bundleAPIServer) {
 					t.Errorf("the resource-manager is deleted after %v", bundle.DeleteAfter)
 				}
 			}
@@ -262,7 +262,7 @@ func TestLimits(t *testing.T) {
 	}
 	want := []string{
 		"dnsrecord-internal after 2m0s: the internal DNSRecord has not finished its operation, which may take 2m0s",
-		"shoot-extension-gone after 3m0s: the extension gone has not deleted what it has, which may take 3m0s",
+		"shoot-extension-gone after 3m0s: the extension gone has not finished its deletion, which may take 3m0s",
 		"shoot-extension-usual after 59s: the extension usual has not finished its operation, which may take 1m0s",
 	}
 	if !slices.Equal(got, want) {

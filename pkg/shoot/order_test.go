@@ -24,16 +24,16 @@ func TestHibernationOrder(t *testing.T) {
 			var order []string // those that this one stops, or starts, after
 			until := []resourcesv1alpha1.DependencyUntil{resourcesv1alpha1.UntilHealthy, resourcesv1alpha1.UntilRolledOut}
 			switch {
-			case in.hibernated() && bundle.Name == bundleServer:
-				order, until = []string{bundleControl, bundleManager}, until[1:]
+			case in.hibernated() && bundle.Name == bundleAPIServer:
+				order, until = []string{bundleControllerManager, bundleResourceManager}, until[1:]
 			case in.hibernated() && (bundle.Name == bundleEtcdMain || bundle.Name == bundleEtcdEvents):
-				order, until = []string{bundleServer}, until[1:]
-			case bundle.Name == bundleServer:
+				order, until = []string{bundleAPIServer}, until[1:]
+			case bundle.Name == bundleAPIServer:
 				order = []string{bundleEtcdMain, bundleEtcdEvents}
-			case bundle.Name == bundleManager && !in.hibernated():
-				order = []string{bundleServer}
-			case bundle.Name == bundleControl && !in.hibernated():
-				order = []string{bundleServer, bundleManager}
+			case bundle.Name == bundleResourceManager && !in.hibernated():
+				order = []string{bundleAPIServer}
+			case bundle.Name == bundleControllerManager && !in.hibernated():
+				order = []string{bundleAPIServer, bundleResourceManager}
 			}
 			for _, on := range order {
 				found++
@@ -76,7 +76,7 @@ func TestTokensRollNothing(t *testing.T) {
 				held[key.Name] = true
 			}
 		}
-		if want := name == "expired"; held[bundleManager] != want || held[bundleControl] != want || len(held) != map[bool]int{true: 2}[want] {
+		if want := name == "expired"; held[bundleResourceManager] != want || held[bundleControllerManager] != want || len(held) != map[bool]int{true: 2}[want] {
 			t.Errorf("%s: these are held: %v", name, held)
 		}
 		for _, bundle := range before.Bundles {

@@ -69,7 +69,7 @@ func known(t *testing.T, change ...func(*Inputs)) Inputs {
 			Provider: corev1beta1.SeedProvider{Type: "local", Region: "local", Zones: []string{"a", "b", "c"}},
 			DNS:      corev1beta1.SeedDNS{Internal: &corev1beta1.SeedDNSProviderConfig{Domain: "example.org"}},
 		}},
-		ClusterIdentity: "shoot--dev--one-2f4c5f6a-garden", Nodes: 3, NamespaceExists: true, Now: now, Given: map[string]Given{},
+		ClusterIdentity: "shoot--dev--one-2f4c5f6a-garden", Nodes: 3, NamespaceExists: true, Now: now, UserFiles: map[string]UserFile{},
 		Registrations: []corev1beta1.ControllerRegistration{}, Asked: now, ClusterOf: "1", Addresses: []string{"10.0.0.7"}, References: map[string]Referenced{},
 		Tokens: map[string]time.Time{accessSecret(resourcemanager.Account): now.Add(time.Hour), accessSecret(kubecontrollermanager.Name): now.Add(time.Hour)},
 	}
@@ -299,7 +299,7 @@ func TestUnknownInputsDeleteNothing(t *testing.T) {
 		func(in *Inputs) { in.ClusterIdentity = "" },
 		noTokens,
 		func(in *Inputs) { in.Images = nil },
-		func(in *Inputs) { in.Nodes, in.Given = 0, nil },
+		func(in *Inputs) { in.Nodes, in.UserFiles = 0, nil },
 		func(in *Inputs) { in.Registrations = nil },
 		func(in *Inputs) { in.Addresses, in.References, in.RecordsMade, in.ClusterOf = nil, nil, nil, "" },
 	}
@@ -312,7 +312,7 @@ func TestUnknownInputsDeleteNothing(t *testing.T) {
 				}
 			}
 			for _, tombstone := range planOf(t, in).Tombstones {
-				if tombstone.Name != bundleScaling || !in.hibernated() {
+				if tombstone.Name != bundleAPIServerAutoscaler || !in.hibernated() {
 					t.Fatalf("unknown %b: the plan deletes %s", bits, tombstone.Key)
 				}
 			}

@@ -44,13 +44,13 @@ var updates = []struct {
 	// changed are the bundles that change.
 	changed []string
 }{
-	{"update-1-patch", runs("1.37.0"), runs("1.37.1"), []string{bundleNamespace, bundleServer, bundleControl, bundleSystem}},
-	{"update-2-minor", runs("1.36.1"), runs("1.37.1"), []string{bundleNamespace, bundleServer, bundleControl, bundleSystem}},
-	{"update-3-node", func(*Inputs) {}, available(corev1beta1.FailureToleranceTypeNode), []string{bundleNamespace, bundleEtcdMain, bundleEtcdEvents, bundleServer, bundleScaling, bundleManager, bundleControl}},
-	{"update-4-zone", func(*Inputs) {}, available(corev1beta1.FailureToleranceTypeZone), []string{bundleNamespace, bundleEtcdMain, bundleEtcdEvents, bundleServer, bundleScaling, bundleManager, bundleControl}},
+	{"update-1-patch", runs("1.37.0"), runs("1.37.1"), []string{bundleNamespace, bundleAPIServer, bundleControllerManager, bundleSystem}},
+	{"update-2-minor", runs("1.36.1"), runs("1.37.1"), []string{bundleNamespace, bundleAPIServer, bundleControllerManager, bundleSystem}},
+	{"update-3-node", func(*Inputs) {}, available(corev1beta1.FailureToleranceTypeNode), []string{bundleNamespace, bundleEtcdMain, bundleEtcdEvents, bundleAPIServer, bundleAPIServerAutoscaler, bundleResourceManager, bundleControllerManager}},
+	{"update-4-zone", func(*Inputs) {}, available(corev1beta1.FailureToleranceTypeZone), []string{bundleNamespace, bundleEtcdMain, bundleEtcdEvents, bundleAPIServer, bundleAPIServerAutoscaler, bundleResourceManager, bundleControllerManager}},
 	{
 		"update-5-node-to-zone", available(corev1beta1.FailureToleranceTypeNode), available(corev1beta1.FailureToleranceTypeZone),
-		[]string{bundleNamespace, bundleServer, bundleScaling, bundleManager, bundleControl},
+		[]string{bundleNamespace, bundleAPIServer, bundleAPIServerAutoscaler, bundleResourceManager, bundleControllerManager},
 	},
 }
 
@@ -173,9 +173,9 @@ func TestControllersAreNotNewerThanTheServer(t *testing.T) {
 		}
 		for _, bundle := range planOf(t, in).Bundles {
 			waits := slices.ContainsFunc(bundle.Spec.DependsOn, func(on resourcesv1alpha1.Dependency) bool {
-				return on.Name == bundleServer && on.Until == resourcesv1alpha1.UntilRolledOut
+				return on.Name == bundleAPIServer && on.Until == resourcesv1alpha1.UntilRolledOut
 			})
-			if bundle.Name == bundleControl && !waits {
+			if bundle.Name == bundleControllerManager && !waits {
 				t.Errorf("setting %b: kube-controller-manager does not wait for the API servers: %v", number, bundle.Spec.DependsOn)
 			}
 		}

@@ -186,7 +186,7 @@ func (f *fixture) sumsUpExtensions() {
 			return fmt.Sprintf("the conditions are %+v", seed.Status.Conditions)
 		})
 	}
-	eventually("NotAllExtensionsInstalled", "network (gardenlet has not looked at it yet)")
+	eventually("NotAllExtensionsInstalled", "network (gardenlet has not observed it yet)")
 	gardenlet := client.StrategicMergeFrom(seed.DeepCopy())
 	seed.Status.Conditions = append(seed.Status.Conditions, corev1beta1.Condition{
 		Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue, Reason: "GardenletReady", Message: "it works", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),

@@ -205,7 +205,7 @@ func (w *world) survivesOutage(deployment *gardencorev1.ControllerDeployment, re
 	w.eventually("provider", strings.Replace(invalid, "ChartCannotBeRendered", "OCIChartCannotBePulled", 1))
 	found := w.installation("provider")
 	text := message(found, corev1beta1.ControllerInstallationValid)
-	if !strings.Contains(text, "ask the registry "+registry.host) || !strings.Contains(text, "connection refused") {
+	if !strings.Contains(text, " from the registry "+registry.host) || !strings.Contains(text, "connection refused") {
 		w.Errorf("Valid is False: %s", text)
 	}
 	w.stop()

@@ -26,7 +26,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// later is a clock that is ahead.
+// later is a clock that runs ahead.
 type later struct {
 	clock.RealClock
 	by time.Duration
@@ -37,7 +37,8 @@ func (l later) Since(at time.Time) time.Duration { return l.Now().Sub(at) }
 
 const example = "example.org"
 
-// TestDeletion deletes a Shoot that hibernates, and in whose cluster users have webhooks that deny all, custom resources that a controller elsewhere has to delete, and others.
+// TestDeletion deletes a hibernated Shoot with users' objects in its cluster, such as webhooks that deny all requests and
+// custom resources that a controller elsewhere deletes.
 func TestDeletion(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -78,7 +79,7 @@ func TestDeletion(t *testing.T) {
 	kit.Change(t, admin, custom, func() { custom.SetFinalizers(nil) })
 	w.awaitGone()
 	stop()
-	// The API server is still there, as its process is the test's.
+	// The API server still runs, because it is a process of the test.
 	w.gone(admin, &apiextensionsv1.CustomResourceDefinition{}, "", "things."+example)
 	w.gone(admin, &corev1.Service{}, "default", "mine")
 	w.gone(admin, &corev1.PersistentVolumeClaim{}, "default", "guarded")
@@ -93,7 +94,7 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
-// use creates what users have, and returns a custom resource whose deletion needs a controller.
+// use creates users' objects, and returns a custom resource whose deletion requires a controller.
 func (w *world) use(admin client.Client) *unstructured.Unstructured {
 	w.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
@@ -135,7 +136,7 @@ func (w *world) use(admin client.Client) *unstructured.Unstructured {
 	return thing
 }
 
-// delete has a user delete the Shoot. Times of the clean-up are 1 second.
+// delete deletes the Shoot as a user. The durations of the clean-up are 1 second.
 func (w *world) delete(times ...string) {
 	w.Helper()
 	shoot := w.get()
@@ -160,7 +161,7 @@ func (w *world) failsWith(code corev1beta1.ErrorCode) {
 	})
 }
 
-// awaitGone waits until the Shoot and its ShootState are gone.
+// awaitGone waits until the Shoot and its ShootState no longer exist.
 func (w *world) awaitGone() {
 	w.Helper()
 	kit.EventuallyWithin(w, 6*kit.Patience, "the Shoot is gone", func() string {
@@ -180,7 +181,7 @@ func (w *world) gone(c client.Client, object client.Object, namespace, name stri
 	}
 }
 
-// TestForcedDeletion deletes a Shoot whose API server and resource-manager are dead. Nothing of it is left, and nothing else is touched.
+// TestForcedDeletion deletes a Shoot whose API server and resource-manager do not run. All its objects are deleted, and no others.
 func TestForcedDeletion(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -228,7 +229,7 @@ func TestForcedDeletion(t *testing.T) {
 	}
 }
 
-// bastion creates a Bastion that its extension has taken over.
+// bastion creates a Bastion with the finalizer of its extension.
 func (w *world) bastion() *extensionsv1alpha1.Bastion {
 	w.Helper()
 	bastion := &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: "host", Finalizers: []string{example + "/bastion"}}}
@@ -238,7 +239,7 @@ func (w *world) bastion() *extensionsv1alpha1.Bastion {
 	return bastion
 }
 
-// releaseBastion does what the extension does when a Bastion is deleted, which may have to be forced.
+// releaseBastion does what the extension does when a Bastion is deleted. forced requires the annotation for a forced deletion.
 func (w *world) releaseBastion(bastion *extensionsv1alpha1.Bastion, forced bool) {
 	w.Helper()
 	kit.EventuallyTrue(w, "the Bastion is deleted", func() bool {
@@ -248,7 +249,7 @@ func (w *world) releaseBastion(bastion *extensionsv1alpha1.Bastion, forced bool)
 	kit.Change(w, w.seed, bastion, func() { bastion.Finalizers = nil })
 }
 
-// others creates what another Shoot has, and what waits for another resource-manager there.
+// others creates objects of another Shoot, including some that wait for another resource-manager.
 func (w *world) others() []client.Object {
 	w.Helper()
 	w.create(w.seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--two"}})
@@ -260,7 +261,7 @@ func (w *world) others() []client.Object {
 	return []client.Object{secret, mr}
 }
 
-// managedResource creates one for the resource-manager of a shoot, which has taken it over.
+// managedResource creates a ManagedResource with the finalizer of a shoot's resource-manager.
 func (w *world) managedResource(namespace, name string) *resourcesv1alpha1.ManagedResource {
 	w.Helper()
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{constants.FinalizerResourceManager}}}

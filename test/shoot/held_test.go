@@ -18,8 +18,9 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestLostWhileHeld deletes parts of a Shoot by hand while its maintenance window is closed for a version of gardenlet: they come back at once, and the
-// rest keeps waiting, also after a restart. A certificate that is renewed ends the wait.
+// TestLostWhileHeld deletes parts of a Shoot by hand while a version of gardenlet is held outside its maintenance window.
+// The parts are created again immediately. The rest remains held, even after a restart. The renewal of a certificate ends
+// the hold.
 func TestLostWhileHeld(t *testing.T) {
 	w := newWorld(t)
 	p := newPaced(w)
@@ -86,7 +87,7 @@ func TestLostWhileHeld(t *testing.T) {
 	stop()
 }
 
-// managedResource returns one in the namespace of a control plane.
+// managedResource returns a ManagedResource in the namespace of a control plane.
 func (p *paced) managedResource(shoot, name string) *resourcesv1alpha1.ManagedResource {
 	p.Helper()
 	mr := &resourcesv1alpha1.ManagedResource{}
@@ -94,7 +95,7 @@ func (p *paced) managedResource(shoot, name string) *resourcesv1alpha1.ManagedRe
 	return mr
 }
 
-// revisions returns what identifies the revisions of the ManagedResources of a Shoot.
+// revisions identifies the revisions of the ManagedResources of a Shoot.
 func (p *paced) revisions(shoot string) map[string]string {
 	p.Helper()
 	var list resourcesv1alpha1.ManagedResourceList

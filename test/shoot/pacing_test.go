@@ -32,17 +32,20 @@ import (
 )
 
 const (
-	// pacedShoots is how many Shoots wait for a version of gardenlet, beside one whose maintenance window is closed. A version changes three bundles of each.
+	// pacedShoots is how many Shoots wait for a version of gardenlet, beside one whose maintenance window is closed. A
+	// version changes three bundles of each.
 	pacedShoots, pacedBundles = 5, 3
 	pacedBudget, pacedFailed  = 6, 2
 	outside                   = "outside"
-	// rollsFor is how long a change of a ManagedResource takes: long enough for all Shoots to begin before the first is done, if nothing holds them.
+	// rollsFor is how long a change of a ManagedResource takes: long enough for all Shoots to begin before the first is
+	// done, if nothing holds them.
 	rollsFor = time.Second
 )
 
-// TestRolloutOfGardenlet runs new versions of gardenlet, with new images, on a Seed with Shoots: the budget holds at each instant, a Shoot outside of its
-// maintenance window waits and says so, and if Shoots fail with a version, the others keep the one before, also after a restart, until a user changes them or
-// there is another version. A stand-in for the resource-manager says what becomes of each ManagedResource.
+// TestRolloutOfGardenlet runs new versions of gardenlet, with new images, on a Seed with Shoots: the budget holds at each
+// instant, a Shoot outside of its maintenance window waits and says so, and if Shoots fail with a version, the others
+// keep the one before, also after a restart, until a user changes them or there is another version. A stand-in for the
+// resource-manager says what becomes of each ManagedResource.
 func TestRolloutOfGardenlet(t *testing.T) {
 	w := newWorld(t)
 	p := newPaced(w)
@@ -116,16 +119,16 @@ func TestRolloutOfGardenlet(t *testing.T) {
 	stop()
 }
 
-// paced is a Seed with Shoots, and a stand-in for its resource-manager.
+// paced is a Seed with Shoots and a simulated resource-manager.
 type paced struct {
 	*world
 	mu  sync.Mutex
 	mrs map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
-	// most is how many ManagedResources were rolling out at a time since begin.
+	// most is the largest number of ManagedResources that were rolling out at the same time since begin.
 	most int
-	// version is that of the gardenlet that runs.
+	// version of the running gardenlet.
 	version string
-	// judge reports whether what a Shoot has becomes healthy.
+	// judge reports whether the ManagedResources of a Shoot become healthy.
 	judge func(shoot string) bool
 }
 
@@ -174,7 +177,7 @@ func (p *paced) start(version string) (toGarden, toSeed *kit.Requests, stop func
 	p.tune = func(o *shootflow.Options) {
 		o.Version = version
 		o.Config.Controllers.Shoot.Rollout = &gardenletv1alpha1.ShootRollout{Budget: ptr.To(pacedBudget), MaxFailed: ptr.To(pacedFailed)}
-		// The conditions are not what is tried here.
+		// The test does not cover conditions.
 		o.Config.Controllers.ShootCare.SyncPeriod = &metav1.Duration{Duration: time.Hour}
 	}
 	return p.gardenlet()
@@ -188,7 +191,7 @@ func (p *paced) names() []string {
 	return names
 }
 
-// declareAll creates Shoots, and waits until they have succeeded. The maintenance window of one has ended three hours ago.
+// declareAll creates Shoots and waits until they have succeeded. The maintenance window of one ended three hours ago.
 func (p *paced) declareAll(names ...string) {
 	p.Helper()
 	for _, name := range names {
@@ -228,7 +231,7 @@ func (p *paced) shoot(name string) *corev1beta1.Shoot {
 	return shoot
 }
 
-// note counts with a state of a ManagedResource. It returns whether an answer is due, and whether that is that all is healthy.
+// note counts a state of a ManagedResource. It returns whether a response is due, and whether it is that everything is healthy.
 func (p *paced) note(mr *resourcesv1alpha1.ManagedResource) (healthy, due bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -246,7 +249,7 @@ func (p *paced) note(mr *resourcesv1alpha1.ManagedResource) (healthy, due bool) 
 	return p.judge(owner.Name), true
 }
 
-// answer does what the resource-manager would, after the time that it would take: the namespace of a control plane comes to be, and tokens.
+// answer simulates the resource-manager with its delay: it creates the namespace of a control plane, and tokens.
 func (p *paced) answer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, good bool) error {
 	select {
 	case <-ctx.Done():
@@ -280,7 +283,7 @@ func (p *paced) answer(ctx context.Context, mr *resourcesv1alpha1.ManagedResourc
 	return client.IgnoreNotFound(p.seed.Status().Patch(ctx, mr.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
 }
 
-// bringNamespace creates the namespace of a control plane, with the Secrets that have the tokens of its programs.
+// bringNamespace creates the namespace of a control plane and the Secrets with tokens of its programs.
 func (p *paced) bringNamespace(ctx context.Context, name string) error {
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{constants.LabelGardenRole: constants.RoleShoot}}}}
 	for _, account := range []string{"gardener-resource-manager", "kube-controller-manager"} {
@@ -312,7 +315,7 @@ func (p *paced) changed(version string) []string {
 	return names
 }
 
-// operations returns what the Shoots report of their last operations.
+// operations describes the last operations of the Shoots.
 func (p *paced) operations() map[string]string {
 	p.Helper()
 	all := map[string]string{}
@@ -335,7 +338,7 @@ func (p *paced) heldBy(changed []string) string {
 	return ""
 }
 
-// awaitVersion waits until a version has changed all Shoots but the one that is outside of its window, and all is rolled out.
+// awaitVersion waits until a version has changed all Shoots except the one outside its window, and all changes are rolled out.
 func (p *paced) awaitVersion(version string) {
 	p.Helper()
 	kit.EventuallyWithin(p, 4*kit.Patience, "the Shoots have changed to "+version, func() string {
@@ -352,7 +355,7 @@ func (p *paced) awaitVersion(version string) {
 	})
 }
 
-// says waits until the last operation of a Shoot has a text, though it has succeeded.
+// says waits until the last operation of a Shoot contains a text although it has succeeded.
 func (p *paced) says(name, text string) {
 	p.Helper()
 	kit.Eventually(p, "Shoot "+name+" says: "+text, func() string {
@@ -363,7 +366,7 @@ func (p *paced) says(name, text string) {
 	})
 }
 
-// announced waits for the Event that says that a Shoot waits.
+// announced waits for the Event of a held Shoot.
 func (p *paced) announced(name string) {
 	p.Helper()
 	kit.Eventually(p, "an Event says that the rollout is held", func() string {
@@ -378,14 +381,14 @@ func (p *paced) announced(name string) {
 	})
 }
 
-// begin has the stand-in judge in another way from now on, and begins to count the most that are rolling out.
+// begin changes how the simulated resource-manager judges, and restarts the count of concurrent rollouts.
 func (p *paced) begin(judge func(shoot string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.judge, p.most = judge, 0
 }
 
-// withinBudget checks that no more ManagedResources than the budget allows were rolling out at any time since begin, beside those that are not held.
+// withinBudget checks that the number of concurrent rollouts since begin never exceeded the budget, except those that are not paced.
 func (p *paced) withinBudget(version string, notHeld int) {
 	p.Helper()
 	p.mu.Lock()

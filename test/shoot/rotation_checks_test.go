@@ -25,7 +25,7 @@ func (w *world) operate(operation string) {
 	})
 }
 
-// succeeded says why the last operation of the present generation has not succeeded.
+// succeeded returns why the last operation of the current generation has not succeeded.
 func (w *world) succeeded() string {
 	w.Helper()
 	shoot := w.get()
@@ -36,7 +36,7 @@ func (w *world) succeeded() string {
 	return ""
 }
 
-// phases says why the rotations are not in these phases: those of authorities, of the account key and of the encryption key.
+// phases returns which rotations are not in these phases: those of authorities, of the account key and of the encryption key.
 func (w *world) phases(authorities, accountKey, encryptionKey corev1beta1.CredentialsRotationPhase) string {
 	w.Helper()
 	shoot := w.get()
@@ -51,7 +51,7 @@ func (w *world) phases(authorities, accountKey, encryptionKey corev1beta1.Creden
 	return ""
 }
 
-// ledgerHas says that the ledger of the control plane does not have a task.
+// ledgerHas returns an error text if the ledger of the control plane does not contain a task.
 func (w *world) ledgerHas(task string) string {
 	w.Helper()
 	secret := &corev1.Secret{}
@@ -64,7 +64,7 @@ func (w *world) ledgerHas(task string) string {
 	return ""
 }
 
-// settle waits until all that the programs run is rolled out and nothing is left to do.
+// settle waits until all programs are rolled out and nothing is left to do.
 func (r *rollout) settle() {
 	r.Helper()
 	r.until("all is rolled out", func() string {
@@ -78,7 +78,7 @@ func (r *rollout) settle() {
 	})
 }
 
-// material returns what the control plane's credentials are, by the names of their configs: those of the newest Secrets.
+// material returns the control plane's credentials by the names of their configs, from the newest Secrets.
 func (w *world) material() map[string][]byte {
 	w.Helper()
 	var list corev1.SecretList
@@ -95,7 +95,7 @@ func (w *world) material() map[string][]byte {
 	return found
 }
 
-// checkMaterial: all is new, and nothing old is left, neither in the seed nor in the garden.
+// checkMaterial checks that all credentials are new, and that no old ones are left in the seed or the garden.
 func (w *world) checkMaterial(before, after map[string][]byte) {
 	w.Helper()
 	for name, old := range before {
@@ -129,7 +129,7 @@ func (w *world) checkMaterial(before, after map[string][]byte) {
 	}
 }
 
-// checkTimes: the status has the times of a rotation that is over.
+// checkTimes checks that the status contains the times of a completed rotation.
 func (w *world) checkTimes() {
 	w.Helper()
 	rotation := w.get().Status.Credentials.Rotation
@@ -151,7 +151,7 @@ func (w *world) checkTimes() {
 	}
 }
 
-// encryptionKey returns the name of the key that is used.
+// encryptionKey returns the name of the active key.
 func (w *world) encryptionKey() string {
 	w.Helper()
 	var list corev1.SecretList
@@ -160,7 +160,7 @@ func (w *world) encryptionKey() string {
 	return string(newest.Data["key"])
 }
 
-// checkEncryption: etcd has all objects of a resource encrypted with a key; an empty one stands for none.
+// checkEncryption checks that etcd stores all objects of a resource encrypted with a key. An empty name means not encrypted.
 func (w *world) checkEncryption(resource, key string) {
 	w.Helper()
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{w.seeds.EtcdURL().String()}})
@@ -181,7 +181,7 @@ func (w *world) checkEncryption(resource, key string) {
 	}
 }
 
-// changeEncryption has another resource encrypted, and then not any more: each time its objects are rewritten.
+// changeEncryption enables and disables the encryption of another resource. Its objects are rewritten each time.
 func (r *rollout) changeEncryption(admin client.Client) {
 	r.Helper()
 	r.checkEncryption("configmaps", "")
@@ -202,7 +202,7 @@ func (r *rollout) changeEncryption(admin client.Client) {
 	}
 }
 
-// controllersWork: kube-controller-manager uses its new credentials.
+// controllersWork checks that kube-controller-manager uses its new credentials.
 func (w *world) controllersWork(admin client.Client) {
 	w.Helper()
 	kit.Must(w, admin.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "after"}}))

@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestShoot leads a Shoot through its life.
+// TestShoot runs a Shoot through its life cycle.
 func TestShoot(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -66,7 +66,7 @@ func TestShoot(t *testing.T) {
 	stop()
 }
 
-// declare creates a Shoot as users do.
+// declare creates a Shoot as a user.
 func (w *world) declare(changes ...func(*corev1beta1.Shoot)) {
 	w.Helper()
 	shoot := &corev1beta1.Shoot{
@@ -100,7 +100,7 @@ func (w *world) checkStatus(shoot *corev1beta1.Shoot) {
 	}
 }
 
-// checkConditions waits until all conditions have a status, and that of the API server a reason.
+// checkConditions waits until all conditions have a status, and that of the API server has a reason.
 func (w *world) checkConditions(status corev1beta1.ConditionStatus, reason string) {
 	w.Helper()
 	kit.EventuallyWithin(w, 4*kit.Patience, "the conditions are "+string(status)+", "+reason, func() string {
@@ -113,7 +113,7 @@ func (w *world) checkConditions(status corev1beta1.ConditionStatus, reason strin
 	})
 }
 
-// checkCluster uses the cluster as its administrator: what the flow brings is there, and the controllers work.
+// checkCluster checks as an administrator that the flow's objects exist in the cluster and that the controllers work.
 func (w *world) checkCluster() {
 	w.Helper()
 	admin := w.admin()
@@ -134,8 +134,8 @@ func (w *world) checkCluster() {
 	})
 }
 
-// checkFlagChange: the bundle of the API server was written, and the Cluster, which has the Shoot's specification; each is a Secret and a
-// ManagedResource.
+// checkFlagChange checks that only the bundle of the API server and the Cluster, which contains the Shoot, were written.
+// Each is a Secret and a ManagedResource.
 func (w *world) checkFlagChange(sent []string) {
 	w.Helper()
 	w.Logf("one flag changed: %v", sent)
@@ -148,7 +148,8 @@ func (w *world) checkFlagChange(sent []string) {
 	}
 }
 
-// hibernate has the Shoot hibernate and wake up again, and the programs stop as their Deployments say. It returns those that it has started.
+// hibernate hibernates the Shoot and wakes it up again. It stops the programs according to their Deployments, and returns
+// those that it has started.
 func (w *world) hibernate(stopOthers, stopServer func()) (*controlplane.Process, *kit.Process) {
 	w.Helper()
 	shoot := w.get()
@@ -172,7 +173,7 @@ func (w *world) hibernate(stopOthers, stopServer func()) (*controlplane.Process,
 	return server, manager
 }
 
-// deletion deletes the Shoot. Nothing of it is left.
+// deletion deletes the Shoot and checks that nothing is left.
 func (w *world) deletion() {
 	w.Helper()
 	shoot := w.get()

@@ -26,7 +26,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestState deletes what a Shoot cannot get back: it is restored from the ShootState, or the Shoot reports that it is lost.
+// TestState deletes data that cannot be generated again. They are restored from the ShootState, or the Shoot reports that they are lost.
 func TestState(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -61,7 +61,7 @@ func TestState(t *testing.T) {
 	}
 	stopAgain()
 
-	// Secret and ShootState are lost: nothing takes the place of the Secret.
+	// Secret and ShootState are lost: the Secret is not generated again.
 	state := w.state()
 	w.deleteState()
 	w.deleteSecret("ca-etcd")
@@ -76,7 +76,8 @@ func TestState(t *testing.T) {
 	w.checkState(first)
 }
 
-// checkStatesOfExtensions has an extension report a state that names a Secret, another state, and delete its object.
+// checkStatesOfExtensions checks the ShootState while an extension reports a state that references a Secret, changes it,
+// and deletes its object.
 func (w *world) checkStatesOfExtensions() {
 	w.Helper()
 	before := w.state().Spec.Gardener
@@ -118,7 +119,7 @@ func (w *world) awaitBundle(name string) {
 	})
 }
 
-// persisted returns the data of the Secrets that have to be in the ShootState.
+// persisted returns the data of the Secrets that the ShootState must contain.
 func (w *world) persisted() map[string]map[string][]byte {
 	w.Helper()
 	var list corev1.SecretList
@@ -156,7 +157,7 @@ func (w *world) deleteSecret(name string) {
 	kit.Must(w, w.seed.Delete(w.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: name}}))
 }
 
-// awaitSecret waits until a Secret exists, which has to have these data.
+// awaitSecret waits until a Secret exists with the given data.
 func (w *world) awaitSecret(name string, data map[string][]byte) {
 	w.Helper()
 	secret := &corev1.Secret{}
@@ -181,7 +182,7 @@ func (w *world) deleteState() {
 	kit.Must(w, w.garden.Delete(w.Context(), state))
 }
 
-// checkNotShown: neither the Shoot nor Events have anything of the Secrets but their names.
+// checkNotShown checks that neither the Shoot nor Events contain data of the Secrets.
 func (w *world) checkNotShown(secrets map[string]map[string][]byte) {
 	w.Helper()
 	var events corev1.EventList

@@ -23,14 +23,14 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// latency is how long the API server of the seed takes for a request while it is slow.
+// latency is the delay of each request to the API server of the seed while it is slow.
 const latency = 2 * time.Second
 
-// lostData is what the operator of etcd reports.
+// lostData is the report of the etcd operator.
 const lostData = "all members have lost their data"
 
-// tolerate changes the Shoot while something that it stands on fails, and gardenlet dies. The Shoot reports what is wrong. Nothing of it is deleted, and
-// nothing is generated again that users have. Afterwards the change goes out.
+// tolerate changes the Shoot while one of its dependencies fails and gardenlet is killed. The Shoot reports the problem.
+// Nothing is deleted, and no data that users have is generated again. Afterwards the change is applied.
 func (w *world) tolerate(m *mortal) {
 	w.Helper()
 	w.checkConditions(corev1beta1.ConditionTrue, "HealthzRequestSucceeded")
@@ -105,7 +105,7 @@ func (l *line) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// cut ends all connections, and refuses others.
+// cut closes all connections and rejects new ones.
 func (l *line) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,14 +122,14 @@ func (l *line) delay(by time.Duration) {
 	l.latency = by
 }
 
-// restore lets requests through as usual.
+// restore permits requests again.
 func (l *line) restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken, l.latency = false, 0
 }
 
-// uids returns those of the ManagedResources of the Shoot.
+// uids returns the UIDs of the ManagedResources of the Shoot.
 func (w *world) uids() map[string]types.UID {
 	w.Helper()
 	var list resourcesv1alpha1.ManagedResourceList
@@ -182,7 +182,7 @@ func (w *world) deleteSecrets() {
 	kit.Must(w, w.seed.DeleteAllOf(w.Context(), &corev1.Secret{}, client.InNamespace(technical)))
 }
 
-// loseEtcd has the operator of etcd report what is lost of the main etcd; empty if nothing is.
+// loseEtcd makes the etcd operator report a loss of the main etcd. An empty text means no loss.
 func (w *world) loseEtcd(lost string) {
 	w.Helper()
 	etcd := &unstructured.Unstructured{}
@@ -191,7 +191,7 @@ func (w *world) loseEtcd(lost string) {
 	kit.Must(w, w.reportEtcd(w.Context(), etcd, lost))
 }
 
-// reportsLoss waits until the Shoot reports the loss of the data, in a condition and for the change that waits.
+// reportsLoss waits until the Shoot reports the loss of data in a condition and in the pending operation.
 func (w *world) reportsLoss() {
 	w.Helper()
 	kit.EventuallyWithin(w, 4*kit.Patience, "the Shoot reports the loss", func() string {

@@ -17,11 +17,11 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// nextVersion is what a Shoot is updated to.
+// nextVersion is the version to which a Shoot is updated.
 const nextVersion = "1.37.2"
 
-// TestVersionUpdate updates the version of Kubernetes while new API servers cannot start: kube-controller-manager keeps its version until all API servers
-// are rolled out. Only the bundles that the version concerns are written.
+// TestVersionUpdate updates the version of Kubernetes while new API servers cannot start. kube-controller-manager keeps
+// its version until all API servers are rolled out. Only the affected bundles are written.
 func TestVersionUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.offerVersions()
@@ -59,7 +59,8 @@ func TestVersionUpdate(t *testing.T) {
 	w.checkWrites(writes(toSeed), "kube-apiserver", "kube-controller-manager", "shoot-core-system")
 }
 
-// checkWrites: each of these bundles was written once, and the Cluster, which has the Shoot's specification: each is a Secret and a ManagedResource.
+// checkWrites checks that each of these bundles and the Cluster, which contains the Shoot, was written once. Each is a
+// Secret and a ManagedResource.
 func (w *world) checkWrites(sent []string, bundles ...string) {
 	w.Helper()
 	const of = "PATCH /apis/resources.gardener.cloud/v1alpha1/namespaces/"
@@ -73,7 +74,7 @@ func (w *world) checkWrites(sent []string, bundles ...string) {
 	}
 }
 
-// offerVersions has the CloudProfile offer two versions, with an image for each.
+// offerVersions adds two versions with images to the CloudProfile.
 func (w *world) offerVersions() {
 	w.Helper()
 	profile := &corev1beta1.CloudProfile{}
@@ -110,7 +111,7 @@ func (w *world) awaitImage(name, version string) {
 	})
 }
 
-// cordon has the nodes of the seed take no more Pods, or take them again.
+// cordon makes the nodes of the seed unschedulable, or schedulable again.
 func (w *world) cordon(cordoned bool) {
 	w.Helper()
 	var nodes corev1.NodeList
@@ -120,7 +121,7 @@ func (w *world) cordon(cordoned bool) {
 	}
 }
 
-// forget removes the Shoot from the garden, whose seed goes with the test.
+// forget removes the Shoot from the garden, because its seed is deleted with the test.
 func (w *world) forget() {
 	shoot := w.get()
 	if shoot == nil {

@@ -34,7 +34,7 @@ func TestConclude(t *testing.T) {
 		"healthy":              {nil, []found{finding(Healthy()), finding(Healthy())}, corev1beta1.ConditionTrue, ReasonSuccessful, "All health checks are successful.", time.Time{}},
 		"one is not":           {nil, []found{finding(Healthy()), finding(Unhealthy("A is down."))}, corev1beta1.ConditionFalse, ReasonUnsuccessful, "A is down.", time.Time{}},
 		"two are not":          {nil, []found{finding(Unhealthy("A is down.")), finding(Progressing("C starts.")), finding(Unhealthy("B is down."))}, corev1beta1.ConditionFalse, ReasonUnsuccessful, "A is down. B is down.", time.Time{}},
-		"unknown":              {nil, []found{finding(Healthy()), broken}, corev1beta1.ConditionUnknown, ReasonError, "The check could not be made: no connection", time.Time{}},
+		"unknown":              {nil, []found{finding(Healthy()), broken}, corev1beta1.ConditionUnknown, ReasonError, "The check could not be run: no connection", time.Time{}},
 		"worse than unknown":   {nil, []found{finding(Unhealthy("A is down.")), broken}, corev1beta1.ConditionFalse, ReasonUnsuccessful, "A is down.", time.Time{}},
 		"begins to progress":   {before(corev1beta1.ConditionTrue, time.Hour), []found{finding(Progressing("C starts."))}, corev1beta1.ConditionProgressing, ReasonProgressing, "C starts.", now.Add(5 * time.Minute)},
 		"progresses":           {before(corev1beta1.ConditionProgressing, time.Minute), []found{finding(Progressing("C starts."))}, corev1beta1.ConditionProgressing, ReasonProgressing, "C starts.", now.Add(4 * time.Minute)},

@@ -74,10 +74,10 @@ func TestReady(t *testing.T) {
 		"old timestamp": {ready(func(e *Extension) { e.Annotations[constants.AnnotationGardenerTimestamp] = "2026-01-01T00:00:00Z" }), "the extension object has not been changed yet"},
 		"pending": {ready(func(e *Extension) {
 			e.Annotations[constants.AnnotationGardenerOperation] = constants.OperationReconcile
-		}), "the extension has not begun"},
+		}), "the extension has not started"},
 		"error":           {ready(func(e *Extension) { e.Status.LastError = &corev1beta1.LastError{Description: "no rights"} }), "no rights"},
 		"not observed":    {ready(func(e *Extension) { e.Generation = 2 }), "the extension has not observed the object yet"},
-		"an older finish": {ready(func(e *Extension) { e.Status.LastOperation.LastUpdateTime = metav1.NewTime(now.Add(-time.Hour)) }), "the extension has not finished what was asked last"},
+		"an older finish": {ready(func(e *Extension) { e.Status.LastOperation.LastUpdateTime = metav1.NewTime(now.Add(-time.Hour)) }), "the extension has not completed the last request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.live.Ready(asked); got != test.want {

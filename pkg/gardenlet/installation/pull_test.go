@@ -132,7 +132,7 @@ func TestPullFails(t *testing.T) {
 		"another registry":     {tag, secretOf("pull", corev1.DockerConfigJsonKey, `{"auths": {"example.org": {}}}`), h.authority, "Secret pull has no credentials"},
 		"no configuration":     {tag, secretOf("pull", corev1.DockerConfigJsonKey, "top-secret"), h.authority, "is not a configuration"},
 		"no certificates":      {tag, h.credentials, secretOf("authority", keyBundle, "none"), "Secret authority has no certificates"},
-		"the registry's name":  {tag, nil, h.authority, "ask the registry " + h.name},
+		"the registry's name":  {tag, nil, h.authority, " from the registry " + h.name},
 		"another tag":          {&gardencorev1.OCIRepository{Ref: ptr.To(h.name + "/charts/example:3.0.0")}, h.credentials, h.authority, "3.0.0"},
 		"an invalid reference": {&gardencorev1.OCIRepository{Ref: ptr.To("a b")}, nil, nil, "the reference of the chart"},
 	} {
@@ -155,7 +155,7 @@ func TestPullWhileTheRegistryIsDown(t *testing.T) {
 	h := newHost(t)
 	h.Close()
 	_, err := newRegistries().pull(t.Context(), &gardencorev1.OCIRepository{Ref: ptr.To(h.name + "/charts/example:1.0.0")}, h.credentials, h.authority)
-	if err == nil || !strings.Contains(err.Error(), "ask the registry "+h.name) || !strings.Contains(err.Error(), "connection refused") {
+	if err == nil || !strings.Contains(err.Error(), " from the registry "+h.name) || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -165,7 +165,7 @@ func TestPullWhileTheRegistryIsDown(t *testing.T) {
 func TestProblemIsStable(t *testing.T) {
 	said := map[string]bool{}
 	for _, port := range []string{"40001", "40002"} {
-		err := fmt.Errorf("ask the registry: read tcp 10.0.0.1:%s->10.0.0.2:443: connection reset by peer", port)
+		err := fmt.Errorf("request the chart from the registry: read tcp 10.0.0.1:%s->10.0.0.2:443: connection reset by peer", port)
 		said[textOf(nil, &invalid{reason: reasonPull, error: err, passes: true})] = true
 	}
 	if len(said) != 1 {

@@ -58,7 +58,7 @@ func TestRemediate(t *testing.T) {
 	}
 	bad, again := look(now)
 	if *bad.Webhooks[0].FailurePolicy != admissionregistrationv1.Fail || *bad.Webhooks[1].FailurePolicy != admissionregistrationv1.Ignore || again != 0 ||
-		!strings.HasSuffix(bad.Annotations[constants.AnnotationGardenerWarning], "\n- webhook nodes.example.org: failurePolicy became Ignore") {
+		!strings.HasSuffix(bad.Annotations[constants.AnnotationGardenerWarning], "\n- webhook nodes.example.org: set failurePolicy to Ignore") {
 		t.Errorf("%+v, again after %s", bad, again)
 	}
 	bad.Webhooks[1].FailurePolicy = ptr.To(admissionregistrationv1.Fail)

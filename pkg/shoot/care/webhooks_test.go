@@ -153,16 +153,16 @@ func TestRemediation(t *testing.T) {
 		want    []string
 	}{
 		"harmless":         {hook(rules("", "pods"), ignores), nil},
-		"slow":             {hook(rules("example.org", "things"), within(30)), []string{"timeoutSeconds 30 became timeoutSeconds 15"}},
-		"slow, for leases": {hook(rules("coordination.k8s.io", "leases"), ignores), []string{"timeoutSeconds 10 became timeoutSeconds 3"}},
-		"no limit":         {hook(rules("", "pods"), ignores, func(w *Webhook) { w.TimeoutSeconds = nil }), []string{"no timeoutSeconds became timeoutSeconds 15"}},
-		"in kube-system":   {hook(rules("", "pods")), []string{"namespaceSelector got gardener.cloud/purpose notin (kube-system), kubernetes.io/metadata.name notin (kube-system)"}},
-		"by labels":        {hook(rules("scheduling.k8s.io", "priorityclasses")), []string{"objectSelector got resources.gardener.cloud/managed-by notin (gardener)"}},
-		"without labels":   {hook(rules("", "nodes")), []string{"failurePolicy became Ignore"}},
+		"slow":             {hook(rules("example.org", "things"), within(30)), []string{"set timeoutSeconds to 15 (previously: timeoutSeconds 30)"}},
+		"slow, for leases": {hook(rules("coordination.k8s.io", "leases"), ignores), []string{"set timeoutSeconds to 3 (previously: timeoutSeconds 10)"}},
+		"no limit":         {hook(rules("", "pods"), ignores, func(w *Webhook) { w.TimeoutSeconds = nil }), []string{"set timeoutSeconds to 15 (previously: no timeoutSeconds)"}},
+		"in kube-system":   {hook(rules("", "pods")), []string{"added to namespaceSelector: gardener.cloud/purpose notin (kube-system), kubernetes.io/metadata.name notin (kube-system)"}},
+		"by labels":        {hook(rules("scheduling.k8s.io", "priorityclasses")), []string{"added to objectSelector: resources.gardener.cloud/managed-by notin (gardener)"}},
+		"without labels":   {hook(rules("", "nodes")), []string{"set failurePolicy to Ignore"}},
 		"everything": {hook(rules("*", "*/*")), []string{
-			"timeoutSeconds 10 became timeoutSeconds 3", "namespaceSelector got gardener.cloud/purpose notin (kube-system), kubernetes.io/metadata.name notin (kube-system)",
-			"objectSelector got component notin (apiserver), provider notin (kubernetes)", "objectSelector got endpointslice.kubernetes.io/skip-mirror notin (true)",
-			"objectSelector got resources.gardener.cloud/managed-by notin (gardener)", "failurePolicy became Ignore",
+			"set timeoutSeconds to 3 (previously: timeoutSeconds 10)", "added to namespaceSelector: gardener.cloud/purpose notin (kube-system), kubernetes.io/metadata.name notin (kube-system)",
+			"added to objectSelector: component notin (apiserver), provider notin (kubernetes)", "added to objectSelector: endpointslice.kubernetes.io/skip-mirror notin (true)",
+			"added to objectSelector: resources.gardener.cloud/managed-by notin (gardener)", "set failurePolicy to Ignore",
 		}},
 	} {
 		if _, changes := test.webhook.remediated(); !slices.Equal(changes, test.want) {

@@ -141,8 +141,8 @@ func TestLeftovers(t *testing.T) {
 		t.Errorf("nothing is left, and it says %q", left)
 	}
 	left.add(kind(t, nil, "Service"), []metav1.PartialObjectMetadata{object("d", -1), object("b", time.Minute, "example.org/a", "example.org/b"), object("a", -1), object("c", -1), object("e", -1)})
-	const want = "in the cluster are left Service default/a, default/b (finalizers example.org/a, example.org/b), default/c and 2 more; " +
-		"finalizers are removed from 2026-11-23T12:04:00Z on"
+	const want = "objects left in the cluster: Service default/a, default/b (finalizers example.org/a, example.org/b), default/c and 2 more; " +
+		"finalizers are removed after 2026-11-23T12:04:00Z"
 	if left.String() != want {
 		t.Errorf("got  %s\nwant %s", left, want)
 	}

@@ -84,7 +84,7 @@ func TestDigestOfOthers(t *testing.T) {
 		in := rested()
 		in.Shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{}
 		in.CloudProfile = &corev1beta1.CloudProfile{}
-		in.Given = map[string]Given{"ConfigMap/audit": {ConfigMap: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: "1"}}}, "Secret/missing": {}}
+		in.UserFiles = map[string]UserFile{"ConfigMap/audit": {ConfigMap: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: "1"}}}, "Secret/missing": {}}
 		in.References = map[string]Referenced{"Secret garden/dns": {Secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{UID: "2", ResourceVersion: "1"}}}}
 		change(&in)
 		text, err := in.digest()
@@ -106,7 +106,7 @@ func TestDigestOfOthers(t *testing.T) {
 		"an annotation":              {func(in *Inputs) { in.Shoot.Annotations = map[string]string{"a": "b"} }, true},
 		"the Seed":                   {func(in *Inputs) { in.Seed.Spec.Provider.Zones = []string{"a"} }, true},
 		"the CloudProfile":           {func(in *Inputs) { in.CloudProfile.Spec.Type = "other" }, true},
-		"a ConfigMap that is named":  {func(in *Inputs) { in.Given["ConfigMap/audit"].ConfigMap.ResourceVersion = "2" }, true},
+		"a ConfigMap that is named":  {func(in *Inputs) { in.UserFiles["ConfigMap/audit"].ConfigMap.ResourceVersion = "2" }, true},
 		"credentials of a service":   {func(in *Inputs) { in.References["Secret garden/dns"].Secret.ResourceVersion = "2" }, true},
 		"the address of the Service": {func(in *Inputs) { in.Addresses = []string{"192.0.2.1"} }, true},
 		"a renewed certificate":      {func(in *Inputs) { in.LastRenewal = in.Now }, true},
