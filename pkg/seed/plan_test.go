@@ -334,7 +334,7 @@ func texts(t *testing.T, plan flow.Plan) map[string]string {
 
 // TestUnknownInputsDeleteNothing forgets each subset of the inputs of a Seed that is up.
 func TestUnknownInputsDeleteNothing(t *testing.T) {
-	renewTokens := []func(*Inputs){
+	forget := []func(*Inputs){
 		func(in *Inputs) { in.Extensions = nil },
 		func(in *Inputs) { in.References = nil },
 		func(in *Inputs) { in.Secrets = nil },
@@ -346,11 +346,11 @@ func TestUnknownInputsDeleteNothing(t *testing.T) {
 		func(in *Inputs) { in.Images = nil },
 	}
 	for _, deleting := range []bool{false, true} {
-		for bits := range 1 << len(renewTokens) {
+		for bits := range 1 << len(forget) {
 			in := known(t)
 			in.Emitted = allOf(planOf(t, in))
 			in.Deleting = deleting // without knowing what refers to the Seed
-			for i, each := range renewTokens {
+			for i, each := range forget {
 				if bits&(1<<i) != 0 {
 					each(&in)
 				}
