@@ -171,10 +171,10 @@ func Health() resourcesv1alpha1.HealthCheck {
 	)
 	return resourcesv1alpha1.HealthCheck{
 		Group: appsv1.GroupName, Kind: "Deployment",
-		Healthy:     observed + " && (spec.replicas == 0 || " + ready + " > 0)",
+		Healthy: observed + " && (spec.replicas == 0 || " + ready + " > 0)",
 		Progressing: "!(" + observed + " && " + updated + " == spec.replicas && " + replicas + " == spec.replicas && " +
 			ready + " == spec.replicas && " + going + " == 0)",
-		Failed:      "has(status.conditions) && status.conditions.exists(c, c.type == 'Progressing' && c.reason == 'ProgressDeadlineExceeded')",
-		Message:     "'no Pod is ready, or not all Pods are updated'",
+		Failed:  "has(status.conditions) && status.conditions.exists(c, c.type == 'Progressing' && c.reason == 'ProgressDeadlineExceeded')",
+		Message: "'no Pod is ready, or not all Pods are updated'",
 	}
 }
