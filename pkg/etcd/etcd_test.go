@@ -195,7 +195,7 @@ func TestDue(t *testing.T) {
 		"requested as etcd-druid":      {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationDruidOperation, "reconcile")}, emitted: "v1"},
 		"requested for something else": {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationOperation, "restore")}, emitted: "v1", want: "the spec has changed"},
 		"requested and suspended": {changes: []func(*druidv1alpha1.Etcd){observed(1), annotated(AnnotationOperation, "reconcile"), annotated(AnnotationSuspend, "")},
-			emitted: "v1", want: "suspends"},
+			emitted: "v1", want: "is suspended"},
 		"new version of the operator": {changes: []func(*druidv1alpha1.Etcd){observed(1)}, emitted: "v0", want: "the operator has changed"},
 		"bundle was deleted":          {changes: []func(*druidv1alpha1.Etcd){observed(1)}},
 	} {

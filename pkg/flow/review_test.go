@@ -73,7 +73,7 @@ func TestReview01ProtectedObjectsLeaveOnlyIfThatIsDeclared(t *testing.T) {
 	live := emitted(t, samplePlan(map[string]bool{"credentials": true, "certificates": true, "infrastructure-status": true}))
 	without := bundle("worker", "x", "infrastructure")
 	decision := decide(t, Plan{Bundles: []Bundle{without}}, live)
-	if len(decision.Steps) > 0 || !strings.Contains(decision.Problems[named("worker")], "would delete Worker.extensions.gardener.cloud") {
+	if len(decision.Steps) > 0 || !strings.Contains(decision.Problems[named("worker")], "would delete the protected objects Worker.extensions.gardener.cloud") {
 		t.Errorf("steps %q, problems %v", steps(decision), decision.Problems)
 	}
 	without.Removes = []object.Key{{Group: "extensions.gardener.cloud", Kind: "Worker", Namespace: "shoot--dev--one", Name: "one"}}
