@@ -187,15 +187,15 @@ func TestDue(t *testing.T) {
 		auto    bool
 		want    string
 	}{
-		"never carried out":           {},
-		"nothing has changed":         {changes: []func(*druidv1alpha1.Etcd){observed(1)}, emitted: "v1"},
-		"spec has changed":            {changes: []func(*druidv1alpha1.Etcd){observed(0)}, emitted: "v1", want: "the spec has changed"},
-		"spec has changed, automatic": {changes: []func(*druidv1alpha1.Etcd){observed(0)}, emitted: "v1", auto: true},
-		"asked":                       {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationOperation, "reconcile")}, emitted: "v1"},
-		"asked as etcd-druid":         {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationDruidOperation, "reconcile")}, emitted: "v1"},
-		"asked for something else":    {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationOperation, "restore")}, emitted: "v1", want: "the spec has changed"},
-		"asked and suspended": {changes: []func(*druidv1alpha1.Etcd){observed(1), annotated(AnnotationOperation, "reconcile"), annotated(AnnotationSuspend, "")},
-			emitted: "v1", want: "suspends"},
+		"never carried out":            {},
+		"nothing has changed":          {changes: []func(*druidv1alpha1.Etcd){observed(1)}, emitted: "v1"},
+		"spec has changed":             {changes: []func(*druidv1alpha1.Etcd){observed(0)}, emitted: "v1", want: "the spec has changed"},
+		"spec has changed, automatic":  {changes: []func(*druidv1alpha1.Etcd){observed(0)}, emitted: "v1", auto: true},
+		"requested":                    {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationOperation, "reconcile")}, emitted: "v1"},
+		"requested as etcd-druid":      {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationDruidOperation, "reconcile")}, emitted: "v1"},
+		"requested for something else": {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationOperation, "restore")}, emitted: "v1", want: "the spec has changed"},
+		"requested and suspended": {changes: []func(*druidv1alpha1.Etcd){observed(1), annotated(AnnotationOperation, "reconcile"), annotated(AnnotationSuspend, "")},
+			emitted: "v1", want: "is suspended"},
 		"new version of the operator": {changes: []func(*druidv1alpha1.Etcd){observed(1)}, emitted: "v0", want: "the operator has changed"},
 		"bundle was deleted":          {changes: []func(*druidv1alpha1.Etcd){observed(1)}},
 	} {
@@ -227,7 +227,7 @@ func TestInvalid(t *testing.T) {
 	}{
 		"two members": {change: func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 2 }, want: "odd number"},
 		"smaller than the cluster": {change: func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 1 },
-			members: []lease.Member{healthy(0), healthy(1), healthy(2)}, want: "cannot be made smaller"},
+			members: []lease.Member{healthy(0), healthy(1), healthy(2)}, want: "cannot be scaled down"},
 		"no client certificate": {change: func(e *druidv1alpha1.Etcd) { e.Spec.ETCD.ClientURLTLS.ClientTLSSecretRef.Name = "" }, want: "clientTLSSecretRef"},
 		"schedule":              {change: func(e *druidv1alpha1.Etcd) { e.Spec.ETCD.DefragmentationSchedule = ptr.To("daily") }, want: "cron"},
 		"peer certificates of a running cluster": {members: []lease.Member{healthy(0, withoutTLS), healthy(1, withoutTLS), healthy(2, withoutTLS)},

@@ -23,7 +23,7 @@ func TestFormOfInputs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return formIn(digest)
+		return typesIn(digest)
 	}
 	first := form("a", outer[spec]{}, true)
 	for name, test := range map[string]struct {
@@ -35,11 +35,11 @@ func TestFormOfInputs(t *testing.T) {
 		"a field was added":   {[]any{"a", outer[more]{}, true}, false},
 		"a field was renamed": {[]any{"a", outer[renamed]{}, true}, false},
 	} {
-		if got := form(test.inputs...); (got == first) != test.same || len(got) != formLength {
+		if got := form(test.inputs...); (got == first) != test.same || len(got) != typesLength {
 			t.Errorf("%s: form %q, that of the others is %q", name, got, first)
 		}
 	}
-	if got := formIn("0123abcd"); got != "" {
+	if got := typesIn("0123abcd"); got != "" {
 		t.Errorf("a digest of an older version has the form %q", got)
 	}
 }

@@ -73,7 +73,7 @@ func TestReview01ProtectedObjectsLeaveOnlyIfThatIsDeclared(t *testing.T) {
 	live := emitted(t, samplePlan(map[string]bool{"credentials": true, "certificates": true, "infrastructure-status": true}))
 	without := bundle("worker", "x", "infrastructure")
 	decision := decide(t, Plan{Bundles: []Bundle{without}}, live)
-	if len(decision.Steps) > 0 || !strings.Contains(decision.Problems[named("worker")], "would delete Worker.extensions.gardener.cloud") {
+	if len(decision.Steps) > 0 || !strings.Contains(decision.Problems[named("worker")], "would delete the protected objects Worker.extensions.gardener.cloud") {
 		t.Errorf("steps %q, problems %v", steps(decision), decision.Problems)
 	}
 	without.Removes = []object.Key{{Group: "extensions.gardener.cloud", Kind: "Worker", Namespace: "shoot--dev--one", Name: "one"}}
@@ -307,12 +307,12 @@ func TestReview11DataOfTheOldSpecIsNotUsed(t *testing.T) {
 	}{
 		"fresh":                {live(func(*unstructured.Unstructured) {}), ""},
 		"missing":              {nil, "does not exist"},
-		"the old zones":        {live(set([]any{"a"}, "spec", "zones")), "does not have the spec"},
+		"the old zones":        {live(set([]any{"a"}, "spec", "zones")), "does not have the current spec"},
 		"not observed":         {live(set(int64(1), "status", "observedGeneration")), "generation 2"},
 		"an error":             {live(set(map[string]any{"description": "x"}, "status", "lastError")), "has an error"},
 		"processing":           {live(set("Processing", "status", "lastOperation", "state")), "not Succeeded"},
 		"no operation yet":     {live(set("2027-01-02T03:04:04Z", "status", "lastOperation", "lastUpdateTime")), "older"},
-		"an operation pending": {live(set("reconcile", "metadata", "annotations", annotationOperation)), "has not begun"},
+		"an operation pending": {live(set("reconcile", "metadata", "annotations", annotationOperation)), "has not started"},
 	} {
 		if got := NotFresh(wanted, test.live); test.want == "" && got != "" || !strings.Contains(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)

@@ -67,7 +67,7 @@ func TestInvalidComponents(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "components.yaml")
-	if _, err := LoadComponents(path); err == nil || !strings.Contains(err.Error(), "overwrites of components' images") {
+	if _, err := LoadComponents(path); err == nil || !strings.Contains(err.Error(), "overwrites of component images") {
 		t.Errorf("a missing file: %v", err)
 	}
 	if err := os.WriteFile(path, make([]byte, maxFileSize+1), 0o600); err != nil {

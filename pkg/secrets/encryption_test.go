@@ -86,7 +86,7 @@ func TestEncryptionConfigurationRefuses(t *testing.T) {
 		item Item
 		want string
 	}{
-		"two keys of one name":       {Item{Current: one, Old: &same, Active: one}, "secret another: its key has the name key1 as another one has"},
+		"two keys of one name":       {Item{Current: one, Old: &same, Active: one}, "secret another: the key name key1 is used twice"},
 		"an unknown provider":        {Item{Current: strange, Active: strange}, `key provider: "rot13"`},
 		"a short key":                {Item{Current: short, Active: short}, "not an encryption key of 16, 24 or 32 bytes"},
 		"a key for another provider": {Item{Current: box, Active: box}, "key secret has 16 bytes, and secretbox needs 32"},

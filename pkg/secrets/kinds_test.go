@@ -156,9 +156,9 @@ func TestChangedConfigKeepsWhatOthersTrust(t *testing.T) {
 	after := p.ensure(changed)
 	for name, item := range before.Items {
 		current := after.Items[name].Current
-		if item.Config.outlivesChanges() && current.Name != item.Current.Name {
+		if item.Config.retainedOnChange() && current.Name != item.Current.Name {
 			t.Errorf("%s was replaced", name)
-		} else if !item.Config.outlivesChanges() && current.Name == item.Current.Name {
+		} else if !item.Config.retainedOnChange() && current.Name == item.Current.Name {
 			t.Errorf("%s was not generated again", name)
 		}
 	}
@@ -201,7 +201,7 @@ func TestAdoptedDataAreChecked(t *testing.T) {
 		"an encryption":  {Config{Kind: KindEncryptionKey}, map[string]string{KeyEncryptionName: "key1", KeyEncryptionSecret: "short"}, "not an encryption key of"},
 		"a key of a VPN": {Config{Kind: KindVPNTLSAuth}, map[string]string{KeyVPNTLSAuth: "x"}, "not an OpenVPN static key"},
 		"a kubeconfig": {
-			Config{Kind: KindKubeconfig, Server: "https://a", Trusts: "b", TokenFile: "c"}, map[string]string{KeyKubeconfig: "x"}, "computed from other Secrets",
+			Config{Kind: KindKubeconfig, Server: "https://a", Trusts: "b", TokenFile: "c"}, map[string]string{KeyKubeconfig: "x"}, "derived from other Secrets",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

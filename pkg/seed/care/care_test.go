@@ -104,7 +104,7 @@ func TestTooEarly(t *testing.T) {
 		changes time.Time
 		want    time.Duration
 	}{
-		"another explanation":                 {next, time.Time{}, explainEvery - time.Second},
+		"another explanation":                 {next, time.Time{}, messageEvery - time.Second},
 		"another explanation, soon a failure": {next, now.Add(2 * time.Second), 2 * time.Second},
 		"another status":                      {failed, time.Time{}, 0},
 		"nothing":                             {before, now.Add(2 * time.Second), 0},
