@@ -65,12 +65,12 @@ func TestPlanApply(t *testing.T) {
 	both := owners{standing: []types.NamespacedName{shop, bank}}
 
 	for name, test := range map[string]struct {
-		state    live.State
-		recorded string
-		owners   owners
-		heldBack bool
-		always   bool
-		asked    bool
+		state     live.State
+		recorded  string
+		owners    owners
+		heldBack  bool
+		always    bool
+		requested bool
 		// unrecorded is set if the status was not stored since the object was written.
 		unrecorded bool
 		// fromZero are the replicas that an object at 0 gets.
@@ -90,7 +90,7 @@ func TestPlanApply(t *testing.T) {
 		"nothing is owned or recorded":  {state: with(func(o *live.Observation) { o.OwnedDigest = "" }), want: actionApply},
 		"a foreign object":              {state: present(live.Observation{UID: "u"}), want: actionApply, says: "not applied before"},
 		"being deleted":                 {state: with(func(o *live.Observation) { o.Deleting = time.Unix(1, 0) }), recorded: digest, want: actionWait, says: "being deleted"},
-		"asked":                         {state: present(ours), recorded: digest, asked: true, want: actionApply, says: "sends everything"},
+		"requested":                     {state: present(ours), recorded: digest, requested: true, want: actionApply, says: "sends everything"},
 		"being deleted, always":         {state: with(func(o *live.Observation) { o.Deleting = time.Unix(1, 0) }), always: true, want: actionWait, says: "being deleted"},
 		"another's":                     {state: ofBank, owners: both, want: actionConflict, says: "garden/bank"},
 		"another's, always":             {state: ofBank, owners: both, always: true, want: actionConflict, says: "garden/bank"},
@@ -126,7 +126,7 @@ func TestPlanApply(t *testing.T) {
 				always:    test.always,
 
 				unrecorded: func(object.Key) bool { return test.unrecorded },
-				asked:      test.asked,
+				requested:  test.requested,
 			}
 			if test.heldBack {
 				in.heldBack = map[schema.GroupKind]heldBack{widgetKind.GroupKind(): {err: errors.New("broken schema")}}
