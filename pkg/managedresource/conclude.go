@@ -250,7 +250,7 @@ const actionEvent = "Reconcile"
 const (
 	eventCorrected = "Corrected"     // Normal: objects that another client had changed or deleted were corrected
 	eventPruned    = "Pruned"        // Normal: objects were deleted because they were removed from the manifests
-	eventTakenOver = "TakenOver"     // Normal: objects were taken over from the named field manager, which had applied them for a ManagedResource
+	eventTakenOver = "TakenOver"     // Normal: objects were taken over from the named field manager, which previously applied them
 	eventDropped   = "UnknownFields" // Warning: objects were applied without the named fields, which the API server does not know
 	eventContested = "Contested"     // Warning: the named field manager keeps changing an object, so corrections are delayed
 )

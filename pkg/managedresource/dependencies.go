@@ -148,7 +148,9 @@ func notReady(mr *resourcesv1alpha1.ManagedResource, until resourcesv1alpha1.Dep
 // readiness returns the result of notReady for each state for which other ManagedResources may wait.
 func readiness(mr *resourcesv1alpha1.ManagedResource) [3]string {
 	return [3]string{
-		notReady(mr, resourcesv1alpha1.UntilApplied), notReady(mr, resourcesv1alpha1.UntilHealthy), notReady(mr, resourcesv1alpha1.UntilRolledOut),
+		notReady(mr, resourcesv1alpha1.UntilApplied),
+		notReady(mr, resourcesv1alpha1.UntilHealthy),
+		notReady(mr, resourcesv1alpha1.UntilRolledOut),
 	}
 }
 

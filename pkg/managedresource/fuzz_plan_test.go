@@ -163,7 +163,7 @@ func (w *planWorld) foreign(key object.Key) bool {
 func (w *planWorld) ownership() ownership.Owners {
 	return ownership.Owners{
 		Self:       resourcesv1alpha1.Origin{Owner: shop},
-		Stands:     func(owner resourcesv1alpha1.Origin, _ object.Key) bool { return w.standing[owner] },
+		StillOwns:  func(owner resourcesv1alpha1.Origin, _ object.Key) bool { return w.standing[owner] },
 		FirstClaim: func(key object.Key) (types.NamespacedName, bool) { return bank, w.first[key] },
 		Successors: func(key object.Key, _ types.NamespacedName) []types.NamespacedName {
 			if w.claims[key] {

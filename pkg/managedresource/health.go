@@ -27,7 +27,9 @@ func (p *pass) withInitialHealth(ctx context.Context, conditions []resourcesv1al
 	}
 	refs, written := refsOfEntries(remaining), done.written()
 	notShownYet := func(ref object.Ref) bool { return p.notShownYet(ref, done.kinds) }
-	p.releaseWorkerWhile(func() { p.Live.ReadExamined(ctx, slices.DeleteFunc(slices.Clone(written), notShownYet)) }) // other objects are unchanged
+	p.releaseWorkerWhile(func() { // other objects are unchanged
+		p.Live.ReadExamined(ctx, slices.DeleteFunc(slices.Clone(written), notShownYet))
+	})
 	states := p.Live.Read(ctx, slices.DeleteFunc(slices.Clone(refs), notShownYet))
 	done.addFresh(states)
 	first := !hasResult(conditions, resourcesv1alpha1.ResourcesHealthy)
@@ -103,7 +105,8 @@ func (p *pass) confirmAbsent(ctx context.Context, refs []object.Ref, states map[
 // result from before the change. If other ManagedResources depend on this one, this also applies to an unhealthy object
 // with a rollout in progress. Otherwise, their changes would be applied too early.
 func initialHealth(conditions []resourcesv1alpha1.Condition, found, changed findings, now time.Time) []resourcesv1alpha1.Condition {
-	pending := found.healthy.Reason == resourcesv1alpha1.ReasonChecksPending && found.progressing.Reason == resourcesv1alpha1.ReasonChecksPending
+	pending := found.healthy.Reason == resourcesv1alpha1.ReasonChecksPending &&
+		found.progressing.Reason == resourcesv1alpha1.ReasonChecksPending
 	broken := changed.healthy.Status == resourcesv1alpha1.ConditionFalse && changed.progressing.Status != resourcesv1alpha1.ConditionTrue
 	if pending || broken || changed.unseen || changed.awaited || !hasResult(conditions, resourcesv1alpha1.ResourcesHealthy) {
 		healthy := found.healthy

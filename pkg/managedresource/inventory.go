@@ -103,7 +103,8 @@ const maxStatusBytes = 1_450_000
 // fit makes a status small enough to be stored. If an inventory is too large, fit first removes the labels and
 // annotations that are only informational, and then those that avoid reading the manifests. Annotations that determine
 // how the object is deleted always stay. If the status is still too large, fit returns an error with its size.
-func fit(status resourcesv1alpha1.ManagedResourceStatus, spec resourcesv1alpha1.ManagedResourceSpec) (resourcesv1alpha1.ManagedResourceStatus, error) {
+func fit(status resourcesv1alpha1.ManagedResourceStatus, spec resourcesv1alpha1.ManagedResourceSpec,
+) (resourcesv1alpha1.ManagedResourceStatus, error) {
 	if sizeOf(status) <= maxStatusBytes {
 		return status, nil
 	}

@@ -27,7 +27,7 @@ type owners struct {
 func (o owners) ownership() ownership.Owners {
 	return ownership.Owners{
 		Self: resourcesv1alpha1.Origin{Owner: shop},
-		Stands: func(owner resourcesv1alpha1.Origin, _ object.Key) bool {
+		StillOwns: func(owner resourcesv1alpha1.Origin, _ object.Key) bool {
 			for _, standing := range o.standing {
 				if owner.Owner == standing {
 					return true

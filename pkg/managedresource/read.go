@@ -240,8 +240,8 @@ func (p *pass) readSecrets(ctx context.Context) secretData {
 }
 
 // errEmptied prevents the deletion of objects because their Secrets were emptied or are not filled yet.
-var errEmptied = errors.New("all referenced Secrets are empty, but the inventory is not: restore the manifests, or add a key with an empty " +
-	"value to delete every object")
+var errEmptied = errors.New("all referenced Secrets are empty, but the inventory is not: restore the manifests, " +
+	"or add a key with an empty value to delete every object")
 
 // emptied reports whether there are Secrets and none of them has a key.
 func emptied(secrets []*corev1.Secret) bool {

@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if r.staleReads.Has(request.NamespacedName, mr.ResourceVersion) {
 		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the cache does not contain our own last write yet
 	}
-	if r.staleReads.Doubts(request.NamespacedName) {
+	if r.staleReads.Uncertain(request.NamespacedName) {
 		if mr, err = r.readUncached(ctx, request.NamespacedName); mr == nil || err != nil {
 			return reconcile.Result{}, err
 		}
@@ -119,7 +119,7 @@ func (r *Reconciler) readUncached(ctx context.Context, name types.NamespacedName
 	} else if err != nil {
 		return nil, fmt.Errorf("read ManagedResource %s, because it is unknown whether a write succeeded: %w", name, err)
 	}
-	r.staleReads.Settle(name, mr.ResourceVersion)
+	r.staleReads.Resolve(name, mr.ResourceVersion)
 	// Other ManagedResources may wait for the inventory of that write.
 	r.enqueueSharing(name, inventoryOf(mr.Status.Resources, nil))
 	return mr, nil

@@ -149,7 +149,7 @@ func (p *pass) storeStatus(ctx context.Context, status resourcesv1alpha1.Managed
 		return fmt.Errorf("write the status of ManagedResource %s: %w", p.self.Owner, err)
 	}
 	p.mr.ResourceVersion, p.mr.Status = meta.ResourceVersion, status
-	p.staleReads.Settle(p.self.Owner, before)
+	p.staleReads.Resolve(p.self.Owner, before)
 	if before != p.mr.ResourceVersion {
 		p.staleReads.Add(p.self.Owner, before)
 	}
@@ -163,7 +163,7 @@ func (r *Reconciler) recordFailedWrite(mr *resourcesv1alpha1.ManagedResource, er
 	if errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError {
 		return
 	}
-	r.staleReads.Doubt(client.ObjectKeyFromObject(mr), mr.ResourceVersion)
+	r.staleReads.MarkUncertain(client.ObjectKeyFromObject(mr), mr.ResourceVersion)
 }
 
 // metadataOf identifies a ManagedResource in a request whose response contains only metadata.
