@@ -36,7 +36,7 @@ func (e *Engine) preserve(ctx context.Context, resource metadata.ResourceInterfa
 	}
 	if pattern != nil {
 		return nil, Permanent(fmt.Errorf("the field %s cannot be left to others: it is part of a list or map that can only "+
-			"be applied as a whole; leave out the rule, or name the whole", strings.Join(pattern, "/")))
+			"be applied as a whole; remove the rule, or name the whole list or map", strings.Join(pattern, "/")))
 	}
 	if _, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
 		return fieldowner.Relinquish(entries, slices.Concat(task.Preserve, task.PreserveIfSet))

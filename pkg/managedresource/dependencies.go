@@ -127,7 +127,7 @@ func notReady(mr *resourcesv1alpha1.ManagedResource, until resourcesv1alpha1.Dep
 	applied := resourcesv1alpha1.ConditionOf(conditions, resourcesv1alpha1.ResourcesApplied)
 	healthy := resourcesv1alpha1.ConditionOf(conditions, resourcesv1alpha1.ResourcesHealthy)
 	progressing := resourcesv1alpha1.ConditionOf(conditions, resourcesv1alpha1.ResourcesProgressing)
-	const noCondition = "no condition says so"
+	const noCondition = "no condition reports this"
 	switch {
 	case mr.Status.ObservedGeneration != mr.Generation:
 		return fmt.Sprintf("is not applied: its generation %d has not been observed", mr.Generation)

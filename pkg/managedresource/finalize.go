@@ -43,7 +43,7 @@ func graceOf(text string) (time.Duration, error) {
 // its annotation, or at the time in the annotation of the ManagedResource that is being deleted, whichever is earlier.
 func waitForDeletion(observation live.Observation, finalizeAll, now time.Time) change {
 	wait := change{action: actionWait, reason: "it is being deleted"}
-	due, because := finalizeAll, "after the time that its ManagedResource grants"
+	due, because := finalizeAll, "after the time that its ManagedResource sets"
 	if observation.FinalizeAfter != "" {
 		switch grace, err := time.ParseDuration(observation.FinalizeAfter); {
 		case err != nil || grace < 0:

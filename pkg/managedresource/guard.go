@@ -33,7 +33,7 @@ func guardPrune(mr *resourcesv1alpha1.ManagedResource, before, deleted int, chec
 	default:
 		return nil
 	}
-	return fmt.Errorf("%d of %d objects left the manifests, and are kept: %s; restore the manifests, or confirm with the "+
+	return fmt.Errorf("%d of %d objects were removed from the manifests, and are kept: %s; restore the manifests, or confirm with the "+
 		"annotation %s=%s", deleted, before, why, resourcesv1alpha1.AnnotationConfirmPrune, confirmation)
 }
 

@@ -172,7 +172,7 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 		return conflict(key, owner)
 	}
 	if !observation.Deleting.IsZero() {
-		return change{action: actionWait, reason: "it is being deleted; it is created again once it is gone"}
+		return change{action: actionWait, reason: "it is being deleted; it is created again afterwards"}
 	}
 	if manifest.Directive.CreateOnly || observation.Directive.Suspend {
 		return change{action: actionSkip, reason: "its annotations request this"}
@@ -319,7 +319,7 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 		if in.abolished[key.GroupKind()] {
 			return change{action: actionForget, reason: "its kind is no longer served"}
 		}
-		return change{action: actionWait, reason: "its kind cannot be reached"}
+		return change{action: actionWait, reason: "its kind is not served at the moment"}
 	case live.Unknown:
 		return change{action: actionFail, err: errors.Join(errNotRead, state.Err)}
 	}
@@ -344,8 +344,8 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 		return waitForDeletion(observation, in.finalizeAll, in.now)
 	}
 	if since, waits := in.unwantedSince[key]; waits && in.now.Before(since.Add(in.delay)) {
-		return change{action: actionWait, due: since.Add(in.delay), reason: fmt.Sprintf("it left the manifests, and is "+
-			"deleted after %s unless another ManagedResource takes it over", in.delay)}
+		return change{action: actionWait, due: since.Add(in.delay), reason: fmt.Sprintf("it was removed from the manifests, "+
+			"and is deleted after %s unless another ManagedResource takes it over", in.delay)}
 	}
 	return change{action: actionDelete, reason: "it is no longer wanted"}
 }

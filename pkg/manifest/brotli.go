@@ -19,7 +19,7 @@ const compressedSuffix = ".br"
 func (d *decoder) plain(key string, value []byte) ([]byte, error) {
 	if strings.HasSuffix(key, compressedSuffix) {
 		if d.wasted > 2*d.limits.Bytes {
-			return nil, errors.New("it is left out, since too much of this secret could not be read")
+			return nil, errors.New("it is skipped, because too much of this secret could not be read")
 		}
 		var err error
 		value, err = io.ReadAll(io.LimitReader(brotli.NewReader(bytes.NewReader(value)), d.bytesLeft+1))

@@ -81,7 +81,7 @@ func (d *decoder) fail(source string, err error) {
 func (d *decoder) count(source string) bool {
 	d.seen++
 	if d.seen == d.limits.Documents+1 {
-		d.fail(source, fmt.Errorf("the secret holds more than %d objects: this one and all after it are left out; split it",
+		d.fail(source, fmt.Errorf("the secret contains more than %d objects: this one and all later ones are skipped; split it",
 			d.limits.Documents))
 	}
 	return d.seen <= d.limits.Documents

@@ -66,7 +66,8 @@ func patternOf(pointer string) (fieldowner.Pattern, error) {
 	case pattern[0] == "apiVersion", pattern[0] == "kind", pattern[0] == "*", pattern[0] == "metadata" && len(pattern) < 3:
 		return nil, fmt.Errorf("the path %q cannot be ignored: it identifies the object", pointer)
 	case pattern[0] == "metadata" && coversMark(pattern):
-		return nil, fmt.Errorf("the path %q cannot be ignored: it takes the marks by which the resource-manager knows its objects", pointer)
+		return nil, fmt.Errorf("the path %q cannot be ignored: it covers a label or annotation that identifies the objects of the "+
+			"resource-manager", pointer)
 	}
 	return pattern, nil
 }

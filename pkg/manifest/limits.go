@@ -50,7 +50,7 @@ func NewBudget(limits Limits) *Budget {
 // returns an error for each further Secret.
 func (b *Budget) Decode(secret *corev1.Secret) ([]Document, []error) {
 	if min(b.bytes, b.documents, b.values) < 0 {
-		return nil, []error{fmt.Errorf("secret '%s/%s' is left out: the Secrets before it hold more than %d times what one may; "+
+		return nil, []error{fmt.Errorf("secret '%s/%s' is skipped: the previous Secrets contain more than %d times the limit of one Secret; "+
 			"divide the objects among several ManagedResources", secret.Namespace, secret.Name, secretsOfOne)}
 	}
 	d := newDecoder(secret, b.limits)

@@ -49,7 +49,7 @@ func checkAliases(content []byte, maxBytes int64, maxDepth int) error {
 		return notYAML(err)
 	}
 	if !fits(&root, maxDepth+2, &maxBytes) {
-		return errors.New("its aliases expand to more than may be read, or refer to themselves")
+		return errors.New("its aliases expand beyond the limits, or refer to themselves")
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func checkTail(content []byte) error {
 	case err != nil:
 		return notYAML(err)
 	}
-	return errors.New("something follows the end of the document; separate documents by a line with ---")
+	return errors.New("there is content after the end of the document; separate documents with the line ---")
 }
 
 var lineNumber = regexp.MustCompile(`line \d+`)

@@ -104,7 +104,7 @@ func (d *Rendered) fail(err error) {
 func (d *Rendered) addUnlessContradictory(copies []object.Manifest) {
 	for _, other := range copies[1:] {
 		if other.Digest != copies[0].Digest {
-			d.fail(fmt.Errorf("%s is given twice with different content, %s and %s: neither is applied, remove one",
+			d.fail(fmt.Errorf("%s occurs twice with different content, %s and %s: neither is applied, remove one",
 				other.Ref, copies[0].Source, other.Source))
 			return
 		}

@@ -133,7 +133,7 @@ func (k *kinds) ask(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 			return nil, err
 		}
 		if served {
-			return nil, fmt.Errorf("discover %s: the kind has just appeared, try again", gvk)
+			return nil, fmt.Errorf("discover %s: the kind was just added, try again", gvk)
 		}
 	}
 	k.remember(gvk, mapper, mapping)
