@@ -26,7 +26,7 @@ type permanentError struct{ error }
 
 func (e *permanentError) Unwrap() error { return e.error }
 
-// decidedError is an error of which one part determines whether a retry is pointless. The other parts are its history.
+// decidedError is an error with a part that determines whether a retry is pointless. The other parts are its history.
 type decidedError struct {
 	error
 	decisive error

@@ -13,8 +13,8 @@ import (
 type Replicas uint8
 
 const (
-	// ReplicasOther is the value for workloads with at least one replica, for objects of which only the metadata is known,
-	// and for other kinds.
+	// ReplicasOther is the value for workloads with at least one replica, for objects whose metadata alone is known, and
+	// for other kinds.
 	ReplicasOther Replicas = iota
 	// ReplicasZeroOfOurs is the value for workloads that the resource-manager set to 0.
 	ReplicasZeroOfOurs

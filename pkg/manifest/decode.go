@@ -65,7 +65,7 @@ type decoder struct {
 	// seen counts documents and items, valid or not, and values their fields, items and lines.
 	seen, values int
 	documents    []Document
-	// failures counts the problems, of which only the first ones are kept.
+	// failures counts the problems. Only the first ones are kept.
 	failures int
 	problems []error
 }
