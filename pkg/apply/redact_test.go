@@ -144,7 +144,7 @@ func FuzzExplain(f *testing.F) {
 	f.Add(`Invalid value: {"a":"%s"}: x errors:`+"\n%s", "aaaaaaaaaaaaaaaaaaaaaaaa", true)
 	f.Add("%s", "%s%s%s%s%s", false)
 	f.Fuzz(func(t *testing.T, text, value string, isSecret bool) {
-		if len(strings.TrimSpace(value)) < shortest || strings.Contains(value, redacted) || len(text)+len(value) > 4096 {
+		if len(strings.TrimSpace(value)) < minLength || strings.Contains(value, redacted) || len(text)+len(value) > 4096 {
 			t.Skip()
 		}
 		if unauthorized.MatchString(text) {
@@ -166,12 +166,12 @@ func FuzzExplain(f *testing.F) {
 			value = sent.Data["a"] // which has no broken characters
 		}
 		trimmed := strings.TrimSpace(value)
-		for _, form := range forms(trimmed) {
+		for _, form := range encodings(trimmed) {
 			if strings.Contains("v1/"+kind+"/shop/x: "+(&withheldError{err: errors.New("")}).Error(), form) {
 				t.Skip("it is a part of what is always said")
 			}
 		}
-		for _, form := range append(forms(trimmed), trimmed) {
+		for _, form := range append(encodings(trimmed), trimmed) {
 			got := explain(manifestWith(kind, string(body)), false, said(strings.ReplaceAll(text, "%s", form))).Error()
 			if strings.Contains(got, form) {
 				t.Fatalf("%q repeats %q", got, form)

@@ -56,11 +56,11 @@ func newShownCluster(t *testing.T, r *rand.Rand) *shownCluster {
 	c.store = &store{
 		clock:   clocktesting.NewFakePassiveClock(time.Unix(1, 0)),
 		objects: held{}, shown: map[string]string{}, healthChanged: func(string) {},
-		apart:   r.IntN(2) == 0,
-		changed: func(key types.NamespacedName) { c.learn(key) },
+		perNamespace: r.IntN(2) == 0,
+		changed:      func(key types.NamespacedName) { c.learn(key) },
 	}
 	namespaces := []string{metav1.NamespaceAll}
-	if c.store.apart {
+	if c.store.perNamespace {
 		namespaces = []string{"a", "b"}
 	}
 	for _, namespace := range namespaces {

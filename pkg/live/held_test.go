@@ -55,7 +55,7 @@ func TestHeldObservationsAreWhole(t *testing.T) {
 	}
 }
 
-// TestHeldObservationsAreSmall: an object without anything unusual takes a third of an Observation, its name and version aside.
+// TestHeldObservationsAreSmall: an object without anything rare takes a third of an Observation, its name and version aside.
 func TestHeldObservationsAreSmall(t *testing.T) {
 	const objects, wanted = 20_000, 220
 	keys := make([]types.NamespacedName, objects)

@@ -19,11 +19,11 @@ func TestForgetVerdicts(t *testing.T) {
 		few          bool
 	}{
 		"none":                {0, 10, true},
-		"all of few":          {fewObjects, 0, true},
-		"some of many":        {fewObjects + 1, fewObjects + 1, true},
-		"most of many":        {fewObjects + 1, fewObjects, false},
-		"all of many":         {fewObjects + 1, 0, false},
-		"one beside too many": {1, 3 * fewObjects, true},
+		"all of few":          {maxSingleReads, 0, true},
+		"some of many":        {maxSingleReads + 1, maxSingleReads + 1, true},
+		"most of many":        {maxSingleReads + 1, maxSingleReads, false},
+		"all of many":         {maxSingleReads + 1, 0, false},
+		"one beside too many": {1, 3 * maxSingleReads, true},
 	} {
 		s, _ := newTestStore()
 		for i := range test.shop + test.others {
@@ -33,7 +33,7 @@ func TestForgetVerdicts(t *testing.T) {
 			}
 			s.objects.put(types.NamespacedName{Name: fmt.Sprint(i)}, &observation)
 		}
-		names, few := s.forgetVerdicts([]string{"shop", "market"})
+		names, few := s.clearVerdicts([]string{"shop", "market"})
 		forgotten := 0
 		for key := range s.objects {
 			if held := s.objects.get(key); !held.Examined {
@@ -72,7 +72,7 @@ func TestOutdatedVerdicts(t *testing.T) {
 		if _, err := examiner.SetOwn("shop", checks); err != nil {
 			t.Fatal(err)
 		}
-		s.forgetVerdicts([]string{"shop"})
+		s.clearVerdicts([]string{"shop"})
 	}
 	want := func(when, verdict string, renewals int) {
 		t.Helper()

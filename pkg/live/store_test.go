@@ -141,7 +141,7 @@ func TestLateAnswers(t *testing.T) {
 	wantHeld(t, s, "c", "")
 	wantHeld(t, s, "a", "20")
 
-	s.apart = true // each namespace has a watch: none tells how far another one is
+	s.perNamespace = true // each namespace has a watch: none tells how far another one is
 	must(t, s.Add(metaOf("other", "a", "40", "x")))
 	answered("c", "30")
 	wantHeld(t, s, "c", "30")

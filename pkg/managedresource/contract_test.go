@@ -73,7 +73,7 @@ func TestPlanPruneWaitsAndLeaves(t *testing.T) {
 		got := planPrune(pruneInput{
 			entries: inventoryWith(recorded), live: map[object.Key]live.State{key: present(test.observation)},
 			ownership: who.ownership(), managedBy: "gardener", collectsGarbage: test.collects, now: now,
-			departed: map[object.Key]time.Time{key: now.Add(-test.left)}, delay: 2 * time.Second,
+			unwantedSince: map[object.Key]time.Time{key: now.Add(-test.left)}, delay: 2 * time.Second,
 		})[0]
 		if got.action != test.want {
 			t.Errorf("%s: %s (%s), want %s", name, got.action, got.reason, test.want)

@@ -163,7 +163,7 @@ func (w *planWorld) foreign(key object.Key) bool {
 func (w *planWorld) ownership() ownership.Owners {
 	return ownership.Owners{
 		Self:       resourcesv1alpha1.Origin{Owner: shop},
-		Stands:     func(owner resourcesv1alpha1.Origin, _ object.Key) bool { return w.standing[owner] },
+		StillOwns:  func(owner resourcesv1alpha1.Origin, _ object.Key) bool { return w.standing[owner] },
 		FirstClaim: func(key object.Key) (types.NamespacedName, bool) { return bank, w.first[key] },
 		Successors: func(key object.Key, _ types.NamespacedName) []types.NamespacedName {
 			if w.claims[key] {
@@ -213,7 +213,7 @@ func (w *planWorld) pass(failing bool) []change {
 	}
 	slices.SortFunc(done.changes, func(a, b change) int { return a.Key().Compare(b.Key()) }) // so that chance is the same each time
 	for i := range done.changes {
-		w.carryOut(&done.changes[i], failing)
+		w.execute(&done.changes[i], failing)
 	}
 	w.checkInventory(in, done)
 	w.recorded = done.remaining(in.recorded)
@@ -304,7 +304,7 @@ func (w *planWorld) checkSame(applying applyInput, pruning pruneInput, changes [
 }
 
 // carryOut does to the cluster what a change asks for.
-func (w *planWorld) carryOut(change *change, failing bool) {
+func (w *planWorld) execute(change *change, failing bool) {
 	key, observation := change.Key(), &change.observation
 	if change.err != nil || failing && w.sometimes() && change.action != actionSkip {
 		if change.err == nil {

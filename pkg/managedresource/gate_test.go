@@ -106,11 +106,11 @@ func TestNotReady(t *testing.T) {
 		"is not applied: ApplyFailed": func(mr *resourcesv1alpha1.ManagedResource) {
 			mr.Status.Conditions[0].Status, mr.Status.Conditions[0].Reason = isFalse, resourcesv1alpha1.ReasonApplyFailed
 		},
-		"is not applied: no condition says so": func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = nil },
+		"is not applied: no condition reports this": func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = nil },
 		"is not healthy: ChecksPending": func(mr *resourcesv1alpha1.ManagedResource) {
 			mr.Status.Conditions[1].Status, mr.Status.Conditions[1].Reason = unknown, resourcesv1alpha1.ReasonChecksPending
 		},
-		"is not healthy: no condition says so": func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = mr.Status.Conditions[:1] },
+		"is not healthy: no condition reports this": func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = mr.Status.Conditions[:1] },
 		"is being deleted": func(mr *resourcesv1alpha1.ManagedResource) {
 			mr.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		},

@@ -29,7 +29,7 @@ func TestGuardPrune(t *testing.T) {
 		"nothing is left":                       {&resourcesv1alpha1.PruneGuard{}, 9, 9, "", "no object of the inventory would be left"},
 		"objects that came later go, too":       {&resourcesv1alpha1.PruneGuard{}, 9, 12, "", "no object of the inventory would be left"},
 		"some are left":                         {&resourcesv1alpha1.PruneGuard{}, 10, 9, "", ""},
-		"too many":                              {percent(50), 10, 6, "", "6 of 10 objects left the manifests, and are kept: that is more than 50 %"},
+		"too many":                              {percent(50), 10, 6, "", "6 of 10 objects were removed from the manifests, and are kept: that is more than 50 %"},
 		"just enough":                           {percent(50), 10, 5, "", ""},
 		"all are renamed":                       {percent(50), 200, 200, "", "200 of 200"},
 		"35 of 100 are removed, and 50 are new": {percent(30), 100, 35, "", "more than 30 %"},

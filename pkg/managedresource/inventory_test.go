@@ -153,7 +153,7 @@ func FuzzInventory(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if sizeOf(status) > greatestStatus || len(status.Resources) != len(inv) {
+		if sizeOf(status) > maxStatusBytes || len(status.Resources) != len(inv) {
 			t.Fatalf("%d of %d objects in %d bytes", len(status.Resources), len(inv), sizeOf(status))
 		}
 		for _, reference := range status.Resources {

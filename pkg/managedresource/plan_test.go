@@ -27,7 +27,7 @@ type owners struct {
 func (o owners) ownership() ownership.Owners {
 	return ownership.Owners{
 		Self: resourcesv1alpha1.Origin{Owner: shop},
-		Stands: func(owner resourcesv1alpha1.Origin, _ object.Key) bool {
+		StillOwns: func(owner resourcesv1alpha1.Origin, _ object.Key) bool {
 			for _, standing := range o.standing {
 				if owner.Owner == standing {
 					return true
@@ -65,12 +65,12 @@ func TestPlanApply(t *testing.T) {
 	both := owners{standing: []types.NamespacedName{shop, bank}}
 
 	for name, test := range map[string]struct {
-		state    live.State
-		recorded string
-		owners   owners
-		heldBack bool
-		always   bool
-		asked    bool
+		state     live.State
+		recorded  string
+		owners    owners
+		heldBack  bool
+		always    bool
+		requested bool
 		// unrecorded is set if the status was not stored since the object was written.
 		unrecorded bool
 		// fromZero are the replicas that an object at 0 gets.
@@ -90,7 +90,7 @@ func TestPlanApply(t *testing.T) {
 		"nothing is owned or recorded":  {state: with(func(o *live.Observation) { o.OwnedDigest = "" }), want: actionApply},
 		"a foreign object":              {state: present(live.Observation{UID: "u"}), want: actionApply, says: "not applied before"},
 		"being deleted":                 {state: with(func(o *live.Observation) { o.Deleting = time.Unix(1, 0) }), recorded: digest, want: actionWait, says: "being deleted"},
-		"asked":                         {state: present(ours), recorded: digest, asked: true, want: actionApply, says: "sends everything"},
+		"requested":                     {state: present(ours), recorded: digest, requested: true, want: actionApply, says: "sends everything"},
 		"being deleted, always":         {state: with(func(o *live.Observation) { o.Deleting = time.Unix(1, 0) }), always: true, want: actionWait, says: "being deleted"},
 		"another's":                     {state: ofBank, owners: both, want: actionConflict, says: "garden/bank"},
 		"another's, always":             {state: ofBank, owners: both, always: true, want: actionConflict, says: "garden/bank"},
@@ -126,7 +126,7 @@ func TestPlanApply(t *testing.T) {
 				always:    test.always,
 
 				unrecorded: func(object.Key) bool { return test.unrecorded },
-				asked:      test.asked,
+				requested:  test.requested,
 			}
 			if test.heldBack {
 				in.heldBack = map[schema.GroupKind]heldBack{widgetKind.GroupKind(): {err: errors.New("broken schema")}}
@@ -215,8 +215,8 @@ func TestPlanPrune(t *testing.T) {
 		"another's":                          {state: with(func(o *live.Observation) { o.Origin = "garden/bank" }), owners: both, want: actionRelease, says: "belongs to ManagedResource garden/bank"},
 		"another cluster's, same name":       {state: with(func(o *live.Observation) { o.Origin = "seed:garden/shop" }), owners: both, want: actionDelete},
 		"another cluster's, other name":      {state: with(func(o *live.Observation) { o.Origin = "seed:garden/bank" }), owners: both, want: actionRelease, says: "seed:garden/bank"},
-		"to be kept":                         {state: with(func(o *live.Observation) { o.Directive.KeepOnPrune = true }), want: actionRelease, says: "annotations ask"},
-		"to be kept, being deleted":          {state: with(func(o *live.Observation) { o.Directive.KeepOnPrune, o.Deleting = true, time.Unix(1, 0) }), want: actionRelease, says: "annotations ask"},
+		"to be kept":                         {state: with(func(o *live.Observation) { o.Directive.KeepOnPrune = true }), want: actionRelease, says: "annotations request"},
+		"to be kept, being deleted":          {state: with(func(o *live.Observation) { o.Directive.KeepOnPrune, o.Deleting = true, time.Unix(1, 0) }), want: actionRelease, says: "annotations request"},
 		"being deleted":                      {state: with(func(o *live.Observation) { o.Deleting = time.Unix(1, 0) }), want: actionWait, says: "being deleted"},
 		"no origin, fields of ours":          {state: present(live.Observation{OwnedDigest: "owned"}), want: actionDelete},
 		"no origin, label of ours":           {state: present(live.Observation{ManagedBy: "gardener"}), want: actionDelete},
@@ -230,7 +230,7 @@ func TestPlanPrune(t *testing.T) {
 		"an origin that is none, label":      {state: present(live.Observation{Origin: "hello", ManagedBy: "gardener"}), want: actionDelete},
 		"absent":                             {state: live.State{Presence: live.Absent}, want: actionForget, says: "gone"},
 		"absent, wanted by another":          {state: live.State{Presence: live.Absent}, owners: claimed, want: actionForget},
-		"kind not served":                    {state: notServed, want: actionWait, says: "cannot be reached"},
+		"kind not served":                    {state: notServed, want: actionWait, says: "not served at the moment"},
 		"kind abolished":                     {state: notServed, abolished: true, want: actionForget, says: "no longer served"},
 		"there, kind said to be abolished":   {state: present(ours), abolished: true, want: actionDelete},
 		"not readable, said to be abolished": {state: live.State{Presence: live.Unknown, Err: errNotServed}, abolished: true, want: actionFail, says: "cannot be read"},

@@ -109,7 +109,7 @@ func TestDependencies(t *testing.T) {
 		if err != nil || got.open() != (test.want == nil) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		expectContains(t, got.why(), test.want...)
+		expectContains(t, got.reason(), test.want...)
 	}
 	_, err := gateOf(world[name("first")], func(types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) { return nil, errTimeout })
 	if err == nil {

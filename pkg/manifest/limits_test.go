@@ -58,7 +58,7 @@ func TestSecretsOfOneManagedResourceAreBounded(t *testing.T) {
 		var last []error
 		for range 50 {
 			_, problems := budget.Decode(test.secret)
-			if slices.ContainsFunc(problems, func(err error) bool { return strings.Contains(err.Error(), "is left out: the Secrets before it") }) {
+			if slices.ContainsFunc(problems, func(err error) bool { return strings.Contains(err.Error(), "is skipped: the previous Secrets") }) {
 				last = problems
 				break
 			}

@@ -189,17 +189,17 @@ func TestRenderSortsAndDoesNotRepeat(t *testing.T) {
 		"different content": {
 			in("shop", "b") + in("shop", "a") + configMap("a") + "  namespace: shop\ndata: {x: y}\n",
 			[]string{"v1/ConfigMap/shop/b"},
-			[]string{"v1/ConfigMap/shop/a is given twice with different content, at index 1 in 'a.yaml' in secret " +
+			[]string{"v1/ConfigMap/shop/a occurs twice with different content, at index 1 in 'a.yaml' in secret " +
 				"'garden/manifests' and at index 2 in 'a.yaml' in secret 'garden/manifests': neither is applied, remove one"},
 		},
 		"twice alike, then different": {
 			in("shop", "a") + in("shop", "a") + configMap("a") + "  namespace: shop\ndata: {x: y}\n", nil,
-			[]string{"v1/ConfigMap/shop/a is given twice"},
+			[]string{"v1/ConfigMap/shop/a occurs twice"},
 		},
 		"in two versions": {
 			"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n---\n" +
 				"apiVersion: example.com/v2\nkind: Widget\nmetadata: {name: a}\n", nil,
-			[]string{"Widget/default/a is given twice"},
+			[]string{"Widget/default/a occurs twice"},
 		},
 		"a bad one among good ones": {
 			in("shop", "a") + "kind: ConfigMap\n---\n" + in("shop", "b"),

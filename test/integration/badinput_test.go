@@ -84,7 +84,7 @@ func TestBadInput(t *testing.T) {
 				return []string{"bad.yaml", f.configMap("twice", "1") + "---\n" + f.configMap("twice", "2")}
 			},
 			reason: resourcesv1alpha1.ReasonDecodingFailed,
-			says:   []string{"twice", "index 0 in 'bad.yaml'", "index 1 in 'bad.yaml'", "given twice"},
+			says:   []string{"twice", "index 0 in 'bad.yaml'", "index 1 in 'bad.yaml'", "occurs twice"},
 		},
 		"an unknown kind": {
 			bad:    plain("apiVersion: shop.example.org/v1\nkind: Discount\nmetadata:\n  name: x\n"),
