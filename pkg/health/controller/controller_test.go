@@ -65,7 +65,7 @@ func TestConcerned(t *testing.T) {
 				mr.Finalizers = []string{resourcesv1alpha1.FinalizerOf("blue")}
 			}), false},
 	} {
-		if got := r.concerned(test.mr); got != test.want {
+		if got := r.shouldCheck(test.mr); got != test.want {
 			t.Errorf("%s: concerned is %t", name, got)
 		}
 	}
@@ -148,11 +148,11 @@ func TestMemories(t *testing.T) {
 	if got := memories.news(shop); !got.IsZero() {
 		t.Errorf("an event is answered twice: %s", got)
 	}
-	memories.unanswered(shop, time.Time{})
-	memories.unanswered(shop, noon.Add(time.Second))
+	memories.restoreNews(shop, time.Time{})
+	memories.restoreNews(shop, noon.Add(time.Second))
 	memories.recordChange(shop, noon.Add(time.Minute))
-	memories.unanswered(shop, noon)
-	memories.unanswered(shop, noon.Add(time.Hour))
+	memories.restoreNews(shop, noon)
+	memories.restoreNews(shop, noon.Add(time.Hour))
 	if got := memories.news(shop); !got.Equal(noon) {
 		t.Errorf("the first event that was not answered came at %s", got)
 	}
