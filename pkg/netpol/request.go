@@ -21,11 +21,11 @@ import (
 const (
 	ReasonInvalidAnnotation = "InvalidAnnotation"           // Warning: an annotation for network policies cannot be used
 	ReasonInvalidService    = "InvalidService"              // Warning: selector or ports of the Service cannot be used for network policies
-	ReasonMatchesAll        = "NamespaceSelectorMatchesAll" // Warning: a namespace selector is empty and so matches all namespaces
-	ReasonKeyTooLong        = "PodLabelSelectorKeyTooLong"  // Warning: the label by which Pods ask for access would be too long
-	ReasonKeysTooLong       = "PodLabelSelectorKeysTooLong" // Warning: several such labels would be too long
+	ReasonMatchesAll        = "NamespaceSelectorMatchesAll" // Warning: a namespace selector is empty and matches all namespaces
+	ReasonKeyTooLong        = "PodLabelSelectorKeyTooLong"  // Warning: the label that gives Pods access is too long and was shortened
+	ReasonKeysTooLong       = "PodLabelSelectorKeysTooLong" // Warning: several such labels are too long and were shortened
 	ReasonIngressPort       = "IngressPortNotFound"         // Warning: an Ingress names a port that the Service does not have
-	ReasonGateway           = "GatewayNotUsable"            // Warning: a Gateway that leads to the Service cannot be used
+	ReasonGateway           = "GatewayNotUsable"            // Warning: a Gateway that exposes the Service cannot be used
 	ReasonPodPort           = "PodPortNotFound"             // Warning: no Pod has the named port of the Service
 )
 

@@ -15,17 +15,17 @@ import (
 //
 // +events:on=Secret with a static token, in the target cluster
 const (
-	reasonInUse        = "TokenInUse"            // Warning: the token is kept valid, since Pods use it
-	reasonOtherPurpose = "SecretHasOtherPurpose" // Warning: the Secret has a label that says what else it is for
-	reasonRefused      = "SecretChangeRefused"   // Warning: the API server refused the label
+	reasonInUse        = "TokenInUse"            // Warning: the token stays valid, because Pods use it
+	reasonOtherPurpose = "SecretHasOtherPurpose" // Warning: a label reserves the Secret for another purpose
+	reasonRefused      = "SecretChangeRefused"   // Warning: the API server rejected the label
 )
 
 // Reasons of Normal Events.
 //
 // +events:on=Secret with a static token, in the target cluster
 const (
-	reasonInvalidated = "TokenInvalidated" // Normal: the Secret was labelled, so that its token becomes invalid
-	reasonRestored    = "TokenRestored"    // Normal: the label was taken off
+	reasonInvalidated = "TokenInvalidated" // Normal: the Secret was labelled to invalidate its token
+	reasonRestored    = "TokenRestored"    // Normal: the label was removed
 )
 
 // block is the reason why the token of a Secret could not be changed.

@@ -78,8 +78,8 @@ func (r *Reconciler) handler() handler.EventHandler {
 	}
 }
 
-// sweep finds the objects that this token requestor created before it started, and enqueues the Secrets that reference
-// them.
+// sweep finds the objects that this token requestor created before it started, and enqueues the Secrets for which it
+// created them.
 func (r *Reconciler) sweep(ctx context.Context, q queue) error {
 	go func() {
 		for delay := firstRetry; ; delay = min(2*delay, lastRetry) {

@@ -25,9 +25,9 @@ const eventAction = "RequestToken"
 const (
 	failureAnnotations = "InvalidAnnotations"  // Warning: annotations of the Secret cannot be used
 	failureKubeconfig  = "InvalidKubeconfig"   // Warning: the kubeconfig in the Secret cannot be used
-	failureNamespace   = "NamespaceNotAllowed" // Warning: the configuration does not allow a namespace that the Secret names
-	failureTarget      = "InvalidTarget"       // Warning: the Secret of the target cluster that is named cannot be written
-	failureRefused     = "RequestRefused"      // Warning: the target API server refused a request
+	failureNamespace   = "NamespaceNotAllowed" // Warning: the configuration does not allow a namespace in the annotations
+	failureTarget      = "InvalidTarget"       // Warning: the token cannot be written to the named Secret of the target cluster
+	failureRefused     = "RequestRefused"      // Warning: the target API server rejected a request
 	failureRejected    = "TokenRejected"       // Warning: the target API server does not accept the new token
 )
 

@@ -38,7 +38,7 @@ type dated struct {
 func (d dated) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := d.next.RoundTrip(request)
 	if err != nil || response.StatusCode >= http.StatusMultipleChoices {
-		return response, err // error responses may come from a proxy, not from the API server
+		return response, err // error responses may come from other servers, such as proxies
 	}
 	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
 		d.clock.offset.Store(int64(date.Sub(d.clock.local.Now())))

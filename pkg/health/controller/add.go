@@ -24,9 +24,9 @@ import (
 // ControllerName names the controller in logs and metrics.
 const ControllerName = "health"
 
-// newsDelay is how long changes of health are collected before a reconcile. Controllers change a status several times
+// changeDelay is how long changes of health are collected before a reconcile. Controllers change a status several times
 // in a row, and the cache of ManagedResources must show what was just applied.
-const newsDelay = 20 * time.Millisecond
+const changeDelay = 20 * time.Millisecond
 
 // AddToManager registers the controller. It watches ManagedResources and listens to the live view, which the controller
 // of ManagedResources starts.
@@ -48,7 +48,7 @@ func (r *Reconciler) listen(ctx context.Context, queue workqueue.TypedRateLimiti
 			return // belongs to another resource-manager
 		}
 		r.memories.recordChange(origin.Owner, r.Clock.Now())
-		queue.AddAfter(reconcile.Request{NamespacedName: origin.Owner}, newsDelay)
+		queue.AddAfter(reconcile.Request{NamespacedName: origin.Owner}, changeDelay)
 	})
 	go resting.Every(ctx, r.Clock, r.Options.SyncPeriod, func(ctx context.Context) { r.wakeResting(ctx, queue) })
 	return nil

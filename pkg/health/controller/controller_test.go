@@ -142,18 +142,18 @@ func TestMemories(t *testing.T) {
 	memories := newMemories()
 	memories.recordChange(shop, noon)
 	memories.recordChange(shop, noon.Add(time.Minute))
-	if got := memories.news(shop); !got.Equal(noon) {
+	if got := memories.takeChange(shop); !got.Equal(noon) {
 		t.Errorf("the first event came at %s", got)
 	}
-	if got := memories.news(shop); !got.IsZero() {
+	if got := memories.takeChange(shop); !got.IsZero() {
 		t.Errorf("an event is answered twice: %s", got)
 	}
-	memories.restoreNews(shop, time.Time{})
-	memories.restoreNews(shop, noon.Add(time.Second))
+	memories.restoreChange(shop, time.Time{})
+	memories.restoreChange(shop, noon.Add(time.Second))
 	memories.recordChange(shop, noon.Add(time.Minute))
-	memories.restoreNews(shop, noon)
-	memories.restoreNews(shop, noon.Add(time.Hour))
-	if got := memories.news(shop); !got.Equal(noon) {
+	memories.restoreChange(shop, noon)
+	memories.restoreChange(shop, noon.Add(time.Hour))
+	if got := memories.takeChange(shop); !got.Equal(noon) {
 		t.Errorf("the first event that was not answered came at %s", got)
 	}
 	memory := memories.of(shop)
@@ -163,7 +163,7 @@ func TestMemories(t *testing.T) {
 		t.Error("what is remembered is lost")
 	}
 	memories.pause(shop)
-	if memory := memories.of(shop); !memory.warned || !memory.unobserved.IsZero() || !memories.news(shop).IsZero() {
+	if memory := memories.of(shop); !memory.warned || !memory.unobserved.IsZero() || !memories.takeChange(shop).IsZero() {
 		t.Errorf("after a pause, %+v is remembered", memory)
 	}
 	memories.recordChange(shop, noon)

@@ -25,19 +25,19 @@ const explained = 3
 // lasting failure must not cause requests forever.
 var eventsAfter = []time.Duration{0, 10 * time.Second, time.Minute, 5 * time.Minute}
 
-// explanation is the summary of an object's Events. looks is the number of reads, looked the time of the last one.
+// explanation is the summary of an object's Events. reads is the number of reads, readAt the time of the last one.
 type explanation struct {
 	text   string
-	looks  int
-	looked time.Time
+	reads  int
+	readAt time.Time
 }
 
 // due reports whether to read the Events now, and otherwise how soon; 0 for never.
 func (e explanation) due(now time.Time) (bool, time.Duration) {
-	if e.looks == len(eventsAfter) {
+	if e.reads == len(eventsAfter) {
 		return false, 0
 	}
-	left := e.looked.Add(eventsAfter[e.looks]).Sub(now)
+	left := e.readAt.Add(eventsAfter[e.reads]).Sub(now)
 	return left <= 0, max(left, 0)
 }
 
@@ -58,7 +58,7 @@ func (m *memory) explain(unhealthy []*health.Subject, now time.Time, read func(*
 		name := nameOf(subject)
 		known := m.explanations[name]
 		if due, _ := known.due(now); due {
-			known = explanation{text: read(subject), looks: known.looks + 1, looked: now}
+			known = explanation{text: read(subject), reads: known.reads + 1, readAt: now}
 		}
 		_, left := known.due(now)
 		again = soonest(again, left)

@@ -104,9 +104,9 @@ func (m *memories) recordChange(owner types.NamespacedName, now time.Time) {
 	}
 }
 
-// news returns the time of the first change since the last call; zero if there was none. The caller is about to report
-// the change.
-func (m *memories) news(owner types.NamespacedName) time.Time {
+// takeChange returns the time of the first change since the last call; zero if there was none. The caller is about to
+// report the change.
+func (m *memories) takeChange(owner types.NamespacedName) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	since := m.since[owner]
@@ -114,8 +114,8 @@ func (m *memories) news(owner types.NamespacedName) time.Time {
 	return since
 }
 
-// restoreNews undoes a call of news after the conditions could not be written.
-func (m *memories) restoreNews(owner types.NamespacedName, since time.Time) {
+// restoreChange undoes a call of takeChange after the conditions could not be written.
+func (m *memories) restoreChange(owner types.NamespacedName, since time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if later, known := m.since[owner]; !since.IsZero() && (!known || since.Before(later)) {

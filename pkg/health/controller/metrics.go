@@ -57,14 +57,14 @@ func (m *Metrics) Collect(collected chan<- prometheus.Metric) {
 	}
 }
 
-// concluded records the conditions of a ManagedResource. News is the time of the first change that they report; zero if
-// there was none.
-func (m *Metrics) concluded(owner types.NamespacedName, healthy, progressing resourcesv1alpha1.ConditionStatus, news, now time.Time) {
+// concluded records the conditions of a ManagedResource. ChangedAt is the time of the first change that they report;
+// zero if there was none.
+func (m *Metrics) concluded(owner types.NamespacedName, healthy, progressing resourcesv1alpha1.ConditionStatus, changedAt, now time.Time) {
 	if m == nil {
 		return
 	}
-	if !news.IsZero() {
-		m.delay.Observe(now.Sub(news))
+	if !changedAt.IsZero() {
+		m.delay.Observe(now.Sub(changedAt))
 	}
 	m.replace(owner, conditionStates{healthy: healthy, progressing: progressing})
 }

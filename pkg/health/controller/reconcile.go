@@ -107,19 +107,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	checksErr := r.adoptChecks(ctx, mr)
 	memory := r.memories.of(request.NamespacedName)
-	news := r.memories.news(request.NamespacedName) // before the objects are read: later changes enqueue another reconcile
-	if news.IsZero() && memory.rests == mr.ResourceVersion && r.Live.Watching() {
+	changedAt := r.memories.takeChange(request.NamespacedName) // before the objects are read: later changes enqueue another reconcile
+	if changedAt.IsZero() && memory.rests == mr.ResourceVersion && r.Live.Watching() {
 		r.resting.Add(request.NamespacedName, mr.ResourceVersion)
 		return reconcile.Result{}, nil
 	}
 	subjects, watched := r.subjectsOf(ctx, mr)
-	looked := r.explain(ctx, mr, memory, subjects)
+	nextEvents := r.explain(ctx, mr, memory, subjects)
 	healthy, progressing, settled := r.judge(mr, memory, subjects, checksErr)
-	due := soonest(looked, settled, r.untilStuck(progressing, mr))
+	due := soonest(nextEvents, settled, r.untilStuck(progressing, mr))
 	result := reconcile.Result{RequeueAfter: soonest(r.Options.SyncPeriod, due)}
-	written, err := r.store(ctx, mr, healthy, progressing, r.foundUnhealthy(ctx, mr, memory.found, healthy), news)
+	written, err := r.store(ctx, mr, healthy, progressing, r.foundUnhealthy(ctx, mr, memory.found, healthy), changedAt)
 	memory.rests = ""
-	if err == nil && !written && watched && due == 0 { // without a timer that could be lost
+	if err == nil && !written && watched && due == 0 { // a change that is due later would be missed
 		memory.rests = mr.ResourceVersion
 		r.resting.Add(request.NamespacedName, mr.ResourceVersion)
 		result = reconcile.Result{}
@@ -127,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if client.IgnoreNotFound(err) == nil {
 		return result, nil
 	}
-	r.memories.restoreNews(request.NamespacedName, news)
+	r.memories.restoreChange(request.NamespacedName, changedAt)
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // by then the cache has the current state
 	}
@@ -271,7 +271,7 @@ func (r *Reconciler) untilStuck(progressing resourcesv1alpha1.Statement, mr *res
 // store writes the conditions if they differ, and reports whether they did. It fails with a conflict if the
 // ManagedResource has changed since it was read.
 func (r *Reconciler) store(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, healthy, progressing resourcesv1alpha1.Statement,
-	foundUnhealthy string, news time.Time,
+	foundUnhealthy string, changedAt time.Time,
 ) (written bool, err error) {
 	now := r.Clock.Now()
 	conditions := resourcesv1alpha1.SetCondition(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy, healthy, now)
@@ -284,7 +284,7 @@ func (r *Reconciler) store(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		}
 		r.emitEvents(mr, healthy)
 	}
-	r.Metrics.concluded(client.ObjectKeyFromObject(mr), healthy.Status, progressing.Status, news, now)
+	r.Metrics.concluded(client.ObjectKeyFromObject(mr), healthy.Status, progressing.Status, changedAt, now)
 	return written, nil
 }
 

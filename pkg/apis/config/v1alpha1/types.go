@@ -101,8 +101,8 @@ type UICertificate struct {
 type Server struct {
 	// BindAddress is the IP address to listen on. Default: empty, which means all addresses.
 	BindAddress string `json:"bindAddress"`
-	// Port is the TCP port to listen on; zero counts as unset. Default: see ServerConfiguration. Rule: between 0 and 65535
-	// (Trellis: higher ports do not exist).
+	// Port is the TCP port to listen on; zero counts as unset. Default: see ServerConfiguration. Rule: at least 0; at most
+	// 65535 (Trellis: higher ports do not exist).
 	Port int `json:"port"`
 }
 
