@@ -26,7 +26,7 @@ const (
 
 var shop = types.NamespacedName{Namespace: "garden", Name: "shop"}
 
-// with returns a ManagedResource with one condition, changed further.
+// with returns a ManagedResource with one condition and further changes.
 func with(conditionType resourcesv1alpha1.ConditionType, status resourcesv1alpha1.ConditionStatus, reason string,
 	changes ...func(*resourcesv1alpha1.ManagedResource),
 ) *resourcesv1alpha1.ManagedResource {
@@ -112,7 +112,7 @@ func TestRelevantChange(t *testing.T) {
 	}
 }
 
-// TestEmitEvents: Events tell when objects that were healthy are not any more, and when they are again.
+// TestEmitEvents: Events report when healthy objects become unhealthy, and when they are healthy again.
 func TestEmitEvents(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r := NewReconciler(Reconciler{Recorder: recorder})
@@ -174,7 +174,7 @@ func TestMemories(t *testing.T) {
 	}
 }
 
-// TestForget: nothing is kept of a ManagedResource that is gone, its checks neither.
+// TestForget: no state of a deleted ManagedResource is kept, including its checks.
 func TestForget(t *testing.T) {
 	examiner := health.NewExaminer("", nil)
 	view := live.NewView(live.Options{Examiner: examiner})
@@ -242,7 +242,8 @@ func statesIn(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return states
 }
 
-// TestExplain: Events are read on a schedule of each object, which ends, and begins anew after the object was healthy.
+// TestExplain: Events are read on a separate schedule for each object. The schedule ends, and restarts after the object
+// was healthy.
 func TestExplain(t *testing.T) {
 	m, reads := &memory{}, map[string]int{}
 	clock := clocktesting.NewFakeClock(noon)

@@ -21,7 +21,7 @@ var (
 	policy = types.NamespacedName{Namespace: "a", Name: "ingress-to-shop-tcp-80"}
 )
 
-// TestBuckets: a namespace that a selector matches is always found by the buckets of both.
+// TestBuckets: a namespace and a selector that matches it always share a bucket.
 func TestBuckets(t *testing.T) {
 	namespaces := []map[string]string{nil, {"a": "1"}, {"a": "2", "b": ""}, {"b": "x", "c": "y"}, {"c": "z", "a": "3"}}
 	for text, want := range map[string]string{
@@ -180,7 +180,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestReduce: of Services, Namespaces, Ingresses and Pods, what does not matter is not kept.
+// TestReduce: irrelevant fields of Services, Namespaces, Ingresses and Pods are removed.
 func TestReduce(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "x", UID: "u", ResourceVersion: "1", Labels: map[string]string{"l": "1"},
 		Annotations: map[string]string{"other": "x", netpol.AnnotationFromWorld: "[]"}, ManagedFields: []metav1.ManagedFieldsEntry{{}}}
