@@ -1,7 +1,7 @@
 // Package health computes from an object whether it is healthy, and whether it is still rolling out.
 //
 // Check returns the Verdict on one object. Healthy and Progressing summarize the findings for all objects of a
-// ManagedResource. Aggregate summarizes ManagedResources. All of them are pure functions: the caller reads the objects.
+// ManagedResource. All of them are pure functions: the caller reads the objects.
 package health
 
 import (

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// shown is the maximum number of Events per object, as in gardener-resource-manager.
-	shown = 5
-	// length is the maximum length of an Event's message in bytes.
-	length = 256
+	// maxShown is the maximum number of Events per object, as in gardener-resource-manager.
+	maxShown = 5
+	// maxLength is the maximum length of an Event's message in bytes.
+	maxLength = 256
 )
 
 // Latest returns the Events to show, latest first. Of several Events with the same meaning, it returns the latest one.
@@ -27,10 +27,10 @@ func Latest(events []corev1.Event) []corev1.Event {
 		return cmp.Or(LastSeen(b).Compare(LastSeen(a)), cmp.Compare(a.Name, b.Name))
 	})
 	seen := map[string]bool{}
-	latest := make([]corev1.Event, 0, shown) // allocated separately, so that the other Events can be freed
+	latest := make([]corev1.Event, 0, maxShown) // allocated separately, so that the other Events can be freed
 	for _, event := range sorted {
 		text := gist(event)
-		if !seen[text] && len(latest) < shown {
+		if !seen[text] && len(latest) < maxShown {
 			latest = append(latest, event)
 		}
 		seen[text] = true
@@ -67,8 +67,8 @@ func Describe(events []corev1.Event, uid types.UID, now time.Time) string {
 			fmt.Fprintf(&text, " (x%d over %s)", count, age(firstSeen(event), now))
 		}
 		message := strings.Join(strings.Fields(event.Message), " ")
-		if len(message) > length {
-			message = strings.ToValidUTF8(message[:length], "") + " …"
+		if len(message) > maxLength {
+			message = strings.ToValidUTF8(message[:maxLength], "") + " …"
 		}
 		text.WriteString(": " + message)
 	}

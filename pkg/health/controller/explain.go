@@ -17,9 +17,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/warnings"
 )
 
-// explained is the maximum number of unhealthy objects of one ManagedResource with Events in the condition. There is no
+// maxExplained is the maximum number of unhealthy objects of one ManagedResource with Events in the condition. There is no
 // room for more.
-const explained = 3
+const maxExplained = 3
 
 // eventsAfter are the intervals between reads of the Events of an unhealthy object. Some Events come late, but a
 // lasting failure must not cause requests forever.
@@ -68,13 +68,13 @@ func (m *memory) explain(unhealthy []*health.Subject, now time.Time, read func(*
 	return again
 }
 
-// unhealthyAmong returns the first unhealthy subjects, at most explained.
+// unhealthyAmong returns the first unhealthy subjects, at most maxExplained.
 func unhealthyAmong(subjects []health.Subject) []*health.Subject {
 	var unhealthy []*health.Subject
 	for i := range subjects {
 		subject := &subjects[i]
 		isUnhealthy := subject.Verdict.Unhealthy != "" && !subject.Verdict.Unobserved && !subject.Exempt && !subject.Pending
-		if isUnhealthy && len(unhealthy) < explained {
+		if isUnhealthy && len(unhealthy) < maxExplained {
 			unhealthy = append(unhealthy, subject)
 		}
 	}

@@ -153,12 +153,12 @@ func TestDifferences(t *testing.T) {
 
 func TestAgain(t *testing.T) {
 	one := []change{{}}
-	for want, todo := range map[time.Duration]todo{0: {}, secondLook: {changes: one}, time.Second: {changes: one, wait: time.Second}, time.Hour: {wait: time.Hour}} {
+	for want, todo := range map[time.Duration]todo{0: {}, recheckDelay: {changes: one}, time.Second: {changes: one, wait: time.Second}, time.Hour: {wait: time.Hour}} {
 		if got := todo.again(); got != want {
 			t.Errorf("%+v: got %s", todo, got)
 		}
 	}
-	if got := (todo{unseen: true}).again(); got != secondLook {
+	if got := (todo{unseen: true}).again(); got != recheckDelay {
 		t.Errorf("with a write that was not seen: got %s", got)
 	}
 }

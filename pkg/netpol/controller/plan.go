@@ -40,9 +40,9 @@ type todo struct {
 func (t todo) again() time.Duration {
 	switch written := t.unseen || len(t.changes) > 0; {
 	case t.wait > 0 && written:
-		return min(t.wait, secondLook)
+		return min(t.wait, recheckDelay)
 	case written:
-		return secondLook
+		return recheckDelay
 	}
 	return t.wait
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
 
-// somePods is how many Pods of a Service are checked for its named ports. Usually all of them are alike.
-const somePods = 10
+// maxCheckedPods is how many Pods of a Service are checked for its named ports. Usually all of them are alike.
+const maxCheckedPods = 10
 
-// lookedFor identifies a check of named ports.
-type lookedFor struct {
+// portCheck identifies a check of named ports.
+type portCheck struct {
 	uid      types.UID
 	selector string
 	ports    []netpol.NamedPort
 }
 
-func (l lookedFor) equals(other lookedFor) bool {
+func (l portCheck) equals(other portCheck) bool {
 	return l.uid == other.uid && l.selector == other.selector && slices.Equal(l.ports, other.ports)
 }
 
@@ -32,21 +32,21 @@ func (l lookedFor) equals(other lookedFor) bool {
 // for concurrent use.
 type knownPorts struct {
 	mu        sync.Mutex
-	byService map[types.NamespacedName]lookedFor
+	byService map[types.NamespacedName]portCheck
 }
 
 func newKnownPorts() *knownPorts {
-	return &knownPorts{byService: map[types.NamespacedName]lookedFor{}}
+	return &knownPorts{byService: map[types.NamespacedName]portCheck{}}
 }
 
-func (k *knownPorts) has(service types.NamespacedName, wanted lookedFor) bool {
+func (k *knownPorts) has(service types.NamespacedName, wanted portCheck) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	known, found := k.byService[service]
 	return found && known.equals(wanted)
 }
 
-func (k *knownPorts) add(service types.NamespacedName, found lookedFor) {
+func (k *knownPorts) add(service types.NamespacedName, found portCheck) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.byService[service] = found
@@ -68,13 +68,13 @@ func (r *Reconciler) missingPorts(
 		r.ports.forget(key)
 		return nil
 	}
-	wanted := lookedFor{uid: service.UID, selector: labels.Set(service.Spec.Selector).String(), ports: result.NamedPorts}
+	wanted := portCheck{uid: service.UID, selector: labels.Set(service.Spec.Selector).String(), ports: result.NamedPorts}
 	if r.ports.has(key, wanted) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	pods, err := r.Pods.Pods(key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: wanted.selector, Limit: somePods})
+	pods, err := r.Pods.Pods(key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: wanted.selector, Limit: maxCheckedPods})
 	if err != nil { // the check only gives hints, so the reconcile does not fail
 		log.FromContext(ctx).Info("Cannot check whether Pods have the named ports of a Service", "reason", err.Error())
 		return nil

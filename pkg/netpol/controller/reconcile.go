@@ -30,8 +30,8 @@ const ControllerName = "network-policy"
 const (
 	// requestTimeout limits the time of each request.
 	requestTimeout = 30 * time.Second
-	// secondLook is when a Service is reconciled again after a write, in case the watches never show the result.
-	secondLook = writesMemory + 5*time.Second
+	// recheckDelay is when a Service is reconciled again after a write, in case the watches never show the result.
+	recheckDelay = writesMemory + 5*time.Second
 )
 
 // Options are the settings of the controller.

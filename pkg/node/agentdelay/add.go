@@ -45,8 +45,8 @@ const (
 	lastRetry  = time.Minute
 )
 
-// theOnly is the only request. It covers all nodes.
-var theOnly = reconcile.Request{NamespacedName: client.ObjectKey{Name: "nodes"}}
+// allNodes is the only request. It covers all nodes.
+var allNodes = reconcile.Request{NamespacedName: client.ObjectKey{Name: "nodes"}}
 
 // CacheOptions returns the options of the cache for Reconciler.Secrets: the metadata of the Secrets of node agents.
 func CacheOptions() cache.Options {
@@ -96,9 +96,9 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 func soon[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.TypedFuncs[T, reconcile.Request]{
-		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[T], q queue) { q.AddAfter(theOnly, settleTime) },
-		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[T], q queue) { q.AddAfter(theOnly, settleTime) },
-		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[T], q queue) { q.AddAfter(theOnly, settleTime) },
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[T], q queue) { q.AddAfter(allNodes, settleTime) },
+		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[T], q queue) { q.AddAfter(allNodes, settleTime) },
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[T], q queue) { q.AddAfter(allNodes, settleTime) },
 	}
 }
 

@@ -65,7 +65,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager) erro
 		WatchesRawSource(source.Kind(r.Components, &corev1.Pod{},
 			handler.TypedEnqueueRequestsFromMapFunc(r.nodeOfPod), changed[*corev1.Pod]())).
 		WatchesRawSource(source.Kind(r.Components, &appsv1.DaemonSet{},
-			handler.TypedEnqueueRequestsFromMapFunc(r.allThatWait), changed[*appsv1.DaemonSet]())).
+			handler.TypedEnqueueRequestsFromMapFunc(r.waitingNodes), changed[*appsv1.DaemonSet]())).
 		WatchesRawSource(source.Func(r.listenToCSINodes)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.Options.ConcurrentSyncs,
@@ -118,10 +118,10 @@ func changed[T client.Object]() predicate.TypedPredicate[T] {
 
 // nodeOfPod returns the node of a Pod if the node has the taint.
 func (r *Reconciler) nodeOfPod(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
-	return r.ifItWaits(ctx, pod.Spec.NodeName)
+	return r.requestIfWaiting(ctx, pod.Spec.NodeName)
 }
 
-func (r *Reconciler) ifItWaits(ctx context.Context, name string) []reconcile.Request {
+func (r *Reconciler) requestIfWaiting(ctx context.Context, name string) []reconcile.Request {
 	if name == "" {
 		return nil
 	}
@@ -132,8 +132,8 @@ func (r *Reconciler) ifItWaits(ctx context.Context, name string) []reconcile.Req
 	return []reconcile.Request{request}
 }
 
-// allThatWait returns all nodes with the taint, because a DaemonSet may affect each of them.
-func (r *Reconciler) allThatWait(ctx context.Context, _ *appsv1.DaemonSet) []reconcile.Request {
+// waitingNodes returns all nodes with the taint, because a DaemonSet may affect each of them.
+func (r *Reconciler) waitingNodes(ctx context.Context, _ *appsv1.DaemonSet) []reconcile.Request {
 	nodes := &corev1.NodeList{}
 	if err := r.Nodes.List(ctx, nodes, client.MatchingFields{taintIndex: Taint}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "Could not list the nodes that wait for critical components")
@@ -154,7 +154,7 @@ func (r *Reconciler) listenToCSINodes(ctx context.Context, queue workqueue.Typed
 			obj = deleted.Obj
 		}
 		if csiNode, ok := obj.(*storagev1.CSINode); ok {
-			for _, request := range r.ifItWaits(ctx, csiNode.Name) {
+			for _, request := range r.requestIfWaiting(ctx, csiNode.Name) {
 				queue.Add(request)
 			}
 		}

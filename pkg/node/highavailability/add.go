@@ -23,18 +23,18 @@ const (
 	lastRetry  = time.Minute
 )
 
-// theOnly is the only request. It covers all nodes.
-var theOnly = reconcile.Request{NamespacedName: client.ObjectKey{Name: "nodes"}}
+// allNodes is the only request. It covers all nodes.
+var allNodes = reconcile.Request{NamespacedName: client.ObjectKey{Name: "nodes"}}
 
 // AddToManager registers the controller.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WatchesRawSource(source.Kind(r.Nodes, &corev1.Node{}, handler.TypedEnqueueRequestsFromMapFunc(
-			func(context.Context, *corev1.Node) []reconcile.Request { return []reconcile.Request{theOnly} }), joinsOrLeaves())).
+			func(context.Context, *corev1.Node) []reconcile.Request { return []reconcile.Request{allNodes} }), joinsOrLeaves())).
 		// Once at startup, even without nodes.
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			queue.Add(theOnly)
+			queue.Add(allNodes)
 			return nil
 		})).
 		WithOptions(controller.Options{
