@@ -43,7 +43,7 @@ const (
 //
 // +events:on=Node of the target cluster
 const (
-	eventReason = "ServingCertificateDenied" // Warning: the kubelet's request for the certificate with which it serves was denied
+	eventReason = "ServingCertificateDenied" // Warning: the kubelet's request for a serving certificate was denied
 )
 
 const (

@@ -45,7 +45,7 @@ func (m *memory) observe(
 	if m.unobserved.IsZero() {
 		m.unobserved = now
 		if complete == (resourcesv1alpha1.Statement{Status: before.Status, Reason: before.Reason, Message: before.Message}) {
-			m.unobserved = before.LastTransitionTime.Time // it took too long before a restart already
+			m.unobserved = before.LastTransitionTime.Time // it was already overdue before a restart
 		}
 	}
 	if left := m.unobserved.Add(unobservedFor).Sub(now); left > 0 {
