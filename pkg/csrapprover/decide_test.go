@@ -243,7 +243,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestQuestions: nothing is asked about a request that is denied anyway, and only what is needed about another one.
+// TestQuestions: no facts are requested for a request that is denied anyway, and only the necessary ones for others.
 func TestQuestions(t *testing.T) {
 	stranger := bootstrapRequest()
 	stranger.user = "alice"

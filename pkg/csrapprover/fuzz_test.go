@@ -92,7 +92,8 @@ func (f fuzzed) world() world {
 	return state
 }
 
-// FuzzDecide compares the decision with the oracle: nothing is approved that breaks a rule, and nothing denied that breaks none.
+// FuzzDecide compares the decision with the oracle: no request that breaks a rule is approved, and none that follows
+// all rules is denied.
 func FuzzDecide(f *testing.F) {
 	const (
 		serving = "system:node:node-1"
@@ -175,7 +176,7 @@ func checkAgainstOracle(t *testing.T, input fuzzed) {
 	}
 }
 
-// TestOracleApproves: the oracle is no use if it denies everything.
+// TestOracleApproves: the oracle approves some requests, otherwise it would be useless.
 func TestOracleApproves(t *testing.T) {
 	for i, w := range []requested{servingRequest(), agentRequest(), bootstrapRequest(), gardenadmRequest()} {
 		if got := oracle(w.spec(t), goodWorld()); got != approve {

@@ -172,7 +172,7 @@ var (
 	clientUsage = certificatesv1.UsageClientAuth
 )
 
-// servingRequest is what the kubelet of node-1 of goodWorld asks for.
+// servingRequest is the request of the kubelet of node-1 in goodWorld.
 func servingRequest() requested {
 	return requested{
 		signer: certificatesv1.KubeletServingSignerName, user: "system:node:node-1", groups: []string{"system:nodes", "system:authenticated"},
@@ -182,7 +182,7 @@ func servingRequest() requested {
 	}
 }
 
-// agentRequest is what the node agent of the Machine machine-1 of goodWorld asks for when it renews its certificate.
+// agentRequest is the request of the node agent of machine-1 in goodWorld to renew its certificate.
 func agentRequest() requested {
 	return requested{
 		signer: certificatesv1.KubeAPIServerClientSignerName, user: "gardener.cloud:node-agent:machine:machine-1",
@@ -192,7 +192,7 @@ func agentRequest() requested {
 	}
 }
 
-// bootstrapRequest is what the node agent of the Machine machine-2, which has no Node yet, asks for.
+// bootstrapRequest is the request of the node agent of machine-2, which has no Node yet.
 func bootstrapRequest() requested {
 	w := agentRequest()
 	w.user, w.groups = "system:bootstrap:abcdef", []string{"system:bootstrappers", "system:authenticated"}
@@ -200,7 +200,7 @@ func bootstrapRequest() requested {
 	return w
 }
 
-// gardenadmRequest is what gardenadm asks for.
+// gardenadmRequest is the request of gardenadm.
 func gardenadmRequest() requested {
 	w := bootstrapRequest()
 	w.commonNames, w.organizations = []string{"gardener.cloud:gardenadm:shoot:garden:root"}, []any{"gardener.cloud:system:shoots"}

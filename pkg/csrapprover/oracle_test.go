@@ -18,13 +18,13 @@ import (
 // The rules once more, in another way: as a list, on the raw DER encoding and the whole state of the clusters. A request is
 // approved if and only if it is of a kind that is looked after and breaks none of its rules.
 
-// rawRequest is what the oracle reads out of a request.
+// rawRequest is the part of a request that the oracle reads.
 type rawRequest struct {
 	// attributes are "<object identifier>=<text>" in order, or "<object identifier>!" for what is no text.
 	attributes []string
 	// names are "<tag of the kind of name>=<bytes>", sorted, each once.
 	names []string
-	// usable is set if key and signature are fine.
+	// usable is set if key and signature are valid.
 	usable bool
 }
 
@@ -136,7 +136,7 @@ var leadingZeros = regexp.MustCompile(`(^|\.)0+([0-9])`)
 
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// oracle returns what to do about a request.
+// oracle returns the expected decision on a request.
 func oracle(spec *certificatesv1.CertificateSigningRequestSpec, state world) verdict {
 	raw, readable := readRaw(spec.Request)
 	holds := func(rules ...bool) verdict {

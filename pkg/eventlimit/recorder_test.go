@@ -72,7 +72,7 @@ func TestRecorder(t *testing.T) {
 	says("a reference is as good as an object", "1 Good fine")
 }
 
-// TestUnknownKind: what client-go cannot refer to either goes to it, so that it says so.
+// TestUnknownKind: Events about objects of unknown kinds are passed to client-go, which logs the error.
 func TestUnknownKind(t *testing.T) {
 	var written told
 	New(&written, runtime.NewScheme(), clocktesting.NewFakeClock(time.Unix(1e9, 0))).
@@ -82,7 +82,7 @@ func TestUnknownKind(t *testing.T) {
 	}
 }
 
-// TestManyObjects: memory is bounded, whatever names objects have.
+// TestManyObjects: memory is bounded for any number of objects.
 func TestManyObjects(t *testing.T) {
 	var written told
 	recorder := New(&written, clientgoscheme.Scheme, clocktesting.NewFakeClock(time.Unix(1e9, 0)))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestDetector goes through the delays of an object that is changed again as soon as it is corrected.
+// TestDetector checks the delays for an object that is changed again immediately after each correction.
 func TestDetector(t *testing.T) {
 	const tolerated = 0
 	fights, object := New[string](), "x"
@@ -47,8 +47,9 @@ func TestDetector(t *testing.T) {
 	}
 }
 
-// TestRareCorrectionsAreNoContest: five within ten minutes are tolerated, however long that continues; a sixth one is not.
-func TestRareCorrectionsAreNoContest(t *testing.T) {
+// TestRareCorrectionsAreNoFight: five corrections within ten minutes are tolerated, no matter how long that continues.
+// A sixth one is not.
+func TestRareCorrectionsAreNoFight(t *testing.T) {
 	fights, object := New[string](), "x"
 	now := time.Unix(1e9, 0)
 	for i := range 100 {
@@ -64,7 +65,7 @@ func TestRareCorrectionsAreNoContest(t *testing.T) {
 	}
 }
 
-// TestFightsEnd: neither earlier nor later than Memory after the last correction.
+// TestFightsEnd: a fight ends exactly Memory after the last correction.
 func TestFightsEnd(t *testing.T) {
 	fights, object := New[string](), "x"
 	start := time.Unix(1_000_000, 0)
@@ -84,7 +85,7 @@ func TestFightsEnd(t *testing.T) {
 	}
 }
 
-// TestPurge: what is remembered of objects that are not corrected any more is deleted when others are looked up.
+// TestPurge: records of objects that are no longer corrected are deleted when others are looked up.
 func TestPurge(t *testing.T) {
 	fights, now := New[int](), time.Unix(1_000_000, 0)
 	for object := range 100 {
@@ -98,7 +99,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestManagers: each once, sorted, and those of one object.
+// TestManagers: each manager of an object is listed once, sorted.
 func TestManagers(t *testing.T) {
 	fights, now := New[string](), time.Unix(1_000_000, 0)
 	for _, manager := range []string{"zeta", "", "alpha", "zeta"} {

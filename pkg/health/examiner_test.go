@@ -24,7 +24,7 @@ var (
 	widgets     = schema.GroupKind{Group: "example.org", Kind: "Widget"}
 )
 
-// saying returns a check that finds every object of a kind unhealthy, and says so in its own words.
+// saying returns a check that makes every object of a kind unhealthy with the given message.
 func saying(gk schema.GroupKind, word string) resourcesv1alpha1.HealthCheck {
 	return resourcesv1alpha1.HealthCheck{Group: gk.Group, Kind: gk.Kind, Healthy: "false", Message: "'" + word + "'"}
 }
@@ -38,7 +38,7 @@ func examinerWith(t *testing.T, common ...resourcesv1alpha1.HealthCheck) *Examin
 	return NewExaminer(OtherKindsFailuresOnly, compiled)
 }
 
-// setOwn sets checks that compile, and returns the kinds that are to be examined anew, sorted.
+// setOwn sets checks that compile, and returns the sorted kinds to examine again.
 func setOwn(t *testing.T, e *Examiner, origin string, checks ...resourcesv1alpha1.HealthCheck) string {
 	t.Helper()
 	changed, err := e.SetOwn(origin, checks)
@@ -62,8 +62,8 @@ func owned(origin string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: "x", Annotations: map[string]string{resourcesv1alpha1.AnnotationOrigin: origin}}
 }
 
-// TestExaminerOrder: the checks of the object's own ManagedResource come first, then those of the configuration, then the
-// built-in ones, for typed and untyped objects alike.
+// TestExaminerOrder: the checks of the object's own ManagedResource take precedence over those of the configuration,
+// which take precedence over the built-in ones, for typed and unstructured objects.
 func TestExaminerOrder(t *testing.T) {
 	e := examinerWith(t, saying(deployments, "common"))
 	setOwn(t, e, "garden/shop", saying(deployments, "own"))
@@ -92,7 +92,7 @@ func TestExaminerOrder(t *testing.T) {
 	}
 }
 
-// TestSetOwn: the kinds are returned of which objects are to be examined in another way.
+// TestSetOwn: the kinds whose checks changed are returned.
 func TestSetOwn(t *testing.T) {
 	e := examinerWith(t)
 	expect := func(what, got, want string) {
@@ -128,7 +128,7 @@ func TestSetOwn(t *testing.T) {
 	}
 }
 
-// TestSetOwnError: with checks that do not compile the others hold, and the error is the same every time.
+// TestSetOwnError: checks that do not compile do not apply, and the error is the same every time.
 func TestSetOwnError(t *testing.T) {
 	e := examinerWith(t, saying(configMaps, "common"))
 	setOwn(t, e, "shop", saying(configMaps, "own"))
@@ -176,7 +176,7 @@ func TestExamine_ReportsErrors(t *testing.T) {
 	}
 }
 
-// TestExaminerConcurrently has checks set, objects examined and kinds asked for at the same time; the race detector looks on.
+// TestExaminerConcurrently sets checks, examines objects and queries kinds concurrently, for the race detector.
 func TestExaminerConcurrently(t *testing.T) {
 	e := examinerWith(t, saying(configMaps, "common"))
 	var group sync.WaitGroup
@@ -206,7 +206,7 @@ func TestExaminerConcurrently(t *testing.T) {
 	}
 }
 
-// TestChangedSince: what was examined before the checks of its ManagedResource changed, or while they did, is known.
+// TestChangedSince: verdicts from before or during a change of checks are detected.
 func TestChangedSince(t *testing.T) {
 	e := examinerWith(t)
 	before := e.Epoch()

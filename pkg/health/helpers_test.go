@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// expectation is an object, without apiVersion and kind, and the verdict on it.
+// expectation is an object, without apiVersion and kind, and the expected verdict.
 type expectation struct {
 	object string
 	want   Verdict
 }
 
-// checkAll checks objects of one kind, as unstructured ones and, if client-go knows the kind, as typed ones.
+// checkAll checks objects of one kind in unstructured form and, if client-go knows the kind, in typed form.
 func checkAll(t *testing.T, apiVersion, kind string, tests map[string]expectation) {
 	t.Helper()
 	for name, test := range tests {
@@ -52,7 +52,7 @@ func expectVerdict(t *testing.T, obj runtime.Object, want Verdict) {
 	}
 }
 
-// objectOf decodes YAML as the client does.
+// objectOf decodes YAML like the client.
 func objectOf(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	body, err := yaml.YAMLToJSON([]byte(text))

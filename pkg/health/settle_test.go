@@ -18,7 +18,7 @@ const (
 	progressingType          = resourcesv1alpha1.ResourcesProgressing
 )
 
-// TestSettle: for how long what is found has to last before the condition says it.
+// TestSettle checks how long a result must last before the condition reports it.
 func TestSettle(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	for name, test := range map[string]struct {
@@ -70,7 +70,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestSettle_Restarts: what was found has to last without a break.
+// TestSettle_Restarts: the result must last without interruption.
 func TestSettle_Restarts(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	before := resourcesv1alpha1.Condition{Type: healthyType, Status: isTrue, Reason: "ResourcesHealthy", Message: "well"}
@@ -93,7 +93,8 @@ func TestSettle_Restarts(t *testing.T) {
 	}
 }
 
-// TestSettleFirst: what becomes healthy for the first time is reported at once, though Pods are still rolled out. From then on, it does not flap.
+// TestSettleFirst: objects that become healthy for the first time are reported immediately, even during a rollout.
+// After that, the condition does not flap.
 func TestSettleFirst(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	well, sick := resourcesv1alpha1.NewStatement(isTrue, "ResourcesHealthy", "well"), resourcesv1alpha1.NewStatement(isFalse, "DeploymentUnhealthy", "sick")
@@ -112,8 +113,8 @@ func TestSettleFirst(t *testing.T) {
 	}
 }
 
-// TestSettlePending: that the controller of an object has not taken in a change yet is no news during the rollout. If it never does, that
-// is told as late as other trouble, counted from when it began.
+// TestSettlePending: a change that an object's controller has not observed is not reported during the rollout. If the
+// controller never observes it, it is reported after the same delay as other problems, counted from its start.
 func TestSettlePending(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	for _, status := range []resourcesv1alpha1.ConditionStatus{isTrue, isFalse} {
@@ -139,7 +140,7 @@ func TestSettlePending(t *testing.T) {
 	}
 }
 
-// TestSettleWording: a condition that stays the same says so in other words every five seconds at most.
+// TestSettleWording: the message of a condition whose status does not change is updated at most every five seconds.
 func TestSettleWording(t *testing.T) {
 	updated := time.Unix(10_000, 0)
 	before := resourcesv1alpha1.Condition{Type: progressingType, Status: isTrue, Reason: "DeploymentProgressing", Message: "1 of 9"}
@@ -207,7 +208,7 @@ func TestRolling(t *testing.T) {
 	}
 }
 
-// film shows objects to both conditions, step by step, and writes down every change of status.
+// film passes objects to both conditions step by step and records every change of status.
 type film struct {
 	now                  time.Time
 	healthy, progressing resourcesv1alpha1.Condition
@@ -250,8 +251,8 @@ func (f *film) want(t *testing.T, what string, history ...string) {
 	f.history = nil
 }
 
-// TestStatefulSetDoesNotFlap: during a rolling update one Pod after the other is not ready. If one does not become ready, that
-// is told in the end.
+// TestStatefulSetDoesNotFlap: during a rolling update, one Pod after the other is not ready. If one does not become
+// ready, this is reported in the end.
 func TestStatefulSetDoesNotFlap(t *testing.T) {
 	const replicas = 5
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
@@ -291,8 +292,8 @@ func TestStatefulSetDoesNotFlap(t *testing.T) {
 	f.want(t, "it starts", "ResourcesHealthy True")
 }
 
-// TestDaemonSetDoesNotFlap: Pods are replaced on one node after the other, and the last one is not available when all are
-// updated.
+// TestDaemonSetDoesNotFlap: Pods are replaced on one node after the other, and the last one is not available when all
+// are updated.
 func TestDaemonSetDoesNotFlap(t *testing.T) {
 	const nodes = 4
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}}

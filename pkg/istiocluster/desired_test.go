@@ -86,7 +86,7 @@ func desiredOf(t *testing.T, path string, reverse bool) []*unstructured.Unstruct
 	return filters
 }
 
-// TestGolden: for each file of manifests, the EnvoyFilters, in whatever order the manifests are.
+// TestGolden compares the EnvoyFilters for each file of manifests, independent of the order of the manifests.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.want.yaml")
 	must(t, err)
@@ -112,7 +112,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestExports: both lists have to have the namespace.
+// TestExports: both lists must contain the namespace.
 func TestExports(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "~": "", "*": "ingress own", ".": "own", "ingress": "ingress", "a,ingress": "ingress", "a, own ,b": "own", "~,ingress": "ingress", "other": "",
@@ -140,7 +140,7 @@ func serviceExporting(namespaces string) *corev1.Service {
 	return service
 }
 
-// TestHosts: which Service a host stands for.
+// TestHosts checks which Service a host refers to.
 func TestHosts(t *testing.T) {
 	for host, want := range map[string]string{
 		"shop": "own/shop", "shop.other.svc.cluster.local": "other/shop", "": "/", "*": "/", "*.own.svc.cluster.local": "/", "shop.own": "/",
@@ -152,7 +152,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestPortsThatSpeakHTTP2: by the application protocol if there is one, else by what the name begins with.
+// TestPortsThatSpeakHTTP2: the application protocol decides if there is one, otherwise the prefix of the name.
 func TestPortsThatSpeakHTTP2(t *testing.T) {
 	for _, test := range []struct {
 		name, protocol string
@@ -177,7 +177,7 @@ func TestPortsThatSpeakHTTP2(t *testing.T) {
 	}
 }
 
-// TestNames: of EnvoyFilters, and back.
+// TestNames converts names of namespaces to names of EnvoyFilters and back.
 func TestNames(t *testing.T) {
 	if got := SourceOf(FilterName("shop")); got != "shop" {
 		t.Errorf("got %q", got)
@@ -189,7 +189,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestDigest: what others may add does not count, all else does.
+// TestDigest: fields that others may add do not count, all other fields do.
 func TestDigest(t *testing.T) {
 	filter := func() *unstructured.Unstructured { return filter(Source{Name: "a", UID: "1"}, "b", []any{"x"}) }
 	base := Digest(filter())
@@ -216,7 +216,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// FuzzReadRule: nothing that is readable as a DestinationRule makes it panic.
+// FuzzReadRule: no object causes a panic.
 func FuzzReadRule(f *testing.F) {
 	f.Add([]byte(`{"kind":"DestinationRule","apiVersion":"v1","metadata":{"namespace":"a"},"spec":{"host":"a","exportTo":["*"],"trafficPolicy":{"portLevelSettings":[{"port":{"number":1},"connectionPool":{"http":{"useClientProtocol":true}}}]}}}`))
 	f.Add([]byte(`{"kind":"DestinationRule","apiVersion":"v1","spec":{"host":["a"],"exportTo":"*","subsets":{},"trafficPolicy":{"portLevelSettings":[1,null,{"port":1}],"connectionPool":[]}}}`))

@@ -82,8 +82,8 @@ func TestCheckUsersLooksAtAllUsers(t *testing.T) {
 	expectError(t, err, `user "bad"`, `user "worse"`)
 }
 
-// FuzzRead: whatever a kubeconfig says, a configuration that comes of it runs no program, calls no plugin, reads no key from a
-// file and acts as nobody else.
+// FuzzRead: for all accepted kubeconfigs, the resulting configuration runs no program, calls no plugin, reads no key
+// from a file and impersonates no user.
 func FuzzRead(f *testing.F) {
 	for _, user := range []string{
 		"token: t", "tokenFile: /token", "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}", "auth-provider: {name: oidc}", "as: x",

@@ -19,7 +19,7 @@ const duration = 10 * time.Second
 type lease struct {
 	resourcelock.Interface
 	record resourcelock.LeaderElectionRecord
-	// err is the answer to the next write.
+	// err is the result of the next write.
 	err error
 	// during is called while a write is carried out.
 	during func()

@@ -17,7 +17,7 @@ type traffic struct {
 	port     int32
 }
 
-// evaluator tells what network policies allow, as Kubernetes defines it, where what no policy allows is denied.
+// evaluator evaluates network policies as Kubernetes defines them. Traffic that no policy allows is denied.
 type evaluator struct {
 	namespaces map[string]Namespace
 	policies   []*networkingv1.NetworkPolicy

@@ -19,7 +19,7 @@ func podWithPorts(names ...string) corev1.Pod {
 	return corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{container}}}
 }
 
-// TestMissingPorts: a named port is told if there are Pods and none of them has it.
+// TestMissingPorts: a named port is reported if there are Pods and none of them has it.
 func TestMissingPorts(t *testing.T) {
 	changed := func(pod corev1.Pod, change func(*corev1.Pod)) corev1.Pod {
 		change(&pod)
@@ -67,7 +67,7 @@ func TestMissingPorts(t *testing.T) {
 	}
 }
 
-// TestNamedPorts: of a Service that has policies, the ports that are names, and where they stand.
+// TestNamedPorts: the named ports of a Service with policies are returned with their sources.
 func TestNamedPorts(t *testing.T) {
 	w, service := shop(map[string]string{
 		"from-all-allowed-ports": `[{"port":"metrics"},{"port":1}]`, "from-world-to-ports": `[{"port":2},{"port":"dns","protocol":"UDP"}]`,

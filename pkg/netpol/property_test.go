@@ -26,8 +26,8 @@ var (
 	seed  = flag.Uint64("netpol.seed", 1, "of the random clusters")
 )
 
-// TestAllowed_MatchesRequest: in random clusters, what the policies allow is exactly what the documents promise. They are the same
-// for the same cluster in another order.
+// TestAllowed_MatchesRequest: in random clusters, the policies allow exactly what the documents promise. They do not
+// depend on the order of objects.
 func TestAllowed_MatchesRequest(t *testing.T) {
 	t.Parallel()
 	allowed, denied := 0, 0
@@ -40,7 +40,7 @@ func TestAllowed_MatchesRequest(t *testing.T) {
 	}
 }
 
-// FuzzWorld is the same with clusters that a fuzzer chooses.
+// FuzzWorld does the same with clusters that a fuzzer generates.
 func FuzzWorld(f *testing.F) {
 	f.Add([]byte{})
 	for i := range byte(20) {
@@ -51,7 +51,7 @@ func FuzzWorld(f *testing.F) {
 	})
 }
 
-// checkWorld checks all connections in one cluster, and returns how many are allowed and how many are not.
+// checkWorld checks all connections in one cluster, and returns how many are allowed and denied.
 func checkWorld(t *testing.T, name string, g *generator) (allowed, denied int) {
 	t.Helper()
 	w := g.world()
@@ -211,7 +211,7 @@ func (w *world) describe(t *testing.T) string {
 	return string(text)
 }
 
-// generator makes random clusters. Names are few, and such that names of policies and labels coincide.
+// generator generates random clusters. It uses few names, so that names of policies and labels collide.
 type generator struct{ *rand.Rand }
 
 func one[T any](g *generator, values ...T) T { return values[g.IntN(len(values))] }

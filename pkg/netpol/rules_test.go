@@ -47,8 +47,8 @@ func reasonsOf(result *Result) string {
 	return strings.Join(reasons, " ")
 }
 
-// TestWrongAnnotationKeepsWhatItMade: an annotation that was right before and is wrong now takes nothing away and adds nothing,
-// and the other ones are obeyed.
+// TestWrongAnnotationKeepsWhatItMade: an annotation that becomes invalid neither removes nor adds policies, and the
+// other annotations still apply.
 func TestWrongAnnotationKeepsWhatItMade(t *testing.T) {
 	right := map[string]string{
 		"namespace-selectors":                selectB,
@@ -92,7 +92,7 @@ func TestWrongAnnotationKeepsWhatItMade(t *testing.T) {
 	}
 }
 
-// TestUnknownPeersEndWithTheirNamespace: while selectors are wrong, a namespace that is deleted still loses its policies.
+// TestUnknownPeersEndWithTheirNamespace: while selectors are invalid, a deleted namespace still loses its policies.
 func TestUnknownPeersEndWithTheirNamespace(t *testing.T) {
 	w, service := shop(map[string]string{"namespace-selectors": `[{}]`})
 	w.existing = w.desired(service).Policies
@@ -150,7 +150,7 @@ func TestKeysOfAnnotations(t *testing.T) {
 	}
 }
 
-// TestAlternativeNames: a name that another Service has is not used twice.
+// TestAlternativeNames: a name that another Service uses is not used again.
 func TestAlternativeNames(t *testing.T) {
 	w, service := shop(map[string]string{"namespace-selectors": selectB})
 	input := w.input(service)
@@ -161,7 +161,8 @@ func TestAlternativeNames(t *testing.T) {
 	}
 }
 
-// TestIstioKindNotServed: while it is not known what Istio has, policies for gateways stay, also those that are for others as well.
+// TestIstioKindNotServed: while Istio's objects are unknown, policies for gateways are kept, even if they are also for
+// other Pods.
 func TestIstioKindNotServed(t *testing.T) {
 	w := readWorld(t, "testdata/istio-same-names.yaml")
 	service := w.services[0]
@@ -230,7 +231,7 @@ func TestEmptySelectorSelectsNothing(t *testing.T) {
 	}
 }
 
-// TestExistingOf: what a policy is for can be told from itself, also of the ones that older versions made.
+// TestExistingOf: the purpose of a policy can be derived from the policy itself, also for policies of older versions.
 func TestExistingOf(t *testing.T) {
 	w, service := shop(map[string]string{"namespace-selectors": selectB, "from-world-to-ports": "[]"})
 	for _, policy := range w.desired(service).Policies {
@@ -255,7 +256,7 @@ func TestExistingOf(t *testing.T) {
 	}
 }
 
-// TestReadVirtualService: shapes that the definition does not allow are passed over.
+// TestReadVirtualService: shapes that the definition does not allow are ignored.
 func TestReadVirtualService(t *testing.T) {
 	for _, spec := range []any{
 		nil, "text", map[string]any{"gateways": "x", "http": "y"}, map[string]any{"gateways": []any{1, ""}, "http": []any{1, map[string]any{"route": 1}}},
@@ -273,7 +274,7 @@ func TestReadVirtualService(t *testing.T) {
 	}
 }
 
-// FuzzAnnotations: whatever annotations have, nothing panics, and every policy can exist.
+// FuzzAnnotations: no annotations cause a panic, and every policy is valid.
 func FuzzAnnotations(f *testing.F) {
 	f.Add("namespace-selectors", selectB, "from-x-allowed-ports", `[{"port":80,"protocol":"TCP"}]`)
 	f.Add("pod-label-selector-namespace-alias", "b", "from-world-to-ports", `[]`)

@@ -20,7 +20,7 @@ import (
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 )
 
-// world is all that there is in a cluster.
+// world is the complete state of a cluster.
 type world struct {
 	config          Config
 	onlyWhilePods   bool

@@ -68,7 +68,8 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestTable: the table is about fields of the configuration that there are, and what is right for one cluster is not said of another.
+// TestTable: the table references existing fields of the configuration, and permissions for one cluster are not listed
+// for the other.
 func TestTable(t *testing.T) {
 	rows, err := rowsOf(Table())
 	if err != nil {

@@ -65,7 +65,7 @@ func TestMakeUnique(t *testing.T) {
 	}
 }
 
-// TestMakeUniqueName: a name that changed from one version to the next would have all clients create all objects once more.
+// TestMakeUniqueName: if a name changed between versions, all clients would create all objects again.
 func TestMakeUniqueName(t *testing.T) {
 	one, other := configMap(map[string]string{"a": "1"}, nil), secret("", nil, map[string]string{"a": "1"})
 	if err := errors.Join(MakeUnique(one), MakeUnique(other)); err != nil {

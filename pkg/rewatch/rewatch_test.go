@@ -21,7 +21,7 @@ import (
 
 var refused = &url.Error{Op: "Get", URL: "https://api", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 
-// TestNewInformer_Outage: an informer notices changes as soon as the API server answers again.
+// TestNewInformer_Outage: an informer notices changes as soon as the API server responds again.
 func TestNewInformer_Outage(t *testing.T) {
 	for name, failure := range map[string]error{
 		"connections are refused": refused,

@@ -62,7 +62,7 @@ func TestAccountOf(t *testing.T) {
 	}
 }
 
-// TestEvents: what starts a look at a Secret, and what does not.
+// TestEvents checks which events enqueue a Secret.
 func TestEvents(t *testing.T) {
 	secret := func(uid, label, account string) *metav1.PartialObjectMetadata {
 		secret := newSecret()

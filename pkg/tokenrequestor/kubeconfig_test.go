@@ -177,7 +177,8 @@ func mustRead(t *testing.T, data map[string][]byte) contents {
 	return content
 }
 
-// FuzzKubeconfig checks that a kubeconfig that is accepted holds the token afterwards, for us and for kubectl, and nothing else changed.
+// FuzzKubeconfig checks that an accepted kubeconfig has the token afterwards, as read by this package and by kubectl,
+// and is otherwise unchanged.
 func FuzzKubeconfig(f *testing.F) {
 	f.Add([]byte(example))
 	f.Add([]byte(`{"current-context":"a","contexts":[{"name":"a","context":{"user":"u","cluster":"c"}}],"clusters":[{"name":"c"}],"users":[{"name":"u","user":null}]}`))

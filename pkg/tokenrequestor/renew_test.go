@@ -93,7 +93,8 @@ func TestReadClaims(t *testing.T) {
 	}
 }
 
-// FuzzReasonToRenew checks that what rests has a time in the future to be looked at again, whatever a token and a timestamp say.
+// FuzzReasonToRenew checks that a token that is not due has a renewal time in the future, for all tokens and
+// timestamps.
 func FuzzReasonToRenew(f *testing.F) {
 	f.Add("2026-01-02T04:00:00Z", newToken(now, time.Hour))
 	f.Add("9999-12-31T23:59:59+14:00", "a.eyJpYXQiOjEsImV4cCI6MjUzNDAyMzAwNzk5fQ.b")

@@ -75,7 +75,7 @@ func TestReadRequest(t *testing.T) {
 	}
 }
 
-// TestAccountNamespace: with a namespace of all ServiceAccounts, the annotation does not count, whatever it says.
+// TestAccountNamespace: if a namespace for all ServiceAccounts is configured, the annotation is ignored.
 func TestAccountNamespace(t *testing.T) {
 	options := Options{AccountNamespace: "seed-one"}
 	for _, namespace := range []string{"garden", "", "a/b"} {
@@ -86,7 +86,7 @@ func TestAccountNamespace(t *testing.T) {
 	}
 }
 
-// FuzzReadRequest checks that whatever is accepted can be sent to an API server.
+// FuzzReadRequest checks that all accepted requests can be sent to an API server.
 func FuzzReadRequest(f *testing.F) {
 	f.Add("web", "garden", `{"a":"b"}`, "6h", "target", "bar")
 	f.Add("", "a/b", `{"a b":1}`, "-1h", "..", "%2e")

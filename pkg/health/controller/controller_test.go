@@ -26,7 +26,7 @@ const (
 
 var shop = types.NamespacedName{Namespace: "garden", Name: "shop"}
 
-// with returns a ManagedResource with one condition, changed further.
+// with returns a ManagedResource with one condition and further changes.
 func with(conditionType resourcesv1alpha1.ConditionType, status resourcesv1alpha1.ConditionStatus, reason string,
 	changes ...func(*resourcesv1alpha1.ManagedResource),
 ) *resourcesv1alpha1.ManagedResource {
@@ -65,7 +65,7 @@ func TestConcerned(t *testing.T) {
 				mr.Finalizers = []string{resourcesv1alpha1.FinalizerOf("blue")}
 			}), false},
 	} {
-		if got := r.concerned(test.mr); got != test.want {
+		if got := r.shouldCheck(test.mr); got != test.want {
 			t.Errorf("%s: concerned is %t", name, got)
 		}
 	}
@@ -112,7 +112,7 @@ func TestRelevantChange(t *testing.T) {
 	}
 }
 
-// TestEmitEvents: Events tell when objects that were healthy are not any more, and when they are again.
+// TestEmitEvents: Events report when healthy objects become unhealthy, and when they are healthy again.
 func TestEmitEvents(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r := NewReconciler(Reconciler{Recorder: recorder})
@@ -142,18 +142,18 @@ func TestMemories(t *testing.T) {
 	memories := newMemories()
 	memories.recordChange(shop, noon)
 	memories.recordChange(shop, noon.Add(time.Minute))
-	if got := memories.news(shop); !got.Equal(noon) {
+	if got := memories.takeChange(shop); !got.Equal(noon) {
 		t.Errorf("the first event came at %s", got)
 	}
-	if got := memories.news(shop); !got.IsZero() {
+	if got := memories.takeChange(shop); !got.IsZero() {
 		t.Errorf("an event is answered twice: %s", got)
 	}
-	memories.unanswered(shop, time.Time{})
-	memories.unanswered(shop, noon.Add(time.Second))
+	memories.restoreChange(shop, time.Time{})
+	memories.restoreChange(shop, noon.Add(time.Second))
 	memories.recordChange(shop, noon.Add(time.Minute))
-	memories.unanswered(shop, noon)
-	memories.unanswered(shop, noon.Add(time.Hour))
-	if got := memories.news(shop); !got.Equal(noon) {
+	memories.restoreChange(shop, noon)
+	memories.restoreChange(shop, noon.Add(time.Hour))
+	if got := memories.takeChange(shop); !got.Equal(noon) {
 		t.Errorf("the first event that was not answered came at %s", got)
 	}
 	memory := memories.of(shop)
@@ -163,7 +163,7 @@ func TestMemories(t *testing.T) {
 		t.Error("what is remembered is lost")
 	}
 	memories.pause(shop)
-	if memory := memories.of(shop); !memory.warned || !memory.unobserved.IsZero() || !memories.news(shop).IsZero() {
+	if memory := memories.of(shop); !memory.warned || !memory.unobserved.IsZero() || !memories.takeChange(shop).IsZero() {
 		t.Errorf("after a pause, %+v is remembered", memory)
 	}
 	memories.recordChange(shop, noon)
@@ -174,7 +174,7 @@ func TestMemories(t *testing.T) {
 	}
 }
 
-// TestForget: nothing is kept of a ManagedResource that is gone, its checks neither.
+// TestForget: no state of a deleted ManagedResource is kept, including its checks.
 func TestForget(t *testing.T) {
 	examiner := health.NewExaminer("", nil)
 	view := live.NewView(live.Options{Examiner: examiner})
@@ -242,7 +242,8 @@ func statesIn(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return states
 }
 
-// TestExplain: Events are read on a schedule of each object, which ends, and begins anew after the object was healthy.
+// TestExplain: Events are read on a separate schedule for each object. The schedule ends, and restarts after the object
+// was healthy.
 func TestExplain(t *testing.T) {
 	m, reads := &memory{}, map[string]int{}
 	clock := clocktesting.NewFakeClock(noon)

@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// life is a ManagedResource with one Deployment whose conditions are judged again and again.
+// life is a ManagedResource with one Deployment whose conditions are computed repeatedly.
 type life struct {
 	*Reconciler
 	clock  *clocktesting.FakeClock
@@ -59,8 +59,8 @@ var (
 	unobserved = health.Verdict{Unhealthy: "observed generation outdated (1/2)", Progressing: "observed generation outdated (1/2)", Unobserved: true}
 )
 
-// TestJudgeUnobserved: an object whose controller has not taken in a change is no news at first. If it never does, the
-// condition says so once, and does not come and go.
+// TestJudgeUnobserved: a change that the controller of an object has not observed is not reported at first. If it is
+// never observed, the condition reports this once and does not flap.
 func TestJudgeUnobserved(t *testing.T) {
 	l := newLife(0)
 	l.look(health.Verdict{}, nil)
@@ -108,7 +108,7 @@ func TestJudgeNamesUnobservedBesideOthers(t *testing.T) {
 	}
 }
 
-// TestJudgeStuck: a rollout that takes too long is unhealthy, is said to be so in time, and costs nothing from then on.
+// TestJudgeStuck: a rollout that takes too long is unhealthy, is reported in time, and causes no further writes.
 func TestJudgeStuck(t *testing.T) {
 	const threshold = time.Minute
 	l := newLife(threshold)
@@ -152,7 +152,7 @@ func TestJudgeNeverStuckWithoutThreshold(t *testing.T) {
 	l.expect(t, "after days", "True ResourcesHealthy True")
 }
 
-// TestJudgeBadChecks: checks that cannot be compiled are told at once, whatever else is found.
+// TestJudgeBadChecks: checks that do not compile are reported immediately, regardless of other results.
 func TestJudgeBadChecks(t *testing.T) {
 	l := newLife(time.Minute)
 	l.look(rollingOut, nil)
@@ -167,7 +167,7 @@ func TestJudgeBadChecks(t *testing.T) {
 	}
 }
 
-// TestJudgeHoldsBackDuringRollouts: what is unhealthy during a rollout is told only if it lasts.
+// TestJudgeHoldsBackDuringRollouts: unhealthy objects are reported during a rollout only if they stay unhealthy.
 func TestJudgeHoldsBackDuringRollouts(t *testing.T) {
 	l := newLife(0)
 	l.look(health.Verdict{}, nil)
@@ -186,7 +186,7 @@ func TestJudgeHoldsBackDuringRollouts(t *testing.T) {
 	l.expect(t, "for long", "False DeploymentUnhealthy True")
 }
 
-// TestUnreported: what is found is known before the condition reports it.
+// TestUnreported: a result is available before the condition reports it.
 func TestUnreported(t *testing.T) {
 	l := newLife(0)
 	l.look(health.Verdict{}, nil)

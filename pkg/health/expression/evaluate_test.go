@@ -16,7 +16,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// objectOf returns a Widget with further fields, as a client would read it.
+// objectOf returns a Widget with additional fields, as a client would read it.
 func objectOf(tb testing.TB, fields string) map[string]any {
 	tb.Helper()
 	data, err := yaml.YAMLToJSON([]byte("apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a, generation: 2}\n" + fields))
@@ -133,7 +133,7 @@ func TestTextsAreShort(t *testing.T) {
 	}
 }
 
-// bigObject has a list with so many items.
+// bigObject returns an object with a list of the given length.
 func bigObject(items int) map[string]any {
 	list := make([]any, items)
 	for i := range list {
@@ -203,7 +203,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// FuzzCompile looks for expressions that Compile or Evaluate do not survive, and checks what they return.
+// FuzzCompile searches for expressions that make Compile or Evaluate panic, and checks the results.
 func FuzzCompile(f *testing.F) {
 	for text := range badExpressions {
 		f.Add(text)

@@ -21,7 +21,7 @@ var (
 	policy = types.NamespacedName{Namespace: "a", Name: "ingress-to-shop-tcp-80"}
 )
 
-// TestBuckets: a namespace that a selector matches is always found by the buckets of both.
+// TestBuckets: a namespace and a selector that matches it always share a bucket.
 func TestBuckets(t *testing.T) {
 	namespaces := []map[string]string{nil, {"a": "1"}, {"a": "2", "b": ""}, {"b": "x", "c": "y"}, {"c": "z", "a": "3"}}
 	for text, want := range map[string]string{
@@ -153,12 +153,12 @@ func TestDifferences(t *testing.T) {
 
 func TestAgain(t *testing.T) {
 	one := []change{{}}
-	for want, todo := range map[time.Duration]todo{0: {}, secondLook: {changes: one}, time.Second: {changes: one, wait: time.Second}, time.Hour: {wait: time.Hour}} {
+	for want, todo := range map[time.Duration]todo{0: {}, recheckDelay: {changes: one}, time.Second: {changes: one, wait: time.Second}, time.Hour: {wait: time.Hour}} {
 		if got := todo.again(); got != want {
 			t.Errorf("%+v: got %s", todo, got)
 		}
 	}
-	if got := (todo{unseen: true}).again(); got != secondLook {
+	if got := (todo{unseen: true}).again(); got != recheckDelay {
 		t.Errorf("with a write that was not seen: got %s", got)
 	}
 }
@@ -180,7 +180,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestReduce: of Services, Namespaces, Ingresses and Pods, what does not matter is not kept.
+// TestReduce: irrelevant fields of Services, Namespaces, Ingresses and Pods are removed.
 func TestReduce(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "x", UID: "u", ResourceVersion: "1", Labels: map[string]string{"l": "1"},
 		Annotations: map[string]string{"other": "x", netpol.AnnotationFromWorld: "[]"}, ManagedFields: []metav1.ManagedFieldsEntry{{}}}

@@ -135,7 +135,7 @@ func numbered(count, from int) []nodeDelay {
 	return nodes
 }
 
-// TestWrites: how many annotations change when nodes join a cluster of 1,000 and leave it.
+// TestWrites counts the annotations that change when nodes join and leave a cluster of 1,000.
 func TestWrites(t *testing.T) {
 	for name, test := range map[string]struct {
 		join, leave         int
@@ -162,7 +162,8 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// FuzzKeep: whatever the annotations are, each node gets a valid delay, no gap is too wide, and a second look changes nothing.
+// FuzzKeep: for all annotations, each node gets a valid delay, no gap is too wide, and a second reconcile changes
+// nothing.
 func FuzzKeep(f *testing.F) {
 	f.Add("a 0s, b 1m40s, c", int64(0), int64(300))
 	f.Add("a 9999999h, b -1ns, c 5m, d 1e9s", int64(10), int64(11))

@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzParse looks for input on which Parse panics, and checks that what Parse accepts is what it says: valid, and
-// the same again when it is written and read.
+// FuzzParse searches for input on which Parse panics, and checks that accepted configurations are valid and survive a
+// round trip.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(minimal))
 	f.Add([]byte(readFile(f, examplePath)))
