@@ -40,16 +40,17 @@ const goalDeleted = "deleted"
 // isTrue reports whether a condition of the current generation is True. The conditions of a suspended ManagedResource do not count.
 func isTrue(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType) bool {
 	condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, conditionType)
-	return hasNoPendingRequest(mr) && !state.IsSuspended(mr) && mr.Status.ObservedGeneration == mr.Generation && condition.Status == resourcesv1alpha1.ConditionTrue &&
-		condition.Reason != resourcesv1alpha1.ReasonManagedResourceIgnored
+	return hasNoPendingRequest(mr) && !state.IsSuspended(mr) && mr.Status.ObservedGeneration == mr.Generation &&
+		condition.Status == resourcesv1alpha1.ConditionTrue && condition.Reason != resourcesv1alpha1.ReasonManagedResourceIgnored
 }
 
-// hasNoPendingRequest reports whether no request to reconcile is pending, which could change the result.
+// hasNoPendingRequest reports whether no reconciliation is requested. A requested reconciliation could change the
+// result.
 func hasNoPendingRequest(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.Annotations[resourcesv1alpha1.AnnotationOperation] != resourcesv1alpha1.OperationReconcile
 }
 
-// waiting waits for a goal.
+// waiting waits until ManagedResources reach a goal.
 type waiting struct {
 	goal    string
 	timeout time.Duration
@@ -86,8 +87,9 @@ func (w *waiting) run(ctx context.Context, c *console.Console, names []string, c
 	return &console.NoError{Message: fmt.Sprintf("not %s within %s:\n%s", w.goal, w.timeout, w.details())}
 }
 
-// choose returns the ManagedResources to wait for. Each is read only once, because it may be deleted at any time. If deletion is the
-// goal, choose prints the names that do not exist.
+// choose returns the ManagedResources to wait for. It reads each of them only once, because it may be deleted at any
+// time.
+// If deletion is the goal, choose prints the names that do not exist.
 func (w *waiting) choose(ctx context.Context, c *console.Console, names []string, choice console.Choice) ([]resourcesv1alpha1.ManagedResource, error) {
 	if w.goal == goalDeleted && len(names) > 0 {
 		return chooseExisting(ctx, c, names, choice)
@@ -170,7 +172,7 @@ func counted(count int, thing string) string {
 	return fmt.Sprintf("%d %ss", count, thing)
 }
 
-// NewWaitCommand returns the command that waits.
+// NewWaitCommand returns the command that waits until ManagedResources reach a goal.
 func NewWaitCommand(c *console.Console) *cobra.Command {
 	o := struct {
 		console.Choice
@@ -187,7 +189,7 @@ func NewWaitCommand(c *console.Console) *cobra.Command {
   applied  all objects are applied
   deleted  the ManagedResource and its objects are deleted
 
-The exit code is 0 when all have reached the goal, and 1 on a timeout. Without names, it waits for the ManagedResources that exist now.`,
+The exit code is 0 if all of them reach the goal, and 1 on a timeout. Without names, it waits for the ManagedResources that exist now.`,
 		Example: `  # in a pipeline: deliver manifests, then wait for the rollout
   kubectl mr create webshop -n garden -f manifests/
   kubectl mr wait webshop -n garden --timeout 10m
