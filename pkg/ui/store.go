@@ -162,7 +162,7 @@ func (s *store) Update(object any) error { return s.take(object) }
 func (s *store) take(object any) error {
 	taken, is := object.(*record)
 	if !is {
-		return fmt.Errorf("a %T was watched instead of a ManagedResource", object)
+		return fmt.Errorf("watch ManagedResources: received a %T", object)
 	}
 	s.change(func() { s.put(taken) })
 	return nil
@@ -185,7 +185,7 @@ func (s *store) put(taken *record) {
 func (s *store) Delete(object any) error {
 	taken, is := object.(*record)
 	if !is {
-		return fmt.Errorf("a %T was watched instead of a ManagedResource", object)
+		return fmt.Errorf("watch ManagedResources: received a %T", object)
 	}
 	s.change(func() { s.remove(taken.FullName()) })
 	return nil

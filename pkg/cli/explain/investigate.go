@@ -88,7 +88,7 @@ func (i *investigation) find(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 			bad = append(bad, object)
 		}
 	}
-	bad = snapshot.Gravest(bad)
+	bad = snapshot.BySeverity(bad)
 	if len(bad) > mostObjects {
 		bad, found.More = bad[:mostObjects], len(bad)-mostObjects
 	}

@@ -45,10 +45,10 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-func TestGravest(t *testing.T) {
+func TestBySeverity(t *testing.T) {
 	well, absent, bad := &Object{Presence: live.Present}, &Object{}, &Object{Presence: live.Present, Verdict: health.Verdict{Unhealthy: "bad"}}
 	absent.Presence = live.Absent
-	if got := Gravest([]*Object{well, bad, absent}); !slices.Equal(got, []*Object{absent, bad, well}) {
+	if got := BySeverity([]*Object{well, bad, absent}); !slices.Equal(got, []*Object{absent, bad, well}) {
 		t.Errorf("%v", got)
 	}
 }
