@@ -136,9 +136,9 @@ func TestOneInBrowser(t *testing.T) {
 	p.look("history")
 
 	kit.Must(t, w.client.Delete(t.Context(), mr))
-	p.says("ManagedResource "+namespace+"/shop does not exist (any more).", "Deleted")
+	p.says("ManagedResource "+namespace+"/shop does not exist, or was deleted.", "Deleted")
 	p.goTo("#/mr/" + namespace + "/never")
-	p.says("does not exist (any more)")
+	p.says("does not exist, or was deleted")
 	p.goTo("#/fleet")
 	p.says("Drift and fights of the last hour", "Corrected ConfigMap settings")
 }

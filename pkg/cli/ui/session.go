@@ -62,7 +62,7 @@ func (s *session) guard(next http.Handler) http.Handler {
 		if strings.HasPrefix(r.URL.Path, "/api/") && (!s.knows(r) || ui.FromElsewhere(r)) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusUnauthorized)
-			fmt.Fprint(w, `{"error":"open the address that kubectl mr ui printed last"}`)
+			fmt.Fprint(w, `{"error":"open the last address that kubectl mr ui printed"}`)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -3,7 +3,7 @@ import { fill, h, icon } from "./dom.js";
 import { get, store, watch } from "./data.js";
 import { badge, since, stateOf, stateWords } from "./words.js";
 
-const mostTiles = 600; // more are in the list
+const mostTiles = 600; // the list shows the others
 
 export function showFleet(main, parameters, navigate) {
   let by = parameters.get("by") === "class" ? "class" : "namespace", stopped = false;
