@@ -129,7 +129,7 @@ func TestOneInBrowser(t *testing.T) {
 	p.says("Corrected ConfigMap settings")
 	p.look("events")
 	p.press("5")
-	p.says("Nothing has changed yet.")
+	p.says("No changes yet.")
 	w.write(t, mr, state.Progressing, "")
 	p.says("ResourcesHealthy", "Progressing")
 	p.await("the head is live", `document.querySelector(".title").innerText.includes("Progressing")`)

@@ -90,7 +90,9 @@ func (w *waiting) run(ctx context.Context, c *console.Console, names []string, c
 // choose returns the ManagedResources to wait for. It reads each of them only once, because it may be deleted at any
 // time.
 // If deletion is the goal, choose prints the names that do not exist.
-func (w *waiting) choose(ctx context.Context, c *console.Console, names []string, choice console.Choice) ([]resourcesv1alpha1.ManagedResource, error) {
+func (w *waiting) choose(
+	ctx context.Context, c *console.Console, names []string, choice console.Choice,
+) ([]resourcesv1alpha1.ManagedResource, error) {
 	if w.goal == goalDeleted && len(names) > 0 {
 		return chooseExisting(ctx, c, names, choice)
 	}
@@ -102,7 +104,9 @@ func (w *waiting) choose(ctx context.Context, c *console.Console, names []string
 }
 
 // chooseExisting returns the named ManagedResources that exist, and prints that the others are deleted.
-func chooseExisting(ctx context.Context, c *console.Console, names []string, choice console.Choice) ([]resourcesv1alpha1.ManagedResource, error) {
+func chooseExisting(
+	ctx context.Context, c *console.Console, names []string, choice console.Choice,
+) ([]resourcesv1alpha1.ManagedResource, error) {
 	var existing []resourcesv1alpha1.ManagedResource
 	for _, name := range names {
 		chosen, err := c.Choose(ctx, []string{name}, choice)

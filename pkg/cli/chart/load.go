@@ -39,7 +39,8 @@ func load(path string) (*v2.Chart, error) {
 		return nil, fmt.Errorf("the chart %s has the unknown type %q", path, loaded.Metadata.Type)
 	}
 	if missing := helmchart.MissingDependencies(loaded); len(missing) > 0 {
-		return nil, fmt.Errorf("dependencies of the chart %s are missing in its folder charts/: %s. Download them with `helm dependency build %s`",
+		return nil, fmt.Errorf("dependencies of the chart %s are missing in its folder charts/: %s. "+
+			"Download them with `helm dependency build %s`",
 			path, strings.Join(missing, ", "), path)
 	}
 	return loaded, nil

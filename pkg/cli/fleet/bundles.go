@@ -73,7 +73,8 @@ func (o *Owner) WhyNone(c *console.Console) string {
 		return fmt.Sprintf("The gardenlet of Seed %s has not begun to reconcile %s. Check that it is running, and that the Seed is ready: "+
 			"`kubectl mr get seed/%s`.", o.SeedName, o.Name, o.SeedName)
 	}
-	return fmt.Sprintf("No ManagedResource of %s is in the cluster%s. Check that this is the cluster of Seed %s (--context).", o.Name, host, o.SeedName)
+	return fmt.Sprintf("No ManagedResource of %s is in the cluster%s. Check that this is the cluster of Seed %s (--context).",
+		o.Name, host, o.SeedName)
 }
 
 // Steps groups ManagedResources into steps, in the order in which they are deployed. A ManagedResource depends on one

@@ -191,7 +191,8 @@ func confirm(ctx context.Context, c *console.Console, origin resourcesv1alpha1.O
 	mr, err := source.GetManagedResource(ctx, origin.Owner)
 	switch {
 	case apierrors.IsNotFound(err):
-		owner.Note = fmt.Sprintf("the ManagedResource does not exist in the cluster %s: it was deleted without the object, or is in another cluster",
+		owner.Note = fmt.Sprintf("the ManagedResource does not exist in the cluster %s: it was deleted without the object, "+
+			"or is in another cluster",
 			source.Host)
 		return owner
 	case err != nil:

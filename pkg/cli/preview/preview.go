@@ -78,7 +78,9 @@ func NewPreviewer(c *console.Console, settings Settings, proposed *resourcesv1al
 }
 
 // Preview returns what would change for a ManagedResource, and the target cluster with the simulated writes.
-func (p *Previewer) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*managedresource.Prospect, *dryrun.Cluster, error) {
+func (p *Previewer) Preview(
+	ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+) (*managedresource.Prospect, *dryrun.Cluster, error) {
 	settings := p.settings
 	settings.complete(ctx, mr, p.view)
 	reconciler, err := p.reconciler(mr.Namespace, identity{state.ClassOf(mr), settings.ClusterID, settings.ManagedBy})

@@ -144,7 +144,8 @@ func ParseRule(text string) (resourcesv1alpha1.IgnoreRule, error) {
 		selector, path, found = "", text, true
 	}
 	if !found || !strings.HasPrefix(path, "/") {
-		return resourcesv1alpha1.IgnoreRule{}, fmt.Errorf("%q does not name a field: use [KIND[.GROUP][/NAME]:]PATH, with a JSON pointer such as "+
+		return resourcesv1alpha1.IgnoreRule{}, fmt.Errorf("%q does not name a field: "+
+			"use [KIND[.GROUP][/NAME]:]PATH, with a JSON pointer such as "+
 			"/metadata/annotations/gardener.cloud~1operation", text)
 	}
 	rule := resourcesv1alpha1.IgnoreRule{Paths: []string{path}}

@@ -56,7 +56,8 @@ func (s *Server) Start(ctx context.Context) error {
 		ErrorLog:    slog.NewLogLogger(logr.ToSlogHandler(s.Log.V(1)), slog.LevelInfo),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // so that streams end with it
 	}
-	s.Log.Info("Serving the page with ManagedResources to viewers with a token, with their own permissions", "address", listener.Addr().String())
+	s.Log.Info("Serving the page with ManagedResources to viewers with a token, with their own permissions",
+		"address", listener.Addr().String())
 	ended := make(chan error, 2)
 	go func() { ended <- server.ServeTLS(netutil.LimitListener(listener, mostConnections), "", "") }()
 	go func() { ended <- s.Follow(ctx) }()

@@ -181,8 +181,8 @@ func (s *session) namespaces(ctx context.Context, now time.Time) (access, error)
 		known.scope = fmt.Sprintf("%d namespaces", len(seen))
 	}
 	if more {
-		known.notice = fmt.Sprintf("You may not list ManagedResources in all namespaces, and there are too many namespaces to check each of them: "+
-			"only the first %d were checked. Open one that you may get at #/mr/NAMESPACE/NAME.", mostNamespaces)
+		known.notice = fmt.Sprintf("You may not list ManagedResources in all namespaces, "+
+			"and there are too many namespaces to check each of them: only the first %d were checked. Open one that you may get at #/mr/NAMESPACE/NAME.", mostNamespaces)
 	}
 	return known, nil
 }
