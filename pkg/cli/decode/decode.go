@@ -37,9 +37,9 @@ func NewCommand(c *console.Console) *cobra.Command {
 		Use:   "decode (NAME | -f FILE)",
 		Short: "Show the manifests of a ManagedResource as YAML",
 		Long: `Shows the decompressed manifests in the Secrets of a ManagedResource, in the order in which they are read. A comment before
-		each manifest names its source. Manifests that cannot be read are reported on standard error, and the exit code is 2.
+each manifest names its source. Manifests that cannot be read are reported on standard error, and the exit code is 2.
 
-		The values of Secrets in the manifests are shown, unless --mask is set.`,
+The values of Secrets in the manifests are shown, unless --mask is set.`,
 		Example: `  kubectl mr decode webshop-app -n garden
 
   # show an earlier revision, by the name of its Secret

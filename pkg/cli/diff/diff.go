@@ -30,8 +30,8 @@ func NewCommand(c *console.Console) *cobra.Command {
 		Use:   "diff [NAME...] [-f PATH... | -k FOLDER | --chart PATH | --set SECRET,...]",
 		Short: "Show what applying ManagedResources would change",
 		Long: `Shows what the resource-manager would change if it applied ManagedResources now: manual changes to the objects of suspended
-		ManagedResources, changes that are not applied yet, or, with -f, the changes in other manifests. It uses the resource-manager's own
-		code and server-side dry runs, which include defaults and webhooks. It writes nothing. The values of Secrets are redacted.
+ManagedResources, changes that are not applied yet, or, with -f, the changes in other manifests. It uses the resource-manager's own
+code and server-side dry runs, which include defaults and webhooks. It writes nothing. The values of Secrets are redacted.
 
   + is created   ~ is changed   - is deleted   ± is replaced   ! fails   … waits
 

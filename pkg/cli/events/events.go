@@ -33,7 +33,7 @@ func NewCommand(c *console.Console) *cobra.Command {
 		Use:   "events NAME",
 		Short: "Show the Events about a ManagedResource, its objects and their owned objects",
 		Long: `Shows the Events about a ManagedResource, about its objects, and about the objects that these own, such as Pods, in one list
-		with the latest at the end. It includes Events about deleted Pods.`,
+with the latest at the end. It includes Events about deleted Pods.`,
 		Example: `  kubectl mr events webshop-app -n garden
 
   # show only warnings of the last ten minutes

@@ -48,9 +48,9 @@ func NewCommand(c *console.Console) *cobra.Command {
 		Use:   "migrate [NAME...] [-f PATH... | -k FOLDER | --chart PATH]",
 		Short: "Show what taking over from another tool would change",
 		Long: `Shows, object by object, what changes when the resource-manager takes over objects that gardener-resource-manager, Flux, Argo CD,
-		Helm or kubectl currently apply: which tool applies them, which of its fields are taken over, kept or removed, and what else changes.
-		It is a preview like diff, and writes nothing. At the end it lists steps for the other tools, so that they neither revert the changes
-		of the resource-manager nor delete objects when they are removed.
+Helm or kubectl currently apply: which tool applies them, which of its fields are taken over, kept or removed, and what else changes.
+It is a preview like diff, and writes nothing. At the end it lists steps for the other tools, so that they neither revert the changes
+of the resource-manager nor delete objects when they are removed.
 
 To migrate from gardener-resource-manager, specify the ManagedResources. To migrate from other tools, specify the name of the new
 ManagedResource, and the manifests that the tool currently applies with -f, -k or --chart.

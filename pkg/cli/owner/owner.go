@@ -31,8 +31,8 @@ func NewCommand(c *console.Console) *cobra.Command {
 		Use:   "owner (KIND NAME | KIND/NAME)",
 		Short: "Show which ManagedResource an object belongs to",
 		Long: `Shows which ManagedResource an object belongs to. It uses the annotation ` + resourcesv1alpha1.AnnotationOrigin + ` of the
-		object or of its owner, such as the Deployment of a Pod, and the inventories. The namespace (-n) is that of the object. The
-		ManagedResource may be in any namespace. The exit code is 1 if the object does not belong to a ManagedResource.`,
+object or of its owner, such as the Deployment of a Pod, and the inventories. The namespace (-n) is that of the object. The
+ManagedResource may be in any namespace. The exit code is 1 if the object does not belong to a ManagedResource.`,
 		Example: `  kubectl mr owner deployment/storefront -n webshop
 
   # a Pod belongs to the ManagedResource of its Deployment

@@ -44,8 +44,8 @@ func NewCommand(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "render -f PATH...",
 		Short: "Show what a flow would emit, without a cluster",
-		Long: `Shows what a flow would emit for the objects that declare its owners: the ManagedResources with their Secrets, in the order in which
-		the flow writes them, or with --objects the objects in them. It needs no cluster, and prints YAML for kubectl apply and Git.
+		Long: `Shows what a flow would emit for the objects that declare its owners: the ManagedResources with their Secrets, in the order in
+which the flow writes them, or with --objects the objects in them. It needs no cluster, and prints YAML for kubectl apply and Git.
 
 The files contain the declarations, and optionally objects that the flow would observe in a cluster, such as extension objects with
 their status. ManagedResources that cannot be computed from the files are omitted, and the reason is printed on standard error.

@@ -36,9 +36,9 @@ func NewCommand(c *console.Console) *cobra.Command {
 		Use:   "top [shoot/NAMESPACE/NAME | seed/NAME]",
 		Short: "Watch ManagedResources live, full screen",
 		Long: `Shows the states of ManagedResources live and full screen. Those that need attention come first. Open one to see why it is not
-		ready, and its objects down to Pods. The help of get and tree explains the states.
+ready, and its objects down to Pods. The help of get and tree explains the states.
 
-		For a Shoot or a Seed of a garden, it shows its ManagedResources, and above them the progress of its operation.
+For a Shoot or a Seed of a garden, it shows its ManagedResources, and above them the progress of its operation.
 
 ` + keys,
 		Example: `  # all namespaces

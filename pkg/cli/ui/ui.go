@@ -44,11 +44,11 @@ func NewCommand(c *console.Console) *cobra.Command {
 		Use:   "ui",
 		Short: "Show ManagedResources live in the browser",
 		Long: `Serves a web page that shows ManagedResources live. Those that need attention come first. For each, it shows the objects down to
-		Pods, why it is not ready, what applying would change, Events, and changes since the page was opened. It uses the permissions of your
-		kubeconfig and never writes.
+Pods, why it is not ready, what applying would change, Events, and changes since the page was opened. It uses the permissions of your
+kubeconfig and never writes.
 
-		The page is served only on 127.0.0.1, until you press Ctrl-C. Each printed address opens the page once, in one browser. Then a new
-		address is printed.`,
+The page is served only on 127.0.0.1, until you press Ctrl-C. Each printed address opens the page once, in one browser. Then a new
+address is printed.`,
 		Example: `  # show all namespaces, or that of the kubeconfig if you may not list all
   kubectl mr ui --open
 

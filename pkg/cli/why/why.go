@@ -27,17 +27,17 @@ func NewCommand(c *console.Console) *cobra.Command {
 		Use:   "why [NAME... | shoot/NAMESPACE/NAME | seed/NAME]",
 		Short: "Explain why ManagedResources are not ready, and for how long",
 		Long: `Explains why ManagedResources are not ready: which objects are missing, unhealthy or stuck and for how long, their conditions, the
-		objects that they own, their latest Events, which field managers changed them, and the conditions of the ManagedResource. If it waits
-		for another ManagedResource to be applied or deleted, that one is explained, too.
+objects that they own, their latest Events, which field managers changed them, and the conditions of the ManagedResource. If it waits
+for another ManagedResource to be applied or deleted, that one is explained, too.
 
-		It also shows the dependencies of the ManagedResource and their required states, the ManagedResources that must be deleted before it,
-		fields that are sent only when their object changes, and when finalizers are removed.
+It also shows the dependencies of the ManagedResource and their required states, the ManagedResources that must be deleted before it,
+fields that are sent only when their object changes, and when finalizers are removed.
 
-		Without a name, it explains all ManagedResources that are neither ready nor suspended.
+Without a name, it explains all ManagedResources that are neither ready nor suspended.
 
-		For a Shoot or a Seed of a garden, it shows the last operation, errors and conditions, and explains its ManagedResources that are not
-		ready. Those that the errors name come first. The garden is the cluster of --garden-kubeconfig or --garden-context. The default is the
-		cluster with the ManagedResources.`,
+For a Shoot or a Seed of a garden, it shows the last operation, errors and conditions, and explains its ManagedResources that are not
+ready. Those that the errors name come first. The garden is the cluster of --garden-kubeconfig or --garden-context. The default is the
+cluster with the ManagedResources.`,
 		Example: `  # explain what is wrong in this namespace
   kubectl mr why -n garden
 
