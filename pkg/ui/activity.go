@@ -18,10 +18,10 @@ const (
 	activityAge = time.Hour
 	// activityFresh is how long a result is reused for the same viewer.
 	activityFresh = 5 * time.Second
-	// mostActivities is the maximum number of Events per list request, and of activities in a response.
-	mostActivities = 500
-	// mostEventNamespaces is the maximum number of namespaces whose Events are read one after the other.
-	mostEventNamespaces = 50
+	// maxActivities is the maximum number of Events per list request, and of activities in a response.
+	maxActivities = 500
+	// maxEventNamespaces is the maximum number of namespaces whose Events are read one after the other.
+	maxEventNamespaces = 50
 )
 
 // activityReasons are the reasons of the resource-manager's Events that report drift and fights
@@ -60,8 +60,8 @@ func (s *Server) readActivities(ctx context.Context, v *Viewer) (*Activities, er
 		namespaces = []string{""}
 	}
 	found := &Activities{Items: []Activity{}, Unseen: len(namespaces) == 0}
-	if len(namespaces) > mostEventNamespaces {
-		namespaces, found.Unseen = namespaces[:mostEventNamespaces], true
+	if len(namespaces) > maxEventNamespaces {
+		namespaces, found.Unseen = namespaces[:maxEventNamespaces], true
 	}
 	source, err := v.Console.Source()
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Server) readActivities(ctx context.Context, v *Viewer) (*Activities, er
 	for _, namespace := range namespaces {
 		for _, reason := range activityReasons {
 			list := &corev1.EventList{}
-			err := source.List(ctx, list, client.InNamespace(namespace), client.Limit(mostActivities),
+			err := source.List(ctx, list, client.InNamespace(namespace), client.Limit(maxActivities),
 				client.MatchingFields{"involvedObject.kind": "ManagedResource", "reason": reason})
 			if apierrors.IsForbidden(err) {
 				found.Unseen = true
@@ -86,7 +86,7 @@ func (s *Server) readActivities(ctx context.Context, v *Viewer) (*Activities, er
 		return cmp.Or(cmp.Compare(b.Last, a.Last), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.Message, b.Message))
 	})
-	found.Items = found.Items[:min(len(found.Items), mostActivities)]
+	found.Items = found.Items[:min(len(found.Items), maxActivities)]
 	kept.last, kept.sees, kept.at = found, v.Sees.key, now
 	return found, nil
 }

@@ -125,7 +125,7 @@ func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	body := found.plain
-	if takesGzip(r) {
+	if acceptsGzip(r) {
 		body = found.zipped
 		header.Set("Content-Encoding", "gzip")
 	}
@@ -135,7 +135,7 @@ func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func takesGzip(r *http.Request) bool {
+func acceptsGzip(r *http.Request) bool {
 	for _, accepted := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
 		name, quality, _ := strings.Cut(strings.TrimSpace(accepted), ";")
 		if name == "gzip" && strings.ReplaceAll(quality, " ", "") != "q=0" {

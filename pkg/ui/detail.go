@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// mostNodes is the maximum number of nodes of a tree in a response.
-	mostNodes = 50_000
-	// mostEvents is the maximum number of Events in a response.
-	mostEvents = 1000
+	// maxNodes is the maximum number of nodes of a tree in a response.
+	maxNodes = 50_000
+	// maxEvents is the maximum number of Events in a response.
+	maxEvents = 1000
 )
 
 // Sync reports whether an object is unchanged since it was applied.
@@ -71,7 +71,7 @@ type Node struct {
 func nodesOf(objects []*snapshot.Object, entries []resourcesv1alpha1.ObjectReference) (nodes []Node, more int) {
 	var add func(object *snapshot.Object, level int, sync Sync)
 	add = func(object *snapshot.Object, level int, sync Sync) {
-		if len(nodes) >= mostNodes {
+		if len(nodes) >= maxNodes {
 			more++
 		} else {
 			nodes = append(nodes, Node{
@@ -166,7 +166,7 @@ func partEvents(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.M
 		return nil, err
 	}
 	slices.Reverse(found)
-	return found[:min(len(found), mostEvents)], nil
+	return found[:min(len(found), maxEvents)], nil
 }
 
 // Answer is a response about a ManagedResource.
@@ -191,10 +191,10 @@ func (v *Viewer) read(ctx context.Context, name types.NamespacedName, known stri
 	if part == nil {
 		return &Answer{Summary: summaryOf(mr)}, nil
 	}
-	listening, said := v.Console.Listening()
-	value, err := part(ctx, listening, mr)
+	captured, notes := v.Console.Capture()
+	value, err := part(ctx, captured, mr)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Summary: summaryOf(mr), Value: value, Notes: said.Lines()}, nil
+	return &Answer{Summary: summaryOf(mr), Value: value, Notes: notes.Lines()}, nil
 }

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// mostChanges is the maximum number of changes in memory, of all ManagedResources together.
-	mostChanges = 5000
-	// mostNamed is the maximum number of objects named in a change.
-	mostNamed = 20
+	// maxChanges is the maximum number of changes in memory, of all ManagedResources together.
+	maxChanges = 5000
+	// maxNamed is the maximum number of objects named in a change.
+	maxNamed = 20
 )
 
 // Kinds of changes.
@@ -106,7 +106,7 @@ func compareObjects(before, after *record, change *Change) bool {
 			if former[title] == "" {
 				title += " (new)"
 			}
-			if len(change.Applied) < mostNamed {
+			if len(change.Applied) < maxNamed {
 				change.Applied = append(change.Applied, title)
 			}
 		}
@@ -114,7 +114,7 @@ func compareObjects(before, after *record, change *Change) bool {
 	for _, title := range slices.Sorted(maps.Keys(former)) {
 		if _, there := present[title]; !there {
 			change.GoneCount++
-			if len(change.Gone) < mostNamed {
+			if len(change.Gone) < maxNamed {
 				change.Gone = append(change.Gone, title)
 			}
 		}
@@ -170,12 +170,12 @@ type history struct {
 
 func (h *history) add(changes []Change) {
 	for _, change := range changes {
-		if len(h.changes) < mostChanges {
+		if len(h.changes) < maxChanges {
 			h.changes = append(h.changes, change)
 			continue
 		}
 		h.changes[h.next] = change
-		h.next = (h.next + 1) % mostChanges
+		h.next = (h.next + 1) % maxChanges
 	}
 }
 

@@ -38,7 +38,7 @@ type Inventory struct {
 }
 
 func inventoryOf(entries []entry) Inventory {
-	shown := entries[:min(len(entries), mostNodes)]
+	shown := entries[:min(len(entries), maxNodes)]
 	nodes := make([]Node, 0, len(shown))
 	for _, each := range shown {
 		nodes = append(nodes, Node{

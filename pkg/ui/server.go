@@ -33,10 +33,10 @@ const (
 	readTimeout = time.Minute
 	// writeTimeout limits the time to send a response.
 	writeTimeout = 30 * time.Second
-	// mostReads limits the concurrent reads of parts, for all pages.
-	mostReads = 8
-	// mostStreams limits the number of concurrent event streams.
-	mostStreams = 64
+	// maxReads limits the concurrent reads of parts, for all pages.
+	maxReads = 8
+	// maxStreams limits the number of concurrent event streams.
+	maxStreams = 64
 )
 
 // Options configure a server for one viewer, who may see everything that is listed.
@@ -92,14 +92,14 @@ func New(options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	viewer := &Viewer{Console: options.Console, Sees: AllNamespaces(), Scope: options.Scope, Bounds: NewBounds(mostReads, mostStreams)}
+	viewer := &Viewer{Console: options.Console, Sees: AllNamespaces(), Scope: options.Scope, Bounds: NewBounds(maxReads, maxStreams)}
 	if options.Namespace != "" {
 		viewer.Sees = TheseNamespaces([]string{options.Namespace})
 		viewer.MayGet = func(context.Context, types.NamespacedName) (bool, error) { return true, nil } // the store has no others
 	}
 	server, err := NewShared(SharedOptions{
 		Viewer: func(*http.Request) (*Viewer, error) { return viewer, nil }, Program: "kubectl mr", Version: options.Console.Version,
-		Host: source.Host, Clock: options.Console.Clock, Reads: mostReads, Streams: mostStreams,
+		Host: source.Host, Clock: options.Console.Clock, Reads: maxReads, Streams: maxStreams,
 	})
 	if err != nil {
 		return nil, err
@@ -189,9 +189,9 @@ func Secure(next http.Handler) http.Handler {
 	})
 }
 
-// FromElsewhere reports whether a page of another server sent the request, by the headers of browsers
+// IsCrossSite reports whether a page of another server sent the request, by the headers of browsers
 // (https://www.w3.org/TR/fetch-metadata). Other clients do not send them.
-func FromElsewhere(r *http.Request) bool {
+func IsCrossSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
 		return false
@@ -372,7 +372,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, code int, value an
 		return
 	}
 	header.Set("Content-Type", "application/json; charset=utf-8")
-	if !takesGzip(r) {
+	if !acceptsGzip(r) {
 		w.WriteHeader(code)
 		_, _ = w.Write(body) // the client may have disconnected
 		return

@@ -10,10 +10,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// mostGone is the maximum number of deleted ManagedResources in memory, for pages that have not received the deletion
+// maxGone is the maximum number of deleted ManagedResources in memory, for pages that have not received the deletion
 // yet. A page that
 // lags further behind receives everything again.
-const mostGone = 1000
+const maxGone = 1000
 
 // store keeps records of ManagedResources for all pages, and recent changes.
 type store struct {
@@ -202,7 +202,7 @@ func (s *store) remove(name types.NamespacedName) {
 	s.history.add(differences(before, nil, s.clock.Now()))
 	delete(s.records, name)
 	s.gone = append(s.gone, departure{name, s.sequence})
-	if len(s.gone) > mostGone {
+	if len(s.gone) > maxGone {
 		s.forgotten = s.gone[0].sequence
 		s.gone = slices.Delete(s.gone, 0, 1)
 	}

@@ -129,7 +129,7 @@ func newStream(w http.ResponseWriter, r *http.Request) *stream {
 	header.Set("Content-Type", "text/event-stream; charset=utf-8")
 	header.Set("X-Accel-Buffering", "no") // proxies must forward events immediately
 	header.Set("Vary", "Accept-Encoding")
-	if takesGzip(r) {
+	if acceptsGzip(r) {
 		header.Set("Content-Encoding", "gzip")
 		s.zipped, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
 		s.Writer = s.zipped

@@ -158,7 +158,7 @@ func (c *Console) explainUnknown(ctx context.Context, source *Source, name types
 	switch {
 	case len(elsewhere) > 0:
 		slices.Sort(elsewhere)
-		namespaces := enumerate(elsewhere[:min(len(elsewhere), mostSuggestions)])
+		namespaces := enumerate(elsewhere[:min(len(elsewhere), maxSuggestions)])
 		return &UnknownError{name, fmt.Sprintf(", but there is one in namespace %s: use -n", namespaces)}
 	case suggestion != "":
 		return &UnknownError{name, suggestion}

@@ -62,7 +62,7 @@ type Console struct {
 	// placed returns the cluster with the objects of a ManagedResource. It is nil if the target cluster has all objects.
 	placed func(*resourcesv1alpha1.ManagedResource) (*Target, error)
 	// stderr is the writer of Err, and serializes writes.
-	stderr *orderly
+	stderr *syncWriter
 }
 
 // New returns a console with these clusters.
@@ -71,7 +71,7 @@ func New(streams genericiooptions.IOStreams, version string, clusters Clusters) 
 		In: streams.In, Screen: screen.Of(streams.Out), Err: screen.Of(streams.ErrOut), Clock: clock.RealClock{}, Version: version,
 		clusters: clusters,
 	}
-	c.stderr = &orderly{writer: c.Err.Writer}
+	c.stderr = &syncWriter{writer: c.Err.Writer}
 	c.Err.Writer = c.stderr
 	return c
 }

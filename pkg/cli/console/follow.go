@@ -99,7 +99,7 @@ func (f *follower) watch(ctx context.Context) error {
 		return err
 	}
 	defer watcher.Stop()
-	if err := f.noticeGone(ctx, source, options); err != nil {
+	if err := f.reportDeleted(ctx, source, options); err != nil {
 		return err
 	}
 	for {
@@ -117,9 +117,9 @@ func (f *follower) watch(ctx context.Context) error {
 	}
 }
 
-// noticeGone reports ManagedResources that were reported before and no longer exist. The running watch reports later
+// reportDeleted reports ManagedResources that were reported before and no longer exist. The running watch reports later
 // deletions.
-func (f *follower) noticeGone(ctx context.Context, source *Source, options []client.ListOption) error {
+func (f *follower) reportDeleted(ctx context.Context, source *Source, options []client.ListOption) error {
 	items, err := source.ListManagedResources(ctx, func(int) {}, options...)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ func (c *Console) Garden() (config *rest.Config, httpClient *http.Client, isSour
 	if config, err = c.clusters.Garden(); err != nil {
 		return nil, nil, false, fmt.Errorf("garden: %w", err)
 	}
-	httpClient, err = boundedClient(config)
+	httpClient, err = newHTTPClient(config)
 	return config, httpClient, !c.clusters.HasOwnGarden(), err
 }
 

@@ -14,13 +14,13 @@ type Notes struct {
 	text bytes.Buffer
 }
 
-// Listening returns a console that collects messages for standard error in notes, such as those about missing
+// Capture returns a console that collects messages for standard error in notes, such as those about missing
 // permissions.
-func (c *Console) Listening() (*Console, *Notes) {
+func (c *Console) Capture() (*Console, *Notes) {
 	notes := &Notes{}
-	listening := *c
-	listening.Err = screen.Screen{Writer: notes}
-	return &listening, notes
+	captured := *c
+	captured.Err = screen.Screen{Writer: notes}
+	return &captured, notes
 }
 
 // Write appends a text. It never fails.

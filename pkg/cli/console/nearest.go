@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// mostSuggestions is the maximum number of suggested names.
-const mostSuggestions = 3
+// maxSuggestions is the maximum number of suggested names.
+const maxSuggestions = 3
 
 // nearest returns the names that are most similar to the wanted one, the nearest first. It returns none if none is
 // similar.
@@ -26,8 +26,8 @@ func nearest(wanted string, names []string) []string {
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
 	})
-	found := make([]string, 0, mostSuggestions)
-	for _, candidate := range candidates[:min(len(candidates), mostSuggestions)] {
+	found := make([]string, 0, maxSuggestions)
+	for _, candidate := range candidates[:min(len(candidates), maxSuggestions)] {
 		found = append(found, candidate.name)
 	}
 	return found

@@ -56,7 +56,7 @@ func (p *Progress) run() {
 	case <-p.console.Clock.After(progressAfter):
 	}
 	err := p.console.Err
-	if !p.console.Talks() {
+	if !p.console.IsInteractive() {
 		fmt.Fprintln(err, p.said())
 		<-p.stop
 		return
@@ -78,33 +78,33 @@ func (p *Progress) said() string {
 	return p.text + " …"
 }
 
-// orderly serializes concurrent writes, such as progress and warnings.
-type orderly struct {
+// syncWriter serializes concurrent writes, such as progress and warnings.
+type syncWriter struct {
 	mu     sync.Mutex
 	writer io.Writer
 }
 
 // Write writes the text.
-func (o *orderly) Write(text []byte) (int, error) {
+func (o *syncWriter) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.writer.Write(text)
 }
 
-func (o *orderly) redirect(to io.Writer) (before io.Writer) {
+func (o *syncWriter) redirect(to io.Writer) (before io.Writer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before, o.writer = o.writer, to
 	return before
 }
 
-// Talks reports whether standard error is a terminal.
-func (c *Console) Talks() bool { return c.Err.Width > 0 }
+// IsInteractive reports whether standard error is a terminal.
+func (c *Console) IsInteractive() bool { return c.Err.Width > 0 }
 
 // Warn prints a warning on standard error.
 func (c *Console) Warn(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if c.Talks() {
+	if c.IsInteractive() {
 		text = clearLine + text
 	}
 	fmt.Fprintln(c.Err, text)

@@ -56,7 +56,7 @@ func (c *Console) Source() (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	httpClient, err := boundedClient(config)
+	httpClient, err := newHTTPClient(config)
 	if err != nil {
 		return nil, err
 	}
@@ -68,16 +68,16 @@ func (c *Console) Source() (*Source, error) {
 	return c.source, nil
 }
 
-// boundedClient returns an HTTP client for a cluster. It limits how long a response may take to begin. It does not
+// newHTTPClient returns an HTTP client for a cluster. It limits how long a response may take to begin. It does not
 // limit how
 // long the response lasts, because watches last long.
-func boundedClient(config *rest.Config) (*http.Client, error) {
+func newHTTPClient(config *rest.Config) (*http.Client, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to the cluster %s: %w", config.Host, err)
 	}
 	if httpClient.Timeout == 0 {
-		httpClient.Transport = &bounded{next: transportOf(httpClient)}
+		httpClient.Transport = &timeoutTransport{next: transportOf(httpClient)}
 	}
 	return httpClient, nil
 }
@@ -89,11 +89,11 @@ func transportOf(httpClient *http.Client) http.RoundTripper {
 	return httpClient.Transport
 }
 
-// bounded cancels requests whose response does not begin in time.
-type bounded struct{ next http.RoundTripper }
+// timeoutTransport cancels requests whose response does not begin in time.
+type timeoutTransport struct{ next http.RoundTripper }
 
 // RoundTrip sends a request. It returns an error if the response does not begin within requestTimeout.
-func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+func (b *timeoutTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(request.Context())
 	timer := time.AfterFunc(requestTimeout, func() {
 		cancel(fmt.Errorf("no response within %s", requestTimeout))

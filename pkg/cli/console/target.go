@@ -55,7 +55,7 @@ func (c *Console) Target() (*Target, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{} // warnings about objects that are only read or previewed are not useful
-	httpClient, err := boundedClient(config)
+	httpClient, err := newHTTPClient(config)
 	if err != nil {
 		return nil, err
 	}

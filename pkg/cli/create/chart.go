@@ -23,8 +23,8 @@ import (
 // hookAnnotation specifies when Helm runs an object as a hook, instead of installing it.
 const hookAnnotation = "helm.sh/hook"
 
-// greatestValues is the maximum size of a file with values, in bytes.
-const greatestValues = 8 << 20
+// maxValuesBytes is the maximum size of a file with values, in bytes.
+const maxValuesBytes = 8 << 20
 
 // chartFlags specify a chart and how to render it.
 type chartFlags struct {
@@ -103,14 +103,14 @@ func (f *chartFlags) read(ctx context.Context, c *console.Console, name types.Na
 	if len(hooks) > 0 {
 		c.Warn("Omitted, because chart hooks are not run: %s.", strings.Join(hooks, ", "))
 	}
-	settle(documents, settings.Namespace)
+	setNamespaces(documents, settings.Namespace)
 	return documents, nil
 }
 
 func (f *chartFlags) values(c *console.Console) (chart.Values, error) {
 	values := chart.Values{}
 	for _, path := range f.valueFiles {
-		content, err := pack.ReadFile(c.In, path, greatestValues)
+		content, err := pack.ReadFile(c.In, path, maxValuesBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -157,12 +157,12 @@ func isTest(events string) bool {
 	return true
 }
 
-// settle sets the release namespace on objects without a namespace, as Helm does. It knows the scope of the kinds of
+// setNamespaces sets the release namespace on objects without a namespace, as Helm does. It knows the scope of the kinds of
 // Kubernetes
 // and of those that the chart defines. For other kinds, the resource-manager discovers the scope, and ignores the
 // namespace of
 // cluster-scoped objects.
-func settle(documents []manifest.Document, namespace string) {
+func setNamespaces(documents []manifest.Document, namespace string) {
 	clusterScoped := map[schema.GroupKind]bool{}
 	for _, document := range documents {
 		object := unstructured.Unstructured{Object: document.Object}

@@ -97,10 +97,10 @@ func (o *options) read(ctx context.Context, c *console.Console, names []string) 
 	if err != nil {
 		return nil, err
 	}
-	return ReadSecrets(ctx, c, mr.Namespace, cmpSet(o.secrets, pack.SecretNames(mr)))
+	return ReadSecrets(ctx, c, mr.Namespace, firstNonEmpty(o.secrets, pack.SecretNames(mr)))
 }
 
-func cmpSet(set, otherwise []string) []string {
+func firstNonEmpty(set, otherwise []string) []string {
 	if len(set) > 0 {
 		return set
 	}
@@ -130,12 +130,12 @@ func ReadSecrets(ctx context.Context, c *console.Console, namespace string, name
 	return secrets, errors.Join(errs...)
 }
 
-// greatestFile is the maximum size of a file, in bytes.
-const greatestFile = 256 << 20
+// maxFileBytes is the maximum size of a file, in bytes.
+const maxFileBytes = 256 << 20
 
 // readFile returns the Secrets in a file. Other objects are skipped.
 func readFile(c *console.Console, file string) ([]corev1.Secret, error) {
-	content, err := pack.ReadFile(c.In, file, greatestFile)
+	content, err := pack.ReadFile(c.In, file, maxFileBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// mostObjects limits the number of reported objects of a ManagedResource.
-const mostObjects = 10
+// maxObjects limits the number of reported objects of a ManagedResource.
+const maxObjects = 10
 
 // Explanation explains the states of ManagedResources at a point in time.
 type Explanation struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// mostFollowed is the maximum number of ManagedResources whose dependencies are followed.
-const mostFollowed = 20
+// maxFollowed is the maximum number of ManagedResources whose dependencies are followed.
+const maxFollowed = 20
 
 // follower finds the ManagedResources that others wait for.
 type follower struct {
@@ -40,7 +40,7 @@ func follow(
 	for i := range chosen {
 		f.states[state.NameOf(&chosen[i]).String()] = state.Of(&chosen[i]).Word
 	}
-	for i := 0; i < len(f.chosen) && i < mostFollowed; i++ {
+	for i := 0; i < len(f.chosen) && i < maxFollowed; i++ {
 		mr := f.chosen[i]
 		switch is := state.Of(&mr); {
 		case is.Word == state.Waiting:

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// lookedAtWithin is the time within which a running resource-manager processes a change.
-	lookedAtWithin = 30 * time.Second
+	// processingTimeout is the time within which a running resource-manager processes a change.
+	processingTimeout = 30 * time.Second
 )
 
 // investigate finds the problems of ManagedResources with these objects. below is set if the owned objects of all of
@@ -89,8 +89,8 @@ func (i *investigation) find(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 		}
 	}
 	bad = snapshot.BySeverity(bad)
-	if len(bad) > mostObjects {
-		bad, found.More = bad[:mostObjects], len(bad)-mostObjects
+	if len(bad) > maxObjects {
+		bad, found.More = bad[:maxObjects], len(bad)-maxObjects
 	}
 	if !i.below && i.target != nil {
 		snapshot.NewReader(i.target, []resourcesv1alpha1.ManagedResource{*mr}, func(int) {}).Below(ctx, bad, false)
@@ -185,7 +185,7 @@ func (i *investigation) own(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 func hintsOf(mr *resourcesv1alpha1.ManagedResource, is state.State, now time.Time) []string {
 	var hints []string
 	class := state.ClassOf(mr)
-	if is.Word == state.Pending && (is.Since.IsZero() || now.Sub(is.Since) > lookedAtWithin) {
+	if is.Word == state.Pending && (is.Since.IsZero() || now.Sub(is.Since) > processingTimeout) {
 		who := fmt.Sprintf("class %q", class)
 		if class == resourcesv1alpha1.DefaultClass {
 			who = "the default class"

@@ -13,8 +13,8 @@ import (
 const (
 	// taken is the sign of an object that is taken over unchanged.
 	taken = "="
-	// mostFields is the maximum number of fields in one line.
-	mostFields = 8
+	// maxFields is the maximum number of fields in one line.
+	maxFields = 8
 )
 
 func (o *options) print(c *console.Console, reports []report, predecessors []Predecessor) error {
@@ -117,8 +117,8 @@ func (o *object) handoverLines() []string {
 }
 
 func enumerate(fields []string) string {
-	if len(fields) > mostFields {
-		return fmt.Sprintf("%s and %d more", strings.Join(fields[:mostFields], ", "), len(fields)-mostFields)
+	if len(fields) > maxFields {
+		return fmt.Sprintf("%s and %d more", strings.Join(fields[:maxFields], ", "), len(fields)-maxFields)
 	}
 	return strings.Join(fields, ", ")
 }

@@ -20,9 +20,9 @@ import (
 const (
 	// standardInput is the file name that means the standard input.
 	standardInput = "-"
-	// greatestFile is the maximum size of a file in bytes, and mostFiles the maximum number of files of a folder.
-	greatestFile = 64 << 20
-	mostFiles    = 10_000
+	// maxFileBytes is the maximum size of a file in bytes, and maxFiles the maximum number of files of a folder.
+	maxFileBytes = 64 << 20
+	maxFiles     = 10_000
 )
 
 // extensions are the extensions of manifest files in a folder.
@@ -41,7 +41,7 @@ func ReadPaths(in io.Reader, paths []string) ([]manifest.Document, error) {
 			return nil, err
 		}
 		for _, file := range files {
-			content, err := ReadFile(in, file, greatestFile)
+			content, err := ReadFile(in, file, maxFileBytes)
 			if err != nil {
 				return nil, err
 			}
@@ -125,8 +125,8 @@ func filesIn(path string) ([]string, error) {
 		case !entry.IsDir() && slices.Contains(extensions, strings.ToLower(filepath.Ext(file))):
 			files = append(files, file)
 		}
-		if len(files) > mostFiles {
-			return fmt.Errorf("more than %d files with manifests in %s", mostFiles, path)
+		if len(files) > maxFiles {
+			return fmt.Errorf("more than %d files with manifests in %s", maxFiles, path)
 		}
 		return nil
 	})

@@ -95,12 +95,12 @@ func script(a, b []string) []Line {
 	return lines
 }
 
-// greatestProduct limits the time and memory of a comparison. Longer texts are shown as replaced as a whole.
-const greatestProduct = 25_000_000
+// maxProduct limits the time and memory of a comparison. Longer texts are shown as replaced as a whole.
+const maxProduct = 25_000_000
 
 func middle(a, b []string) []Line {
 	var lines []Line
-	if len(a)*len(b) > greatestProduct {
+	if len(a)*len(b) > maxProduct {
 		return append(signed('-', a), signed('+', b)...)
 	}
 	common := make([][]int32, len(a)+1) // common[i][j] is the length of the longest common subsequence of a[i:] and b[j:]

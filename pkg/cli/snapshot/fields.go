@@ -14,8 +14,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/live"
 )
 
-// mostFields is the maximum number of fields to name for a manager.
-const mostFields = 5
+// maxFields is the maximum number of fields to name for a manager.
+const maxFields = 5
 
 // Taker is a field manager that changed fields of an object after the resource-manager applied it.
 type Taker struct {
@@ -67,8 +67,8 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) []string {
 		paths = append(paths, strings.TrimPrefix(path.String(), "."))
 	})
 	slices.Sort(paths)
-	if len(paths) > mostFields {
-		paths = append(paths[:mostFields], "…")
+	if len(paths) > maxFields {
+		paths = append(paths[:maxFields], "…")
 	}
 	return paths
 }

@@ -58,12 +58,12 @@ func (p *program) run(ctx context.Context) error {
 	defer end()
 	p.console = diverted
 	_, _ = p.console.Target() // set it up once; errors are reported where it is used
-	p.goOn(ctx, func() func(*model) {
+	p.runInBackground(ctx, func() func(*model) {
 		p.follow(ctx)
 		return nil
 	})
 	events := make(chan tcell.Event)
-	p.goOn(ctx, func() func(*model) {
+	p.runInBackground(ctx, func() func(*model) {
 		p.terminal.ChannelEvents(events, ctx.Done())
 		return nil
 	})
@@ -141,8 +141,8 @@ func (p *program) press(ctx context.Context, key string) bool {
 	return false
 }
 
-// goOn runs work in the background, and then sends the change of the model that work returns.
-func (p *program) goOn(ctx context.Context, work func() func(*model)) {
+// runInBackground runs work in the background, and then sends the change of the model that work returns.
+func (p *program) runInBackground(ctx context.Context, work func() func(*model)) {
 	p.others.Go(func() {
 		defer func() {
 			if problem := recover(); problem != nil { // panic in the goroutine that restores the terminal
@@ -171,7 +171,7 @@ func (p *program) readOpened(ctx context.Context) {
 	}
 	p.model.startRead()
 	ctx, p.endRead = context.WithCancel(ctx)
-	p.goOn(ctx, func() func(*model) {
+	p.runInBackground(ctx, func() func(*model) {
 		read, err := read(ctx, p.console, name)
 		if err != nil {
 			return func(m *model) { m.finishRead(name, nil, p.console.Explain(err)) }
@@ -186,7 +186,7 @@ func (p *program) readOwner(ctx context.Context) {
 		return
 	}
 	name := p.model.owner.Name
-	p.goOn(ctx, func() func(*model) {
+	p.runInBackground(ctx, func() func(*model) {
 		owner, err := fleet.Read(ctx, p.console, name)
 		return func(m *model) { m.finishOwnerRead(owner, err) }
 	})
@@ -194,7 +194,7 @@ func (p *program) readOwner(ctx context.Context) {
 
 // ask asks the user to confirm a reconciliation, if the user may reconcile.
 func (p *program) ask(ctx context.Context, name types.NamespacedName) {
-	p.goOn(ctx, func() func(*model) {
+	p.runInBackground(ctx, func() func(*model) {
 		source, err := p.console.Source()
 		allowed := true
 		if err == nil {
@@ -213,7 +213,7 @@ func (p *program) ask(ctx context.Context, name types.NamespacedName) {
 }
 
 func (p *program) reconcile(ctx context.Context, name types.NamespacedName) {
-	p.goOn(ctx, func() func(*model) {
+	p.runInBackground(ctx, func() func(*model) {
 		result, err := act.Reconcile(ctx, p.console, name)
 		if err != nil {
 			result = fmt.Sprintf("not reconciled: %v", p.console.Explain(err))

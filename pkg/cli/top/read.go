@@ -32,12 +32,12 @@ func read(ctx context.Context, c *console.Console, name types.NamespacedName) (*
 	if err != nil {
 		return nil, err
 	}
-	listening, said := c.Listening()
-	explanation, err := explain.Explain(ctx, listening, mr, true)
+	captured, notes := c.Capture()
+	explanation, err := explain.Explain(ctx, captured, mr, true)
 	if err != nil {
 		return nil, err
 	}
-	return &found{mr: mr, explanation: explanation, notes: said.Lines()}, nil
+	return &found{mr: mr, explanation: explanation, notes: notes.Lines()}, nil
 }
 
 // Print prints the details.

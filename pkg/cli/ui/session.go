@@ -59,7 +59,7 @@ func (s *session) guard(next http.Handler) http.Handler {
 			})
 			s.used()
 		}
-		if strings.HasPrefix(r.URL.Path, "/api/") && (!s.knows(r) || ui.FromElsewhere(r)) {
+		if strings.HasPrefix(r.URL.Path, "/api/") && (!s.knows(r) || ui.IsCrossSite(r)) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprint(w, `{"error":"open the last address that kubectl mr ui printed"}`)

@@ -27,8 +27,8 @@ const (
 	idleTimeout   = 2 * time.Minute
 	// headerLimit is larger than the page needs, because browsers send the cookies of all local servers.
 	headerLimit = 64 << 10
-	// farewell limits how long pending responses may take after the program was stopped.
-	farewell = time.Second
+	// shutdownTimeout limits how long pending responses may take after the program was stopped.
+	shutdownTimeout = time.Second
 )
 
 type options struct {
@@ -44,7 +44,7 @@ func NewCommand(c *console.Console) *cobra.Command {
 		Use:   "ui",
 		Short: "Show ManagedResources live in the browser",
 		Long: `Serves a web page that shows ManagedResources live. Those that need attention come first. For each, it shows the objects down to
-Pods, why it is not ready, what applying would change, Events, and changes since the page was opened. It uses the permissions of your
+Pods, why it is not ready, what applying would change, Events, and changes since the command was started. It uses the permissions of your
 kubeconfig and never writes.
 
 The page is served only on 127.0.0.1, until you press Ctrl-C. Each printed address opens the page once, in one browser. Then a new
@@ -131,7 +131,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 		return fmt.Errorf("serve the page: %w", err)
 	case <-ctx.Done():
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(ending); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("end the page: %w", err)

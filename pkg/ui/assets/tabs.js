@@ -60,13 +60,13 @@ const verbs = {
   create: ["+", "good", "would be created"], change: ["~", "busy", "would be changed"], delete: ["−", "bad", "would be deleted"], replace: ["±", "bad", "would be replaced"],
   release: ["~", "busy", "would be released"], fail: ["!", "bad", "would fail"], wait: ["…", "busy", "would wait"],
 };
-const mostLines = 5000;
+const maxLines = 5000;
 
 export function showDiff(panel) {
   return {
     paint(value) {
       const changes = (value.changes ?? []).filter((each) => each.verb !== "nothing"), same = (value.changes ?? []).length - changes.length;
-      let left = mostLines;
+      let left = maxLines;
       fill(panel, h("div", { class: "text-view" }, h("h2", { class: "hidden" }, "Differences"),
         value.state === "Suspended" && h("p", { class: "note" }, "It is suspended: these changes will be made when it is resumed."),
         (value.problems ?? []).map((problem) => h("p", { class: "note bad" }, problem)),

@@ -24,10 +24,10 @@ import (
 
 // Limits of concurrent work for all viewers and for one viewer, because the program has more important work.
 const (
-	mostReads, mostReadsOfOne     = 2, 1
-	mostStreams, mostStreamsOfOne = 64, 8
-	// mostNamespaces is the maximum number of namespaces to review for a viewer who may not see all namespaces.
-	mostNamespaces = 500
+	maxReads, maxReadsOfOne     = 2, 1
+	maxStreams, maxStreamsOfOne = 64, 8
+	// maxNamespaces is the maximum number of namespaces to review for a viewer who may not see all namespaces.
+	maxNamespaces = 500
 	// reviewsPerSecond and reviewsAtOnce limit the access reviews that are sent to the API server.
 	reviewsPerSecond, reviewsAtOnce = 50, 500
 )
@@ -50,7 +50,7 @@ type Gate struct {
 	options  Options
 	server   *ui.Server
 	sessions *sessions
-	entrance *entrance
+	limiter  *loginLimiter
 	reviews  flowcontrol.RateLimiter
 }
 
@@ -63,7 +63,7 @@ func New(options Options) (*Gate, error) {
 		}
 	}
 	g := &Gate{
-		options: options, sessions: newSessions(options.Clock, options.Metrics), entrance: newEntrance(),
+		options: options, sessions: newSessions(options.Clock, options.Metrics), limiter: newLoginLimiter(),
 		reviews: flowcontrol.NewTokenBucketRateLimiter(reviewsPerSecond, reviewsAtOnce),
 	}
 	login := "token"
@@ -74,7 +74,7 @@ func New(options Options) (*Gate, error) {
 	g.server, err = ui.NewShared(ui.SharedOptions{
 		Viewer: g.viewer, Program: "resource-manager", Version: options.Version, Host: options.Source.Host, Login: login,
 		Namespaces: options.Namespaces, Clock: options.Clock,
-		Reads: mostReads, Streams: mostStreams,
+		Reads: maxReads, Streams: maxStreams,
 	})
 	return g, err
 }
@@ -104,7 +104,7 @@ func (g *Gate) viewer(r *http.Request) (*ui.Viewer, error) {
 	if !g.server.Loaded() {
 		return nil, errNotYet
 	}
-	if ui.FromElsewhere(r) {
+	if ui.IsCrossSite(r) {
 		return nil, &ui.DeniedError{Code: http.StatusForbidden, Reason: "requests from pages of other servers are not allowed"}
 	}
 	given, byCookie, err := tokensOf(r)
@@ -135,7 +135,7 @@ func (g *Gate) enter(r *http.Request, given tokens) (*session, access, error) {
 		if err != nil {
 			address = r.RemoteAddr
 		}
-		if !g.entrance.admits(address) {
+		if !g.limiter.admits(address) {
 			g.options.Metrics.logins.Inc(resultLimited)
 			return nil, access{}, &ui.DeniedError{Code: http.StatusTooManyRequests, Reason: "too many logins at once: try again in a few seconds"}
 		}
@@ -146,7 +146,7 @@ func (g *Gate) enter(r *http.Request, given tokens) (*session, access, error) {
 	known, err := s.access(r.Context())
 	switch {
 	case err != nil:
-		g.dismiss(s, err)
+		g.removeIfRefused(s, err)
 		return nil, access{}, err
 	case !isKnown:
 		s = g.sessions.add(s)
@@ -154,8 +154,8 @@ func (g *Gate) enter(r *http.Request, given tokens) (*session, access, error) {
 	return s, known, nil
 }
 
-// dismiss removes a session if the cluster refuses its token, and counts that.
-func (g *Gate) dismiss(s *session, err error) {
+// removeIfRefused removes a session if the cluster refuses its token, and counts that.
+func (g *Gate) removeIfRefused(s *session, err error) {
 	if isRefused(err) {
 		g.sessions.remove(s)
 		g.options.Metrics.logins.Inc(resultRefused)

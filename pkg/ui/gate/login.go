@@ -82,14 +82,14 @@ func (t tokens) check(longest int) error {
 		if len(token) > longest {
 			return &ui.DeniedError{Code: http.StatusUnauthorized, Reason: fmt.Sprintf("This token is longer than the limit of %d bytes.", longest)}
 		}
-		if strings.ContainsFunc(strings.TrimRight(token, "="), isForeign) {
+		if strings.ContainsFunc(strings.TrimRight(token, "="), isInvalidInToken) {
 			return &ui.DeniedError{Code: http.StatusUnauthorized, Reason: "This is not a token: it contains invalid characters."}
 		}
 	}
 	return nil
 }
 
-func isForeign(r rune) bool {
+func isInvalidInToken(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/", r)
 }
 
@@ -164,7 +164,7 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := s.checkTarget(r); err != nil {
-		g.dismiss(s, err)
+		g.removeIfRefused(s, err)
 		return err
 	}
 	setCookie(w, sourceCookie, given.source)

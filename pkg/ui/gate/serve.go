@@ -21,10 +21,10 @@ const (
 	headerTimeout, writeTimeout, idleTimeout = 10 * time.Second, 30 * time.Second, time.Minute
 	// headerLimit is sufficient for two tokens.
 	headerLimit = 48 << 10
-	// mostConnections limits the number of concurrent connections. Others wait.
-	mostConnections = 256
-	// farewell limits the wait for pending responses at shutdown.
-	farewell = time.Second
+	// maxConnections limits the number of concurrent connections. Others wait.
+	maxConnections = 256
+	// shutdownTimeout limits the wait for pending responses at shutdown.
+	shutdownTimeout = time.Second
 )
 
 // Server serves the page over HTTPS. It is a runnable of a manager, in every replica.
@@ -59,7 +59,7 @@ func (s *Server) Start(ctx context.Context) error {
 	s.Log.Info("Serving the page with ManagedResources to viewers with a token, with their own permissions",
 		"address", listener.Addr().String())
 	ended := make(chan error, 2)
-	go func() { ended <- server.ServeTLS(netutil.LimitListener(listener, mostConnections), "", "") }()
+	go func() { ended <- server.ServeTLS(netutil.LimitListener(listener, maxConnections), "", "") }()
 	go func() { ended <- s.Follow(ctx) }()
 	sweep := s.Gate.options.Clock.NewTicker(SweepPeriod)
 	defer sweep.Stop()
@@ -74,7 +74,7 @@ func (s *Server) Start(ctx context.Context) error {
 		}
 		break
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(ending); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("end the page: %w", err)

@@ -72,7 +72,7 @@ func (g *Gate) newSession(given tokens) (*session, error) {
 		return nil, fmt.Errorf("set up the connection to the cluster: %w", err)
 	}
 	return &session{
-		gate: g, tokens: given, bounds: ui.NewBounds(mostReadsOfOne, mostStreamsOfOne), config: config, asks: client.SelfSubjectAccessReviews(),
+		gate: g, tokens: given, bounds: ui.NewBounds(maxReadsOfOne, maxStreamsOfOne), config: config, asks: client.SelfSubjectAccessReviews(),
 		denied: map[string]time.Time{},
 	}, nil
 }
@@ -142,7 +142,7 @@ func (g *Gate) scope() string {
 func (s *session) namespaces(ctx context.Context, now time.Time) (access, error) {
 	names, more := s.gate.options.Namespaces, false
 	if len(names) == 0 {
-		names, more = s.gate.server.Namespaces(mostNamespaces)
+		names, more = s.gate.server.Namespaces(maxNamespaces)
 	}
 	for name, until := range s.denied {
 		if !now.Before(until) {
@@ -182,7 +182,7 @@ func (s *session) namespaces(ctx context.Context, now time.Time) (access, error)
 	}
 	if more {
 		known.notice = fmt.Sprintf("You may not list ManagedResources in all namespaces, "+
-			"and there are too many namespaces to check each of them: only the first %d were checked. Open one that you may get at #/mr/NAMESPACE/NAME.", mostNamespaces)
+			"and there are too many namespaces to check each of them: only the first %d were checked. Open one that you may get at #/mr/NAMESPACE/NAME.", maxNamespaces)
 	}
 	return known, nil
 }

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// mostSessions limits the number of cached sessions. It is larger than the number of streams. If a session is
+	// maxSessions limits the number of cached sessions. It is larger than the number of streams. If a session is
 	// removed, the access of
 	// its viewer is reviewed again with the next request, which the viewer does not notice.
-	mostSessions = 96
+	maxSessions = 96
 	// idle is the time without a request after which a session is removed.
 	idle = 5 * time.Minute
 )
@@ -73,7 +73,7 @@ func (s *sessions) add(added *session) *session {
 	if there := s.known[k]; there != nil {
 		return there
 	}
-	for len(s.known) >= mostSessions {
+	for len(s.known) >= maxSessions {
 		var oldest key
 		for each, session := range s.known {
 			if s.known[oldest] == nil || session.used.Before(s.known[oldest].used) {
@@ -114,31 +114,31 @@ func (s *sessions) sweep() {
 const (
 	loginsAtOnce, loginsPerSecond       = 30, 3
 	loginsOfAllAtOnce, loginsOfAllOften = 60, 10
-	// mostAddresses limits the number of addresses in memory.
-	mostAddresses = 1000
+	// maxAddresses limits the number of addresses in memory.
+	maxAddresses = 1000
 )
 
-// entrance limits the rate of logins.
-type entrance struct {
+// loginLimiter limits the rate of logins.
+type loginLimiter struct {
 	all flowcontrol.RateLimiter
 
 	mu        sync.Mutex
 	addresses map[string]flowcontrol.RateLimiter
 }
 
-func newEntrance() *entrance {
-	return &entrance{
+func newLoginLimiter() *loginLimiter {
+	return &loginLimiter{
 		all: flowcontrol.NewTokenBucketRateLimiter(loginsOfAllOften, loginsOfAllAtOnce), addresses: map[string]flowcontrol.RateLimiter{},
 	}
 }
 
 // admits reports whether a viewer from an address may log in now.
-func (e *entrance) admits(address string) bool {
+func (e *loginLimiter) admits(address string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	limit := e.addresses[address]
 	if limit == nil {
-		if len(e.addresses) >= mostAddresses {
+		if len(e.addresses) >= maxAddresses {
 			clear(e.addresses) // the limit for all addresses remains
 		}
 		limit = flowcontrol.NewTokenBucketRateLimiter(loginsPerSecond, loginsAtOnce)
