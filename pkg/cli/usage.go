@@ -8,7 +8,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// usage is the usage template. Unlike cobra's own, it omits the global flags, of which there are as many as in
+// usage is the usage template. Unlike the template of cobra, it omits the global flags, which are as numerous as those of kubectl.
 // kubectl.
 const usage = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
