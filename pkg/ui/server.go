@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -241,12 +240,8 @@ type About struct {
 }
 
 func (s *Server) serveAbout(w http.ResponseWriter, r *http.Request, v *Viewer) {
-	host := s.shared.Host
-	if parsed, err := url.Parse(host); err == nil && parsed.Host != "" {
-		host = parsed.Host
-	}
 	s.answer(w, r, About{
-		Program: s.shared.Program, Version: s.shared.Version, Host: host, Scope: v.Scope, User: v.Name, CanLeave: v.CanLeave,
+		Program: s.shared.Program, Version: s.shared.Version, Host: console.HostOf(s.shared.Host), Scope: v.Scope, User: v.Name, CanLeave: v.CanLeave,
 	})
 }
 

@@ -15,10 +15,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// fieldManager owns the annotations that these commands write. They are manual changes: Gardener's own controllers and
-// kubectl may remove them.
-const fieldManager = "kubectl-mr"
-
 // change describes what a command changes in each chosen ManagedResource.
 type change struct {
 	console.Choice
@@ -87,7 +83,7 @@ func (o *change) apply(ctx context.Context, source *console.Source, mr *resource
 		return why, nil
 	}
 	// The patch contains only the annotations that differ, so that it does not conflict with other writers.
-	err := source.Patch(ctx, mr, client.MergeFrom(before), client.FieldOwner(fieldManager))
+	err := source.Patch(ctx, mr, client.MergeFrom(before), client.FieldOwner(console.FieldManager))
 	if err != nil {
 		return "", fmt.Errorf("change ManagedResource %s: %w", state.NameOf(mr), err)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// defaultTimeout is the default of --timeout.
-const defaultTimeout = 5 * time.Minute
+// DefaultTimeout is the default of --timeout.
+const DefaultTimeout = 5 * time.Minute
 
 // goals are the values of --for. Each function reports whether a ManagedResource has reached the goal.
 var goals = map[string]func(mr *resourcesv1alpha1.ManagedResource) bool{
@@ -69,7 +69,7 @@ func (w *waiting) run(ctx context.Context, c *console.Console, names []string, c
 	}
 	limited, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	progress := c.Begin("Waiting for " + counted(len(w.left), "ManagedResource"))
+	progress := c.Begin("Waiting for " + screen.Count(len(w.left), "ManagedResource"))
 	defer progress.End()
 	err = c.Follow(limited, chosen, len(names) > 0, choice, func(mr *resourcesv1alpha1.ManagedResource, gone bool) error {
 		if err := w.take(c, mr, gone); err != nil {
@@ -146,7 +146,7 @@ func (w *waiting) take(c *console.Console, mr *resourcesv1alpha1.ManagedResource
 func (w *waiting) describe() string {
 	for _, name := range w.names() {
 		is := w.left[name]
-		return fmt.Sprintf("Waiting for %s: %s is %s", counted(len(w.left), "ManagedResource"), name, is.Word)
+		return fmt.Sprintf("Waiting for %s: %s is %s", screen.Count(len(w.left), "ManagedResource"), name, is.Word)
 	}
 	return ""
 }
@@ -167,13 +167,6 @@ func (w *waiting) details() string {
 
 func (w *waiting) names() []types.NamespacedName {
 	return slices.SortedFunc(maps.Keys(w.left), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-}
-
-func counted(count int, thing string) string {
-	if count == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", count, thing)
 }
 
 // NewWaitCommand returns the command that waits until ManagedResources reach a goal.
@@ -211,7 +204,7 @@ The exit code is 0 if all of them reach the goal, and 1 on a timeout. Without na
 	}
 	o.AddFlags(command.Flags())
 	command.Flags().StringVar(&o.goal, "for", "ready", "Goal to wait for: "+strings.Join(words, ", "))
-	command.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "Maximum time to wait")
+	command.Flags().DurationVar(&o.timeout, "timeout", DefaultTimeout, "Maximum time to wait")
 	if err := command.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag was defined above
 	}
@@ -226,7 +219,7 @@ type waitFlags struct {
 
 func (f *waitFlags) addFlags(command *cobra.Command) {
 	command.Flags().BoolVar(&f.wait, "wait", false, "Wait until they are ready")
-	command.Flags().DurationVar(&f.timeout, "timeout", defaultTimeout, "Maximum time to wait")
+	command.Flags().DurationVar(&f.timeout, "timeout", DefaultTimeout, "Maximum time to wait")
 }
 
 // afterwards waits for ManagedResources if --wait is set.

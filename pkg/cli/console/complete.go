@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// completionTimeout limits how long a shell waits for names.
-const completionTimeout = 5 * time.Second
+// CompletionTimeout limits how long a shell waits for names.
+const CompletionTimeout = 5 * time.Second
 
 // CompleteNames completes names of ManagedResources that are not on the command line yet. Most limits the number of
 // arguments;
@@ -44,7 +44,7 @@ func metadataList(apiVersion, kind string) *metav1.PartialObjectMetadataList {
 func (c *Console) completeObjects(ctx context.Context, list *metav1.PartialObjectMetadataList, given []string, prefix string,
 	options ...client.ListOption,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, CompletionTimeout)
 	defer cancel()
 	source, err := c.Source()
 	if err != nil {

@@ -16,6 +16,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 )
 
+// FieldManager owns the fields that commands write. They are manual changes: Gardener's own controllers and kubectl may
+// remove them.
+const FieldManager = "kubectl-mr"
+
 // Clusters provides the configuration for connecting to clusters.
 type Clusters interface {
 	// AddFlags adds the flags that select the clusters.

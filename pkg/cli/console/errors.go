@@ -126,8 +126,13 @@ func (c *Console) hostOf() string {
 	if err != nil {
 		return ""
 	}
-	if parsed, err := url.Parse(config.Host); err == nil && parsed.Host != "" {
-		return " at " + parsed.Host
+	return " at " + HostOf(config.Host)
+}
+
+// HostOf returns the host and port of the address of an API server.
+func HostOf(address string) string {
+	if parsed, err := url.Parse(address); err == nil && parsed.Host != "" {
+		return parsed.Host
 	}
-	return " at " + config.Host
+	return address
 }

@@ -23,9 +23,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
 )
 
-// FieldManager owns the fields that these commands write.
-const FieldManager = "kubectl-mr"
-
 // options are the flags of both commands.
 type options struct {
 	Manifests
@@ -198,8 +195,7 @@ it is switched to the new Secrets. Fields that another tool manages are not over
 	o.addFlags(command.Flags())
 	command.Flags().BoolVar(&o.force, "force", false, "Overwrite fields of the ManagedResource that another tool manages")
 	command.Flags().BoolVar(&o.wait, "wait", false, "Wait until it is ready")
-	const defaultTimeout = 5 * time.Minute
-	command.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "Maximum time to wait")
+	command.Flags().DurationVar(&o.timeout, "timeout", act.DefaultTimeout, "Maximum time to wait")
 	return command
 }
 
@@ -211,7 +207,7 @@ func (o *options) deliver(ctx context.Context, c *console.Console, parcel *pack.
 		return err
 	}
 	for _, secret := range parcel.Secrets {
-		err := source.Create(ctx, secret.DeepCopy(), client.FieldOwner(FieldManager))
+		err := source.Create(ctx, secret.DeepCopy(), client.FieldOwner(console.FieldManager))
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 		}
@@ -254,7 +250,7 @@ func (o *options) apply(
 	}
 	written := &resourcesv1alpha1.ManagedResource{}
 	written.Namespace, written.Name = mr.Namespace, mr.Name
-	patchOptions := []client.PatchOption{client.FieldOwner(FieldManager)}
+	patchOptions := []client.PatchOption{client.FieldOwner(console.FieldManager)}
 	if o.force {
 		patchOptions = append(patchOptions, client.ForceOwnership)
 	}

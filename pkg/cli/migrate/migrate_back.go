@@ -13,9 +13,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// fieldManager owns no fields, because the command only removes a condition.
-const fieldManager = "kubectl-mr"
-
 // goBack removes the condition Ready from ManagedResources. gardener-resource-manager does not know it, and would not
 // update it.
 func (o *options) goBack(ctx context.Context, c *console.Console, names []string) error {
@@ -57,7 +54,7 @@ func removeReady(ctx context.Context, source client.Client, mr *resourcesv1alpha
 		return "does not have the condition Ready", nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := source.Status().Patch(ctx, mr, patch, client.FieldOwner(fieldManager)); err != nil {
+	if err := source.Status().Patch(ctx, mr, patch, client.FieldOwner(console.FieldManager)); err != nil {
 		return "", fmt.Errorf("remove the condition Ready of ManagedResource %s (stop the resource-manager first): %w", state.NameOf(before), err)
 	}
 	return "removed the condition Ready", nil

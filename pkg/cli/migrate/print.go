@@ -124,11 +124,7 @@ func enumerate(fields []string) string {
 }
 
 func printPredecessor(c *console.Console, predecessor Predecessor) error {
-	objects := "1 object"
-	if predecessor.Objects != 1 {
-		objects = fmt.Sprintf("%d objects", predecessor.Objects)
-	}
-	fmt.Fprintf(c.Screen, "  %s: %s\n", screen.OneLine(predecessor.String()), objects)
+	fmt.Fprintf(c.Screen, "  %s: %s\n", screen.OneLine(predecessor.String()), screen.Count(predecessor.Objects, "object"))
 	for _, step := range predecessor.Steps {
 		if err := c.Screen.Paragraph("    ", screen.Plain, step.Do); err != nil {
 			return err

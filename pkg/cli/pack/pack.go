@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
 	"github.com/trellis-k8s/trellis/pkg/references"
@@ -116,15 +117,9 @@ func SecretNames(mr *resourcesv1alpha1.ManagedResource) []string {
 
 // Describe summarizes a parcel.
 func (p *Parcel) Describe() string {
-	things := func(count int, thing string) string {
-		if count == 1 {
-			return "1 " + thing
-		}
-		return fmt.Sprintf("%d %ss", count, thing)
-	}
-	text := fmt.Sprintf("%s, %d bytes", things(p.Objects, "object"), p.Bytes)
+	text := fmt.Sprintf("%s, %d bytes", screen.Count(p.Objects, "object"), p.Bytes)
 	if p.Packed < p.Bytes {
 		text += fmt.Sprintf(", compressed to %d", p.Packed)
 	}
-	return text + ", in " + things(len(p.Secrets), "Secret")
+	return text + ", in " + screen.Count(len(p.Secrets), "Secret")
 }

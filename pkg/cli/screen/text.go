@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -21,6 +22,14 @@ func Harmless(text string) string {
 		}
 		return -1
 	}, text)
+}
+
+// Count returns a number with a noun, such as "1 object" or "2 objects".
+func Count(count int, noun string) string {
+	if count == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", count, noun)
 }
 
 // CutEnd shortens a text to a maximum of characters by removing its end.

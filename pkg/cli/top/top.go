@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"sync"
 
@@ -106,7 +105,7 @@ func Run(ctx context.Context, c *console.Console, o Options, terminal tcell.Scre
 	}
 	follow := func(ctx context.Context) { runAll(ctx, watchers) }
 	p := newProgram(c, terminal, follow, box)
-	p.model.scope, p.model.host, p.model.everywhere = shown.scope, hostOf(source), shown.everywhere
+	p.model.scope, p.model.host, p.model.everywhere = shown.scope, console.HostOf(source.Host), shown.everywhere
 	p.model.filter.unwell, p.model.owner = o.Unhealthy, shown.owner
 	return p.run(ctx)
 }
@@ -183,11 +182,4 @@ func scope(choice console.Choice, namespace string) string {
 		text += fmt.Sprintf(", labels %s", choice.Selector)
 	}
 	return text
-}
-
-func hostOf(source *console.Source) string {
-	if parsed, err := url.Parse(source.Host); err == nil && parsed.Host != "" {
-		return parsed.Host
-	}
-	return source.Host
 }

@@ -131,10 +131,7 @@ func (o *options) treeOf(
 	is := state.Of(mr)
 	first, _, _ := strings.Cut(is.Message, "\n")
 	if is.Word == state.Ready {
-		first = fmt.Sprintf("%d objects", len(objects))
-		if len(objects) == 1 {
-			first = "1 object"
-		}
+		first = screen.Count(len(objects), "object")
 	}
 	return screen.Node{
 		Name:     screen.Cell{Text: fmt.Sprintf("ManagedResource %s/%s", mr.Namespace, mr.Name), Style: screen.Strong},
