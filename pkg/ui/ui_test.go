@@ -112,18 +112,18 @@ func TestManyObjectsAreCounted(t *testing.T) {
 		}
 	})
 	changes := differences(newRecord("a", "1"), after, start)
-	if len(changes) != 1 || changes[0].AppliedCount != 100 || len(changes[0].Applied) != mostNamed {
+	if len(changes) != 1 || changes[0].AppliedCount != 100 || len(changes[0].Applied) != maxNamed {
 		t.Errorf("%+v", changes)
 	}
 }
 
 func TestHistoryIsBounded(t *testing.T) {
 	var h history
-	for i := range mostChanges + 10 {
+	for i := range maxChanges + 10 {
 		h.add([]Change{{At: int64(i), Namespace: "garden", Name: []string{"a", "b"}[i%2]}})
 	}
 	found := h.of(types.NamespacedName{Namespace: "garden", Name: "a"})
-	if len(h.changes) != mostChanges || len(found) != mostChanges/2 || found[0].At != mostChanges+8 || found[len(found)-1].At != 10 {
+	if len(h.changes) != maxChanges || len(found) != maxChanges/2 || found[0].At != maxChanges+8 || found[len(found)-1].At != 10 {
 		t.Errorf("%d changes, %d of them about a, from %d to %d", len(h.changes), len(found), found[0].At, found[len(found)-1].At)
 	}
 }
@@ -209,7 +209,7 @@ func TestFeed_WakesWaiters(t *testing.T) {
 
 func TestFeedForgetsDepartures(t *testing.T) {
 	f := newTestStore()
-	for i := range mostGone + 1 {
+	for i := range maxGone + 1 {
 		name := fmt.Sprintf("a%d", i)
 		if err := errors.Join(f.Add(newRecord(name, "1")), f.Delete(newRecord(name, "1"))); err != nil {
 			t.Fatal(err)
@@ -218,8 +218,8 @@ func TestFeedForgetsDepartures(t *testing.T) {
 	if news, _ := f.since(1, AllNamespaces(), error.Error); !news.Reset {
 		t.Error("a page that is too far behind is not given all anew")
 	}
-	if news, _ := f.since(2, AllNamespaces(), error.Error); news.Reset || len(news.Gone) != mostGone {
-		t.Errorf("a page that is behind is told of %d, want %d", len(news.Gone), mostGone)
+	if news, _ := f.since(2, AllNamespaces(), error.Error); news.Reset || len(news.Gone) != maxGone {
+		t.Errorf("a page that is behind is told of %d, want %d", len(news.Gone), maxGone)
 	}
 }
 
@@ -316,7 +316,7 @@ func TestTakesGzip(t *testing.T) {
 	for accepted, want := range map[string]bool{"": false, "gzip": true, "br, gzip;q=0.5": true, "gzip;q=0": false, "gzip; q=0": false, "identity": false, "xgzip": false} {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.Header.Set("Accept-Encoding", accepted)
-		if got := takesGzip(r); got != want {
+		if got := acceptsGzip(r); got != want {
 			t.Errorf("%q: %t", accepted, got)
 		}
 	}

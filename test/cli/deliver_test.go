@@ -166,7 +166,7 @@ func TestCreateFromChart(t *testing.T) {
 	}
 	w.run(append([]string{"diff"}, chart...)...).says(t, 0, "5 unchanged")
 	w.run(append([]string{"diff", "--brief"}, append(chart, "--set-value", "colour=red")...)...).says(t, 1, "1 to change, 4 unchanged")
-	w.run(append([]string{"create"}, append(chart, "--set-value", "colour=7")...)...).says(t, 2, "!the values for the chart", "!/colour", "!want string")
+	w.run(append([]string{"create"}, append(chart, "--set-value", "colour=7")...)...).says(t, 2, "!invalid values for the chart", "!/colour", "!want string")
 	w.run("create", "shop", "-n", namespace, "--chart", folder).says(t, 2, "!requires Kubernetes >=1.30.0-0", "!--kube-version")
 	w.run("create", "shop", "-n", namespace, "--chart", t.TempDir()).says(t, 2, "!is not a valid chart: Chart.yaml file is missing")
 	w.run("create", "shop", "-n", namespace, "-f", folder).says(t, 2, "!is a Helm chart: use --chart")

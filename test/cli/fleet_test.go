@@ -171,7 +171,7 @@ func TestFleet(t *testing.T) {
 	f.of("get", "shoot/garden-dev/one", "-w").says(t, 2, "!kubectl mr top shoot/garden-dev/one")
 	f.of("get", "shoot/garden-dev/two").says(t, 0, "Shoot garden-dev/two: no operation has begun", "!is not scheduled yet: spec.seedName is empty")
 	f.of("why", "shoot/garden-dev/three").says(t, 0, "Shoot garden-dev/three on Seed "+f.seed.Name+": no operation has begun",
-		"!has not begun to work on Shoot garden-dev/three", "!kubectl mr get seed/"+f.seed.Name)
+		"!has not begun to reconcile Shoot garden-dev/three", "!kubectl mr get seed/"+f.seed.Name)
 	f.of("top", "shoot/garden-dev/two").says(t, 2, "!top needs a terminal")
 	f.completes("get", "sho").says(t, 0, "shoot/\n")
 	f.completes("get", "shoot/").says(t, 0, "shoot/garden-dev/one\n", "shoot/garden-dev/two\n")
@@ -252,7 +252,7 @@ func (f *fleetWorld) showsTop(t *testing.T) {
 	run.shows("2 Ready", "1 of 2")
 	run.press("q")
 	kit.Must(t, run.ends())
-	f.of("why", "shoot/garden-dev/one").says(t, 0, "Create Succeeded, 100 %", "!All ManagedResources behind Shoot garden-dev/one are ready or suspended (2).")
+	f.of("why", "shoot/garden-dev/one").says(t, 0, "Create Succeeded, 100 %", "!All ManagedResources of Shoot garden-dev/one are ready or suspended (2).")
 }
 
 func (f *fleetWorld) showsSeed(t *testing.T) {
@@ -261,7 +261,7 @@ func (f *fleetWorld) showsSeed(t *testing.T) {
 	f.emit("seed", f.technical+"-seed", f.seed)
 	f.of("get", "seed/"+f.seed.Name).says(t, 0, "garden "+f.technical+"-seed Ready")
 	f.of("tree", "seed/"+f.seed.Name, "--target-kubeconfig", f.gardenConfig).says(t, 0, "ConfigMap "+f.technical+"/"+f.technical+"-seed Present") // in the seed, whatever the flag says
-	f.of("why", "seed/"+f.seed.Name).says(t, 0, "!All ManagedResources behind Seed "+f.seed.Name+" are ready or suspended (1).")
+	f.of("why", "seed/"+f.seed.Name).says(t, 0, "!All ManagedResources of Seed "+f.seed.Name+" are ready or suspended (1).")
 }
 
 // inOneCluster: where the garden is its own seed, no flag names it.

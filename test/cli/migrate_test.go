@@ -64,7 +64,7 @@ var predecessors = map[string]predecessor{
 	"Flux": {
 		manager: "kustomize-controller", serverSide: true,
 		labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"},
-		says: []string{"3 to change; 3 of them currently applied by another tool", "~ Deployment $NS/web, of Flux (Kustomization flux-system/shop)",
+		says: []string{"3 to change; 3 of them currently applied by another tool", "~ Deployment $NS/web, applied by Flux (Kustomization flux-system/shop)",
 			"Kept by kustomize-controller: .spec.replicas", ".metadata.labels.kustomize.toolkit.fluxcd.io/name",
 			"kubectl patch kustomizations.kustomize.toolkit.fluxcd.io shop -n flux-system --type merge -p '{\"spec\":{\"suspend\":true}}'"},
 	},
@@ -287,13 +287,13 @@ func TestMigrateRefusesAndFilters(t *testing.T) {
 	propose := func(args ...string) outcome {
 		return w.runCall(call{args: append([]string{"migrate", "shop", "-n", namespace, "-f", "-"}, args...), in: manifests})
 	}
-	propose().says(t, 1, "~ ConfigMap "+namespace+"/settings, of kubectl", "Do not apply the manifests with kubectl again")
+	propose().says(t, 1, "~ ConfigMap "+namespace+"/settings, applied by kubectl", "Do not apply the manifests with kubectl again")
 	propose("--from", "flux").says(t, 0, "no objects")
-	propose("--from", "kubectl", "--brief").says(t, 1, "of kubectl")
+	propose("--from", "kubectl", "--brief").says(t, 1, "by kubectl")
 	propose("--as", "nobody").says(t, 2, "!forbidden")
 	look := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}
 	w.permit(t, "onlooker", look)
-	propose("--as", "onlooker").says(t, 1, "of kubectl", "move to the resource-manager", "!without the API server's defaults and webhooks")
+	propose("--as", "onlooker").says(t, 1, "by kubectl", "move to the resource-manager", "!without the API server's defaults and webhooks")
 	w.run("__complete", "migrate", "--from", "").says(t, 0, "argocd\n")
 }
 

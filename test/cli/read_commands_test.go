@@ -137,19 +137,19 @@ func TestWhy(t *testing.T) {
 	w := newWorld(t)
 	w.await(t, "garden", "webshop-sale", state.Unhealthy)
 	w.eventually(t, 0, []string{
-		"ManagedResource garden/webshop-sale is Unhealthy since",
-		"Deployment webshop/sale is Unhealthy since",
+		"ManagedResource garden/webshop-sale is Unhealthy (for",
+		"Deployment webshop/sale is Unhealthy (for",
 		`condition "Available" has invalid status False`,
 		"Available False",
 		"Owned objects", "Pod sale-", "Unschedulable: 0/3 nodes are available",
 		"FailedScheduling",
-		"ResourcesHealthy is False since",
+		"ResourcesHealthy is False (",
 	}, "why", "-n", "garden")
 	if text := w.run("why", "-n", "garden").out; strings.Contains(text, "webshop-app") {
 		t.Errorf("it tells of what is well:\n%s", text)
 	}
 	well := w.run("why", "webshop-base", "-n", "garden")
-	well.says(t, 0, "ManagedResource garden/webshop-base is Ready since", "ResourcesApplied is True")
+	well.says(t, 0, "ManagedResource garden/webshop-base is Ready (for", "ResourcesApplied is True")
 	if strings.Contains(well.out, "another field manager") {
 		t.Errorf("objects are said to be changed that are as they were applied:\n%s", well.out)
 	}

@@ -50,15 +50,15 @@ func TestRelations(t *testing.T) {
 	}).says(t, 0)
 	w.await(t, namespace, "shop", state.Waiting)
 	w.run("get", "-n", namespace, "-o", "wide").says(t, 0, "DEPENDS ON", "base:RolledOut:Creation")
-	dependency := "depends on " + namespace + "/base Failed must be applied, healthy and rolled out; changes after the creation do not wait"
+	dependency := "depends on " + namespace + "/base Failed must be applied, healthy and rolled out; changes after the creation do not wait for it"
 	w.run("tree", "-n", namespace).says(t, 0, dependency, "is deleted after "+namespace+"/jobs")
-	w.run("tree", "shop", "-n", namespace, "-o", "wide").says(t, 0, "sends only with changes ConfigMap:/metadata/annotations/example.org~1run",
-		"removes finalizers 1h0m0s after its deletion has begun")
+	w.run("tree", "shop", "-n", namespace, "-o", "wide").says(t, 0, "sends only on changes ConfigMap:/metadata/annotations/example.org~1run",
+		"removes finalizers 1h0m0s after its deletion begins")
 	w.run("tree", "shop", "-n", namespace, "-o", "json").says(t, 0, `"until": "RolledOut"`, `"deletedAfter": [`)
 	w.run("why", "shop", "-n", namespace).says(t, 0, "ManagedResource "+namespace+"/shop is Waiting",
-		"Depends on "+namespace+"/base, which must be applied, healthy and rolled out; changes after the creation do not wait. It is Failed.",
-		"Is deleted after "+namespace+"/jobs.", "Sends only with changes: ConfigMap:/metadata/annotations/example.org~1run",
-		"Removes the finalizers of its objects 1h0m0s after its deletion has begun.", "ManagedResource "+namespace+"/base is Failed")
+		"Depends on "+namespace+"/base, which must be applied, healthy and rolled out; changes after the creation do not wait for it. It is Failed.",
+		"Is deleted after "+namespace+"/jobs.", "Sends only on changes: ConfigMap:/metadata/annotations/example.org~1run",
+		"Removes the finalizers of its objects 1h0m0s after its deletion begins.", "ManagedResource "+namespace+"/base is Failed")
 
 	// base has no deleteAfter: its deletion waits for shop.
 	kit.Must(t, w.client.Delete(t.Context(), managedResource(namespace, "base")))

@@ -49,7 +49,7 @@ func TestFullViews(t *testing.T) {
 	p.await("all are listed", `document.querySelector("[role=grid]")?.ariaRowCount === "50"`)
 	p.look("full-list")
 	p.lookWide("full-list")
-	for tab, text := range map[string]string{"why": "Preemption", "tree": "as-long-as", "diff": "would be changed", "events": "Preemption", "history": "Nothing has changed"} {
+	for tab, text := range map[string]string{"why": "Preemption", "tree": "as-long-as", "diff": "would be changed", "events": "Preemption", "history": "No changes yet"} {
 		p.goTo("#/mr/" + namespace + "/webshop?tab=" + tab)
 		p.says(text)
 		p.look("full-" + tab)

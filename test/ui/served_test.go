@@ -267,7 +267,7 @@ func TestAnotherClusterWithTheObjects(t *testing.T) {
 	var findings json.RawMessage
 	without := s.as(source)
 	notes := strings.Join(without.read(t, resourcePath(namespace, "shop", "objects"), &objects), "\n")
-	if len(objects.Nodes) != 2 || objects.Nodes[0].Health != "Unseen" || !strings.Contains(notes, "in another cluster, and you gave no token for that") {
+	if len(objects.Nodes) != 2 || objects.Nodes[0].Health != "Unseen" || !strings.Contains(notes, "in another cluster, and you entered no token for it") {
 		t.Errorf("without a token for the target: %+v %s", objects, notes)
 	}
 	without.read(t, resourcePath(namespace, "shop", "why"), &findings)

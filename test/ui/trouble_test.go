@@ -119,13 +119,13 @@ func TestDeletedInBrowser(t *testing.T) {
 	p.await("it is read", rows+`.includes("Synced")`)
 	_ = value[bool](p, "window.same = true")
 	kit.Must(t, w.client.Delete(t.Context(), mr))
-	p.says("ManagedResource "+namespace+"/shop does not exist (any more).", "The data below is from before.", "Deleted")
+	p.says("ManagedResource "+namespace+"/shop does not exist, or was deleted.", "The data below is from before its deletion.", "Deleted")
 	p.await("what was there is shown", rows+`.includes("settings")`)
 	p.look("deleted")
 	p.press("5")
-	p.says("It was deleted.", "Deleted", "The history below is from before.")
+	p.says("It was deleted.", "Deleted", "The history below is from before its deletion.")
 	p.press("1")
-	p.says("does not exist (any more)")
+	p.says("does not exist, or was deleted")
 	again := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"}}
 	again.Spec.SecretRefs = []resourcesv1alpha1.LocalObjectReference{{Name: "shop"}}
 	kit.Must(t, w.client.Create(t.Context(), again))

@@ -167,7 +167,7 @@ func TestRenderRefuses(t *testing.T) {
 		"bad metadata":         {files: map[string]string{"Chart.yaml": "name: [\n"}, want: []string{"is not a valid chart", "Chart.yaml"}},
 		"a library":            {files: map[string]string{"Chart.yaml": metadata + "type: library\n"}, want: []string{"is a library chart"}},
 		"a missing dependency": {files: map[string]string{"charts/cart/Chart.yaml": "", "charts/cart/templates/cart.yaml": "", "charts/cart/crds/cart.yaml": ""}, want: []string{"are missing in its folder charts/", "cart", "helm dependency build"}},
-		"the schema":           {settings: Settings{Values: Values{"replicas": 6}}, want: []string{"the values for the chart", "/replicas", "maximum"}},
+		"the schema":           {settings: Settings{Values: Values{"replicas": 6}}, want: []string{"invalid values for the chart", "/replicas", "maximum"}},
 		"the version":          {settings: Settings{KubeVersion: "1.19.3"}, want: []string{"requires Kubernetes >=1.20.0-0, not v1.19.3", "--kube-version"}},
 		"no version":           {settings: Settings{KubeVersion: "new"}, want: []string{"--kube-version"}},
 		"the release":          {settings: Settings{Release: "My_Shop"}, want: []string{`invalid release name "My_Shop"`, "--release-name"}},

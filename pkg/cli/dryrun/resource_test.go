@@ -57,7 +57,7 @@ func configMap(colour string) *unstructured.Unstructured {
 func newResource(s *server, as string) *resource {
 	ref := object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "shop", Name: "a"}
 	return &resource{
-		shared: &shared{namespaces: map[string]bool{}, promised: map[schema.GroupKind]bool{}, unasked: map[string]bool{}},
+		shared: &shared{namespaces: map[string]bool{}, definedKinds: map[schema.GroupKind]bool{}, forbidden: map[string]bool{}},
 		copy:   &Copy{Ref: ref}, ref: ref, client: s, as: as,
 	}
 }
@@ -110,7 +110,7 @@ func TestApplyThatIsNotAnswered(t *testing.T) {
 		as        string
 		namespace bool
 		fails     bool
-		unasked   int
+		forbidden int
 	}{
 		"not permitted":                     {forbidden, "", false, false, 1},
 		"a ServiceAccount is not permitted": {forbidden, "system:serviceaccount:a:b", false, true, 0},
@@ -122,8 +122,8 @@ func TestApplyThatIsNotAnswered(t *testing.T) {
 		r := newResource(&server{applyErr: test.err}, test.as)
 		r.shared.namespaces["shop"] = test.namespace
 		_, err := r.Patch(t.Context(), "a", types.ApplyPatchType, []byte(red), metav1.PatchOptions{})
-		if (err != nil) != test.fails || len(r.shared.unasked) != test.unasked || !test.fails && colourOf(r.copy.After) != "red" {
-			t.Errorf("%s: error %v, %v, %+v", name, err, r.shared.unasked, r.copy.After)
+		if (err != nil) != test.fails || len(r.shared.forbidden) != test.forbidden || !test.fails && colourOf(r.copy.After) != "red" {
+			t.Errorf("%s: error %v, %v, %+v", name, err, r.shared.forbidden, r.copy.After)
 		}
 	}
 }

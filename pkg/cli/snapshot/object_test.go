@@ -45,10 +45,10 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-func TestGravest(t *testing.T) {
+func TestBySeverity(t *testing.T) {
 	well, absent, bad := &Object{Presence: live.Present}, &Object{}, &Object{Presence: live.Present, Verdict: health.Verdict{Unhealthy: "bad"}}
 	absent.Presence = live.Absent
-	if got := Gravest([]*Object{well, bad, absent}); !slices.Equal(got, []*Object{absent, bad, well}) {
+	if got := BySeverity([]*Object{well, bad, absent}); !slices.Equal(got, []*Object{absent, bad, well}) {
 		t.Errorf("%v", got)
 	}
 }
@@ -162,7 +162,7 @@ func TestEventsAbout(t *testing.T) {
 
 func TestFieldsOf(t *testing.T) {
 	entry := metav1.ManagedFieldsEntry{FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:a":{},"f:b":{},"f:c":{},"f:d":{},"f:e":{},"f:f":{}}}`)}
-	if got := fieldsOf(entry); len(got) != mostFields+1 || got[0] != "data.a" || got[mostFields] != "…" {
+	if got := fieldsOf(entry); len(got) != maxFields+1 || got[0] != "data.a" || got[maxFields] != "…" {
 		t.Errorf("%v", got)
 	}
 	entry.FieldsV1 = metav1.NewFieldsV1("nonsense")

@@ -58,7 +58,7 @@ func TestOf(t *testing.T) {
 		"deleted":                   {deleted, Deleting, 9, ""},
 		"suspended":                 {suspended, Suspended, 0, "It is suspended until it is resumed."},
 		"waits for its state":       {waitsForState, Suspended, 0, "It is suspended until it is resumed."},
-		"resumed":                   {resumed, Pending, 0, "It was resumed, and no resource-manager has processed it since."},
+		"resumed":                   {resumed, Pending, 0, "It was resumed, and no resource-manager has processed it since then."},
 		"changed":                   {unseen, Pending, 0, "No resource-manager has processed its last change yet."},
 		"new":                       {newborn, Pending, 0, "No resource-manager has processed it yet."},
 	} {

@@ -200,16 +200,16 @@ func (broken) Print(screen.Screen, time.Time) error { return io.ErrShortWrite }
 func TestPage(t *testing.T) {
 	m := shop()
 	m.pressAll("Down Enter")
-	name, wanted := m.wantsRead()
+	name, wanted := m.needsRead()
 	if name.Name != "sale" || !wanted || !strings.HasPrefix(m.text(), "garden/sale: reading …\n") {
 		t.Errorf("%s %t\n%s", name, wanted, m.text())
 	}
-	m.reads()
-	if _, wanted := m.wantsRead(); wanted {
+	m.startRead()
+	if _, wanted := m.needsRead(); wanted {
 		t.Error("it is read twice at once")
 	}
-	m.hasRead(types.NamespacedName{Name: "another"}, leaflet(1), nil)
-	m.hasRead(name, leaflet(20), nil)
+	m.finishRead(types.NamespacedName{Name: "another"}, leaflet(1), nil)
+	m.finishRead(name, leaflet(20), nil)
 	for _, test := range []struct {
 		keys        string
 		first, last int
@@ -220,16 +220,16 @@ func TestPage(t *testing.T) {
 			t.Errorf("%q: want %d to %d\n%s", test.keys, test.first, test.last, m.text())
 		}
 	}
-	m.reads()
-	m.hasRead(name, leaflet(5), nil)
+	m.startRead()
+	m.finishRead(name, leaflet(5), nil)
 	if m.page.offset != 0 {
 		t.Errorf("it shows from line %d on of what has become shorter", m.page.offset)
 	}
-	m.hasRead(name, nil, errors.New("forbidden\nask"))
+	m.finishRead(name, nil, errors.New("forbidden\nask"))
 	if text := m.text(); !strings.HasPrefix(text, "garden/sale cannot be read: forbidden ask\nline 1\n") {
 		t.Errorf("an error is to be told above what was read before:\n%s", text)
 	}
-	m.hasRead(name, broken{}, nil)
+	m.finishRead(name, broken{}, nil)
 	if text := m.text(); !strings.Contains(m.text()+text, "short write") {
 		t.Errorf("it does not say why there is nothing:\n%s", text)
 	}
@@ -238,7 +238,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("it does not say that it is gone:\n%s", text)
 	}
 	m.pressAll("Esc")
-	m.hasRead(name, leaflet(1), nil)
+	m.finishRead(name, leaflet(1), nil)
 	if m.page != nil {
 		t.Error("what was closed is open")
 	}
@@ -270,7 +270,7 @@ func TestReadAgain(t *testing.T) {
 		if at >= 0 {
 			m.page.name = m.shown[at].FullName()
 		}
-		if _, got := m.wantsRead(); got != test.want {
+		if _, got := m.needsRead(); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

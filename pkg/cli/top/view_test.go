@@ -66,7 +66,7 @@ func TestFirstLines(t *testing.T) {
 			m.take(changes{lost: errors.New("dial tcp:\nconnection refused")})
 			m.now = m.now.Add(12 * time.Second)
 			m.take(changes{lost: errors.New("dial tcp: timeout")})
-		}, "NO CONNECTION to 127.0.0.1:6443 since 12s, retrying: dial tcp: timeout\n1 Failed"},
+		}, "NO CONNECTION to 127.0.0.1:6443 for 12s, retrying: dial tcp: timeout\n1 Failed"},
 		"connection again": {func(m *model) {
 			m.take(changes{lost: errors.New("connection refused")})
 			m.take(changes{})
@@ -96,7 +96,7 @@ func TestFits(t *testing.T) {
 				m.resize(width, height)
 				m.pressAll(keys)
 				if m.page != nil {
-					m.hasRead(m.page.name, leaflet(100), nil)
+					m.finishRead(m.page.name, leaflet(100), nil)
 				}
 				lines := m.view()
 				if len(lines) != height {
@@ -176,14 +176,14 @@ func TestOwner(t *testing.T) {
 		t.Errorf("%q is not in\n%s", want, m.text())
 	}
 	m.ownerReadAt = m.now
-	if m.wantsOwner() {
+	if m.startOwnerRead() {
 		t.Error("it is read again at once")
 	}
 	m.now = m.now.Add(ownerAgain)
-	if !m.wantsOwner() || m.wantsOwner() {
+	if !m.startOwnerRead() || m.startOwnerRead() {
 		t.Error("it is not read again, or twice at a time")
 	}
-	m.hasReadOwner(nil, errors.New("no answer"))
+	m.finishOwnerRead(nil, errors.New("no answer"))
 	if want := "\nShoot garden-dev/one cannot be read: no answer\n"; !strings.Contains(m.text(), want) {
 		t.Errorf("%q is not in\n%s", want, m.text())
 	}

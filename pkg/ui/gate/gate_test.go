@@ -153,7 +153,7 @@ func TestSessionsAreBoundedAndForgotten(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(start)
 	s := newSessions(now, NewMetrics(prometheus.NewRegistry()))
 	of := func(i int) tokens { return tokens{source: fmt.Sprint(i)} }
-	for i := range mostSessions {
+	for i := range maxSessions {
 		s.add(&session{tokens: of(i)})
 		now.SetTime(now.Now().Add(time.Second))
 	}
@@ -161,8 +161,8 @@ func TestSessionsAreBoundedAndForgotten(t *testing.T) {
 	if first == nil || s.add(&session{tokens: of(0)}) != first || s.find(tokens{"0", "other"}) != nil || s.find(tokens{"", "0"}) != nil {
 		t.Error("a session is not found again, or for others")
 	}
-	s.add(&session{tokens: of(mostSessions)})
-	if len(s.known) != mostSessions || s.find(of(0)) == nil || s.find(of(1)) != nil {
+	s.add(&session{tokens: of(maxSessions)})
+	if len(s.known) != maxSessions || s.find(of(0)) == nil || s.find(of(1)) != nil {
 		t.Errorf("%d sessions; the one that was not used for longest is not the one that went", len(s.known))
 	}
 	now.SetTime(now.Now().Add(idle - time.Second))
@@ -179,10 +179,10 @@ func TestSessionsAreBoundedAndForgotten(t *testing.T) {
 }
 
 func TestEntrance(t *testing.T) {
-	e := newEntrance()
+	e := newLoginLimiter()
 	admitted := func(address func(int) string) int {
 		count := 0
-		for i := range 4 * mostAddresses {
+		for i := range 4 * maxAddresses {
 			if e.admits(address(i)) {
 				count++
 			}
@@ -196,7 +196,7 @@ func TestEntrance(t *testing.T) {
 	if got := admitted(func(i int) string { return fmt.Sprint(i) }); got < loginsOfAllAtOnce-loginsAtOnce-loginsPerSecond*60 || got > loginsOfAllAtOnce+loginsOfAllOften*60 {
 		t.Errorf("%d from many addresses", got)
 	}
-	if len(e.addresses) > mostAddresses {
+	if len(e.addresses) > maxAddresses {
 		t.Errorf("%d addresses are remembered", len(e.addresses))
 	}
 }
