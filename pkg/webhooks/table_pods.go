@@ -19,8 +19,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/tokenmount"
 )
 
-// onPods are the calls for Pods that are created, without which a Pod would run differently from what was meant; so it is refused
-// until there is an answer.
+// onPods returns the calls for the creation of Pods. A Pod without the change of the webhook would run differently than
+// intended, so it is rejected until the webhook responds.
 func onPods(namespaces, objects func(Placement) *metav1.LabelSelector, conditions ...admissionregistrationv1.MatchCondition) *Calls {
 	return &Calls{
 		Rules:             []admissionregistrationv1.RuleWithOperations{rule(onCreate, "", "v1", "pods")},
