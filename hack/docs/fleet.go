@@ -28,7 +28,7 @@ the type X of core.gardener.cloud/v1beta1. The ManagedResource is in [reference.
 
 `
 
-// kind is one of the API, with what is said about it at its top.
+// kind is a kind of the API, with the introduction to its section.
 type kind struct{ name, about string }
 
 // apiGroup is a group and version, with the directory of its package.
@@ -75,7 +75,7 @@ func anchor(heading string) string {
 	}, strings.ToLower(heading)), " ", "-")
 }
 
-// fleetGroups returns the groups that the API server serves, and those that CustomResourceDefinitions define.
+// fleetGroups returns the groups that the API server serves and the groups that CustomResourceDefinitions define.
 func fleetGroups(root string) ([]apiGroup, error) {
 	var groups []apiGroup
 	add := func(group, version, name, about string) {
@@ -136,8 +136,8 @@ func about(namespaced bool, shortNames, subresources []string) string {
 	return text
 }
 
-// kindFields returns the fields of a struct and of the structs of its package in it, with those of embedded structs at the
-// same path.
+// kindFields returns the fields of a struct and of the structs of its package in it. The fields of embedded structs have
+// the same path.
 func (c code) kindFields(directory, structName, prefix string, above []string) ([]field, error) {
 	if slices.Contains(above, structName) {
 		return nil, nil
@@ -192,7 +192,7 @@ func isInline(member *ast.Field) bool {
 	return strings.Contains(reflect.StructTag(tag).Get("json"), "inline")
 }
 
-// embedded returns the directory and the name of an embedded struct of an API group, or nothing for others.
+// embedded returns the directory and the name of an embedded struct of an API group, or empty strings for other structs.
 func (c code) embedded(directory string, expression ast.Expr) (from, of string) {
 	switch e := expression.(type) {
 	case *ast.Ident:
@@ -205,7 +205,7 @@ func (c code) embedded(directory string, expression ast.Expr) (from, of string) 
 	return "", ""
 }
 
-// fleetType says which type of another group a field has.
+// fleetType describes the type of a field whose type belongs to another group.
 func fleetType(expression ast.Expr, text string) string {
 	name := ""
 	ast.Inspect(expression, func(node ast.Node) bool {
