@@ -18,8 +18,8 @@ func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   local.Name,
 		Short: "Extension that provides infrastructure on the machine on which the seed runs",
-		Long: `provider-local is the extension with the type "local". Machines are Pods of the seed that boot with systemd, DNS records are files of
-CoreDNS, and backups are directories. It is for development and tests. See docs/provider-local.md.`,
+		Long: `provider-local is the extension with the type "local". Machines are Pods of the seed that boot with systemd, DNS records are
+files of CoreDNS, and backups are directories. It is for development and tests. See docs/provider-local.md.`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -22,7 +22,8 @@ func run(root string) error {
 		return err
 	}
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil { //nolint:gosec // files of the repository are readable by all users
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content),
+			0o644); err != nil { //nolint:gosec // readable by all users
 			return err
 		}
 	}
@@ -90,8 +91,8 @@ func (c code) reference() (string, error) {
 		"\n## Reasons of ResourcesApplied\n\n`Ready` has the reason of the condition that determines it.\n\n" + reasonsTable(applied) +
 		"\n## Reasons of ResourcesHealthy and ResourcesProgressing\n\nBoth also have `DeletionPending` and `ManagedResourceIgnored`, as above. " +
 		"`<Kind>` is the kind of the first object that the message names.\n\n" + reasonsTable(health) +
-		"\n## Events\n\nIn addition, the ManagedResource gets a Warning with the reason of `ResourcesApplied` when that condition becomes False " +
-		"or its cause changes, a Warning with the reason of `ResourcesHealthy` when that changes from True to False, and a Normal one when it " +
+		"\n## Events\n\nIn addition, the ManagedResource gets a Warning with the reason of `ResourcesApplied` when that condition becomes " +
+		"False or its cause changes, a Warning with the reason of `ResourcesHealthy` when that changes from True to False, and a Normal one when it " +
 		"is True again.\n\n" + eventsTable(events) +
 		"\n## Metrics\n\n" + metricsTable(metrics), nil
 }

@@ -21,7 +21,9 @@ func vpaInPlaceUpdates() Webhook {
 		Does:    "Configures vertical pod autoscalers to resize Pods in place where possible.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.VPAInPlaceUpdates.Enabled },
 		Calls: &Calls{
-			Rules:             []admissionregistrationv1.RuleWithOperations{rule(onCreateUpdate, "autoscaling.k8s.io", "v1", "verticalpodautoscalers")},
+			Rules: []admissionregistrationv1.RuleWithOperations{
+				rule(onCreateUpdate, "autoscaling.k8s.io", "v1", "verticalpodautoscalers"),
+			},
 			NamespaceSelector: inNamespaces(), ObjectSelector: always(absent(verticalautoscaling.LabelSkip)),
 			MatchPolicy: admissionregistrationv1.Equivalent, FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: defaultTimeout,
 			FailureReason: "An autoscaler that is admitted unchanged would evict Pods.",

@@ -122,12 +122,14 @@ func (cp *ControlPlane) backdate(stage string) (string, error) {
 		return "", fmt.Errorf("%s has no %s%s", stage, field, now)
 	}
 	path := cp.path(readyStage)
-	return path, os.WriteFile(path, bytes.ReplaceAll(content, []byte(field+now), []byte(field+longAgo)), 0o600) //nolint:gosec // a path of this test
+	content = bytes.ReplaceAll(content, []byte(field+now), []byte(field+longAgo))
+	return path, os.WriteFile(path, content, 0o600) //nolint:gosec // a path of this test
 }
 
 // awaitControllerManager waits for what a pod in the default namespace needs of it.
 func (cp *ControlPlane) awaitControllerManager(ctx context.Context) error {
-	return cp.await(ctx, "the service account and root certificate of the namespace default", func(ctx context.Context, c client.Client) error {
+	return cp.await(ctx, "the service account and root certificate of the namespace default",
+		func(ctx context.Context, c client.Client) error {
 		return errors.Join(
 			c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{}),
 			c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kube-root-ca.crt"}, &corev1.ConfigMap{}),

@@ -15,7 +15,9 @@ import (
 
 // Proxy serves an API server on this machine, without credentials, until the test ends. Each request passes through a function, which may send
 // it on. It returns the path of a kubeconfig, and what ends all connections of clients.
-func Proxy(tb testing.TB, config *rest.Config, send func(next http.RoundTripper, request *http.Request) (*http.Response, error)) (kubeconfig string, disconnect func()) {
+func Proxy(
+	tb testing.TB, config *rest.Config, send func(next http.RoundTripper, request *http.Request) (*http.Response, error),
+) (kubeconfig string, disconnect func()) {
 	tb.Helper()
 	transport, err := rest.TransportFor(config)
 	Must(tb, err)

@@ -29,7 +29,8 @@ import (
 )
 
 // withRights has every resource-manager that tests start run with the rights of the Helm chart.
-var withRights = flag.Bool("kit.rights", false, "run the resource-manager with the rights that its configuration needs, instead of an administrator's")
+var withRights = flag.Bool("kit.rights", false,
+	"run the resource-manager with the rights that its configuration needs, instead of an administrator's")
 
 // restricted are the users that have such rights.
 var restricted struct {
@@ -78,7 +79,8 @@ func forbidden(auditLog string) []string {
 				Message string
 			}
 		}
-		if json.Unmarshal(scanner.Bytes(), &event) == nil && event.ImpersonatedUser == nil && slices.Contains(restricted.users, event.User.Username) &&
+		if json.Unmarshal(scanner.Bytes(), &event) == nil && event.ImpersonatedUser == nil &&
+			slices.Contains(restricted.users, event.User.Username) &&
 			LacksRights(event.ResponseStatus.Code, event.ResponseStatus.Message) {
 			lines = append(lines, fmt.Sprintf("forbidden: %s %s: %s", event.Verb, event.RequestURI, event.ResponseStatus.Message))
 		}
@@ -173,7 +175,8 @@ func (g *granting) user(name string, rules rbac.Rules) string {
 	everywhere := metav1.ObjectMeta{Name: g.namespace + ":" + name}
 	Must(g, g.client.Create(g.Context(), &rbacv1.ClusterRole{ObjectMeta: everywhere, Rules: rules.Cluster}))
 	Must(g, g.client.Create(g.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: everywhere, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: everywhere.Name},
+		ObjectMeta: everywhere, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: everywhere.Name},
 	}))
 	for namespace, ones := range rules.Namespaced {
 		meta := metav1.ObjectMeta{Namespace: namespace, Name: everywhere.Name}

@@ -100,6 +100,7 @@ func patched(patch []jsonpatch.Operation) admission.Response {
 // malformed rejects a request whose object cannot be decoded. The decoding error might quote the object, so it is not
 // returned.
 func malformed(request *admission.Request, _ error) admission.Response {
-	return answer(request, Refuse(http.StatusBadRequest, "the object is not a valid %s of version %s: its fields do not have the types of the API",
+	return answer(request, Refuse(http.StatusBadRequest,
+		"the object is not a valid %s of version %s: its fields do not have the types of the API",
 		request.Kind.Kind, schema.GroupVersion{Group: request.Kind.Group, Version: request.Kind.Version}))
 }

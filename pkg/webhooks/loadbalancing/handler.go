@@ -32,31 +32,32 @@ const (
 // NewHandler returns a handler for the creation of Pods. The reader reads the objects that the package documentation
 // lists.
 func NewHandler(reader client.Reader) admission.Handler {
-	return admit.Mutating(func() *corev1.Pod { return &corev1.Pod{} }, func(ctx context.Context, request *admission.Request, pod *corev1.Pod) error {
-		if !usesGenericKubeconfig(&pod.Spec) {
+	return admit.Mutating(func() *corev1.Pod { return &corev1.Pod{} },
+		func(ctx context.Context, request *admission.Request, pod *corev1.Pod) error {
+			if !usesGenericKubeconfig(&pod.Spec) {
+				return nil
+			}
+			configMap := &corev1.ConfigMap{}
+			err := reader.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: ConfigMapName}, configMap)
+			switch {
+			case apierrors.IsNotFound(err):
+				return nil
+			case err != nil:
+				return admit.Unavailable(
+					"cannot determine whether to balance the requests of the Pod: the ConfigMap %s in namespace %q cannot be read: %w",
+					ConfigMapName, request.Namespace, err)
+			}
+			target, err := parse(request.Namespace, configMap.Data)
+			if err != nil {
+				return err
+			}
+			ips, err := readIPs(ctx, reader, request.Namespace, target.namespace)
+			if err != nil {
+				return err
+			}
+			balance(pod, target, ips)
 			return nil
-		}
-		configMap := &corev1.ConfigMap{}
-		err := reader.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: ConfigMapName}, configMap)
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil
-		case err != nil:
-			return admit.Unavailable(
-				"cannot determine whether to balance the requests of the Pod: the ConfigMap %s in namespace %q cannot be read: %w",
-				ConfigMapName, request.Namespace, err)
-		}
-		target, err := parse(request.Namespace, configMap.Data)
-		if err != nil {
-			return err
-		}
-		ips, err := readIPs(ctx, reader, request.Namespace, target.namespace)
-		if err != nil {
-			return err
-		}
-		balance(pod, target, ips)
-		return nil
-	})
+		})
 }
 
 // readIPs returns the IP addresses of the ingress gateway in a namespace. The ConfigMap in podNamespace references this

@@ -180,7 +180,8 @@ func codeOf(err error) int {
 func logged(spec *authorizationv1.SubjectAccessReviewSpec) []any {
 	values := []any{"user", shortened(spec.User)}
 	if attributes := spec.ResourceAttributes; attributes != nil {
-		values = append(values, "verb", shortened(attributes.Verb), "resource", shortened(attributes.Resource), "name", shortened(attributes.Name))
+		values = append(values, "verb", shortened(attributes.Verb),
+			"resource", shortened(attributes.Resource), "name", shortened(attributes.Name))
 	}
 	return values
 }

@@ -162,7 +162,8 @@ func applyToSecrets(ctx context.Context, q *question) error {
 	}
 	name := q.attributes.Name
 	if name == "" {
-		return deny("node agents may only %s single Secrets: name one, for a list or watch by the field selector metadata.name", q.attributes.Verb)
+		return deny("node agents may only %s single Secrets: name one, for a list or watch by the field selector metadata.name",
+			q.attributes.Verb)
 	}
 	common := slices.Contains(commonSecrets, name)
 	if common && !q.machines {

@@ -63,7 +63,8 @@ func Describe(event auditv1.Event) string {
 
 // IsWrite reports whether something is stored. Reviews are questions.
 func IsWrite(event auditv1.Event) bool {
-	return !slices.Contains([]string{"get", "list", "watch"}, event.Verb) && (event.ObjectRef == nil || event.ObjectRef.Resource != "tokenreviews")
+	return !slices.Contains([]string{"get", "list", "watch"}, event.Verb) &&
+		(event.ObjectRef == nil || event.ObjectRef.Resource != "tokenreviews")
 }
 
 // IsForbidden reports whether a request was refused because of missing rights.

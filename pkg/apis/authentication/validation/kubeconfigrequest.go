@@ -23,7 +23,8 @@ func ValidateKubeconfigRequest(spec *v1alpha1.KubeconfigRequestSpec) field.Error
 	case seconds == nil:
 		return field.ErrorList{field.Required(path, "the validity of the kubeconfig")}
 	case *seconds < leastExpirationSeconds || *seconds > mostExpirationSeconds:
-		return field.ErrorList{field.Invalid(path, *seconds, fmt.Sprintf("must be between %d and %d", leastExpirationSeconds, mostExpirationSeconds))}
+		return field.ErrorList{field.Invalid(path, *seconds,
+			fmt.Sprintf("must be between %d and %d", leastExpirationSeconds, mostExpirationSeconds))}
 	}
 	return nil
 }

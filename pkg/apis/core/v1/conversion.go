@@ -35,15 +35,17 @@ type helmDeployment struct {
 
 // RegisterConversions adds the conversions between this package's ControllerDeployment and that of v1beta1 to a scheme.
 func RegisterConversions(scheme *runtime.Scheme) error {
-	err := scheme.AddConversionFunc((*ControllerDeployment)(nil), (*v1beta1.ControllerDeployment)(nil), func(from, to any, _ conversion.Scope) error {
-		return ConvertToV1beta1(from.(*ControllerDeployment), to.(*v1beta1.ControllerDeployment)) //nolint:errcheck // types as registered
-	})
+	err := scheme.AddConversionFunc((*ControllerDeployment)(nil), (*v1beta1.ControllerDeployment)(nil),
+		func(from, to any, _ conversion.Scope) error {
+			return ConvertToV1beta1(from.(*ControllerDeployment), to.(*v1beta1.ControllerDeployment)) //nolint:errcheck // types as registered
+		})
 	if err != nil {
 		return err
 	}
-	return scheme.AddConversionFunc((*v1beta1.ControllerDeployment)(nil), (*ControllerDeployment)(nil), func(from, to any, _ conversion.Scope) error {
-		return ConvertFromV1beta1(from.(*v1beta1.ControllerDeployment), to.(*ControllerDeployment)) //nolint:errcheck // types as registered
-	})
+	return scheme.AddConversionFunc((*v1beta1.ControllerDeployment)(nil), (*ControllerDeployment)(nil),
+		func(from, to any, _ conversion.Scope) error {
+			return ConvertFromV1beta1(from.(*v1beta1.ControllerDeployment), to.(*ControllerDeployment)) //nolint:errcheck // types as registered
+		})
 }
 
 // ConvertToV1beta1 converts a ControllerDeployment to v1beta1. A chart becomes the configuration of the type helm. The

@@ -81,7 +81,8 @@ func validateArchitectures(version *v1beta1.MachineImageVersion, defined []v1bet
 	}
 	given, wanted := slices.Sorted(slices.Values(version.Architectures)), v1beta1.ArchitecturesOf(version.CapabilityFlavors, defined)
 	if !slices.Equal(slices.Compact(given), wanted) {
-		return field.ErrorList{field.Invalid(path, version.Architectures, fmt.Sprintf("must be the architectures in capabilityFlavors: %v", wanted))}
+		return field.ErrorList{field.Invalid(path, version.Architectures,
+			fmt.Sprintf("must be the architectures in capabilityFlavors: %v", wanted))}
 	}
 	return nil
 }

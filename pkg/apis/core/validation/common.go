@@ -86,7 +86,8 @@ func prefixOf(value string, path *field.Path) (netip.Prefix, field.ErrorList) {
 		return prefix, field.ErrorList{field.Invalid(path, value, "must be a range of addresses in CIDR notation, such as 10.0.0.0/16")}
 	}
 	if prefix != prefix.Masked() {
-		return prefix, field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must begin at the first address of the range: %s", prefix.Masked()))}
+		return prefix, field.ErrorList{field.Invalid(path, value,
+			fmt.Sprintf("must begin at the first address of the range: %s", prefix.Masked()))}
 	}
 	return prefix, nil
 }

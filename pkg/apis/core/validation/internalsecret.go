@@ -66,7 +66,8 @@ func validateSecretType(secret *v1beta1.InternalSecret, data *field.Path) field.
 	}
 	switch secret.Type {
 	case corev1.SecretTypeServiceAccountToken:
-		return required(secret.Annotations[corev1.ServiceAccountNameKey], field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey))
+		return required(secret.Annotations[corev1.ServiceAccountNameKey],
+			field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey))
 	case corev1.SecretTypeDockercfg:
 		return validateJSON(secret.Data, corev1.DockerConfigKey, data)
 	case corev1.SecretTypeDockerConfigJson:

@@ -59,7 +59,8 @@ func validateImageOverrides(images []v1beta1.MachineImage, path *field.Path) fie
 		errs = append(errs, unprefixedName(image.Name, at.Child("name"))...)
 		errs = append(errs, optionalOneOf(image.UpdateStrategy, at.Child("updateStrategy"),
 			v1beta1.UpdateStrategyPatch, v1beta1.UpdateStrategyMinor, v1beta1.UpdateStrategyMajor)...)
-		errs = append(errs, unique(image.Versions, versions, "version", func(version v1beta1.MachineImageVersion) string { return version.Version })...)
+		errs = append(errs, unique(image.Versions, versions, "version",
+			func(version v1beta1.MachineImageVersion) string { return version.Version })...)
 		for j := range image.Versions {
 			errs = append(errs, validateImageVersionOverride(&image.Versions[j], versions.Index(j))...)
 		}
@@ -78,7 +79,8 @@ func validateImageVersionOverride(version *v1beta1.MachineImageVersion, path *fi
 	}
 	if constraint := version.KubeletVersionConstraint; constraint != nil {
 		if _, err := semver.NewConstraint(*constraint); err != nil {
-			errs = append(errs, field.Invalid(path.Child("kubeletVersionConstraint"), *constraint, "must be a constraint for versions, such as >= 1.32"))
+			errs = append(errs, field.Invalid(path.Child("kubeletVersionConstraint"), *constraint,
+				"must be a constraint for versions, such as >= 1.32"))
 		}
 	}
 	if version.InPlaceUpdates != nil && version.InPlaceUpdates.MinVersionForUpdate != nil {

@@ -68,7 +68,8 @@ func validateProjectSpec(spec *v1beta1.ProjectSpec, path *field.Path) field.Erro
 		errs = append(errs, validateProjectTolerations(spec.Tolerations, path.Child("tolerations"))...)
 	}
 	at := path.Child("dualApprovalForDeletion")
-	errs = append(errs, unique(spec.DualApprovalForDeletion, at, "resource", func(one v1beta1.DualApprovalForDeletion) string { return one.Resource })...)
+	errs = append(errs, unique(spec.DualApprovalForDeletion, at, "resource",
+		func(one v1beta1.DualApprovalForDeletion) string { return one.Resource })...)
 	for i, approval := range spec.DualApprovalForDeletion {
 		errs = append(errs, oneOf(approval.Resource, at.Index(i).Child("resource"), "shoots")...)
 		errs = append(errs, selector(&approval.Selector, at.Index(i).Child("selector"))...)
@@ -153,7 +154,8 @@ func validateMembers(members []v1beta1.ProjectMember, path *field.Path) field.Er
 
 // identityOf identifies a subject: a user with the name of a service account is that service account.
 func identityOf(subject rbacv1.Subject) string {
-	if parts := strings.Split(subject.Name, ":"); subject.Kind == rbacv1.UserKind && len(parts) == 4 && strings.HasPrefix(subject.Name, "system:serviceaccount:") {
+	if parts := strings.Split(subject.Name, ":"); subject.Kind == rbacv1.UserKind && len(parts) == 4 &&
+		strings.HasPrefix(subject.Name, "system:serviceaccount:") {
 		return strings.Join([]string{"", rbacv1.ServiceAccountKind, parts[2], parts[3]}, "|")
 	}
 	return strings.Join([]string{subject.APIGroup, subject.Kind, subject.Namespace, subject.Name}, "|")

@@ -19,7 +19,8 @@ func ValidateQuota(quota *v1beta1.Quota) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&quota.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	path := field.NewPath("spec")
 	scope := quota.Spec.Scope
-	errs = append(errs, referencedType(scope.APIVersion, scope.Kind, path.Child("scope"), rules.Project, rules.Secret, rules.WorkloadIdentity)...)
+	errs = append(errs, referencedType(scope.APIVersion, scope.Kind, path.Child("scope"), rules.Project, rules.Secret,
+		rules.WorkloadIdentity)...)
 	errs = append(errs, atLeast(quota.Spec.ClusterLifetimeDays, 1, path.Child("clusterLifetimeDays"))...)
 	for name, quantity := range quota.Spec.Metrics {
 		at := path.Child("metrics").Key(string(name))

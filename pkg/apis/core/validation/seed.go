@@ -192,7 +192,8 @@ func validateSeedVolume(volume *v1beta1.SeedVolume, path *field.Path) field.Erro
 		errs = append(errs, quantityNotNegative(*volume.MinimumSize, path.Child("minimumSize"))...)
 	}
 	at := path.Child("providers")
-	errs = append(errs, unique(volume.Providers, at, "purpose", func(provider v1beta1.SeedVolumeProvider) string { return provider.Purpose })...)
+	errs = append(errs, unique(volume.Providers, at, "purpose",
+		func(provider v1beta1.SeedVolumeProvider) string { return provider.Purpose })...)
 	for i, provider := range volume.Providers {
 		errs = append(errs, required(provider.Purpose, at.Index(i).Child("purpose"))...)
 		errs = append(errs, required(provider.Name, at.Index(i).Child("name"))...)

@@ -63,7 +63,8 @@ func ValidateShoot(shoot *v1beta1.Shoot) field.ErrorList {
 		errs = append(errs, forbidden(finalizer == constants.GardenerName || finalizer == constants.FinalizerReferenceProtection,
 			metadata.Child("finalizers").Index(i), fmt.Sprintf("finalizer %q cannot be added on creation", finalizer))...)
 	}
-	return append(errs, forbidden(ptr.Deref(shoot.Spec.CloudProfileName, "") != "" && shoot.Spec.CloudProfile != nil, path.Child("cloudProfileName"),
+	return append(errs, forbidden(ptr.Deref(shoot.Spec.CloudProfileName, "") != "" && shoot.Spec.CloudProfile != nil,
+		path.Child("cloudProfileName"),
 		"must not be set together with cloudProfile")...)
 }
 

@@ -18,11 +18,13 @@ var alone = []string{constants.OperationMaintain, constants.OperationRetry, cons
 // together are the other operations of a Shoot without parameters.
 var together = []string{
 	constants.OperationReconcile,
-	constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout, constants.OperationRotateCredentialsComplete,
+	constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout,
+	constants.OperationRotateCredentialsComplete,
 	constants.OperationRotateCAStart, constants.OperationRotateCAStartWithoutWorkersRollout, constants.OperationRotateCAComplete,
 	constants.OperationRotateServiceAccountKeyStart, constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout,
 	constants.OperationRotateServiceAccountKeyComplete,
-	constants.OperationRotateETCDEncryptionKey, constants.OperationRotateETCDEncryptionKeyStart, constants.OperationRotateETCDEncryptionKeyComplete,
+	constants.OperationRotateETCDEncryptionKey, constants.OperationRotateETCDEncryptionKeyStart,
+	constants.OperationRotateETCDEncryptionKeyComplete,
 	constants.OperationRotateObservabilityCredentials, constants.OperationRotateSSHKeypair,
 }
 
@@ -140,11 +142,14 @@ func awakeOnly(operation string) bool {
 }
 
 // canStart checks that rotations with the given phases can start. Those that roll out worker pools wait for in-place updates.
-func canStart(operation string, shoot *v1beta1.Shoot, rollsOut bool, path *field.Path, phases ...v1beta1.CredentialsRotationPhase) field.ErrorList {
+func canStart(
+	operation string, shoot *v1beta1.Shoot, rollsOut bool, path *field.Path, phases ...v1beta1.CredentialsRotationPhase,
+) field.ErrorList {
 	errs := forbidden(!canStartRotation(shoot.Status.LastOperation), path,
 		fmt.Sprintf("cannot start %s if shoot was not yet created successfully or is not ready for reconciliation", operation))
 	over := !slices.ContainsFunc(phases, func(phase v1beta1.CredentialsRotationPhase) bool { return !rotationIsOver(phase) })
-	errs = append(errs, forbidden(!over, path, fmt.Sprintf("cannot start %s if .status.credentials.rotation has a phase other than 'Completed'", operation))...)
+	errs = append(errs, forbidden(!over, path,
+		fmt.Sprintf("cannot start %s if .status.credentials.rotation has a phase other than 'Completed'", operation))...)
 	return append(errs, forbidden(rollsOut && len(pendingInPlaceUpdates(shoot)) > 0, path,
 		fmt.Sprintf("cannot start %s while worker pools wait for in-place updates", operation))...)
 }
@@ -158,7 +163,8 @@ func canComplete(operation string, path *field.Path, phases ...v1beta1.Credentia
 func validatePoolList(list, operation string, shoot *v1beta1.Shoot, path *field.Path) field.ErrorList {
 	manual := operation == constants.OperationRolloutWorkers
 	if list == "" {
-		return field.ErrorList{field.Required(path, fmt.Sprintf("must provide at least one pool name via %s=<poolName1>[,<poolName2>,...]", operation))}
+		return field.ErrorList{field.Required(path,
+			fmt.Sprintf("must provide at least one pool name via %s=<poolName1>[,<poolName2>,...]", operation))}
 	}
 	names := strings.Split(list, ",")
 	if manual && list == "*" {

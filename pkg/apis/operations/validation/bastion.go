@@ -75,7 +75,8 @@ func validateBlock(block networkingv1.IPBlock, path *field.Path) field.ErrorList
 		part, err := netip.ParsePrefix(excepted)
 		switch {
 		case err != nil:
-			errs = append(errs, field.Invalid(path.Child("except").Index(i), excepted, "must be a range of addresses in CIDR notation, such as 10.0.0.0/16"))
+			errs = append(errs, field.Invalid(path.Child("except").Index(i), excepted,
+				"must be a range of addresses in CIDR notation, such as 10.0.0.0/16"))
 		case part.Bits() <= whole.Bits() || !whole.Contains(part.Addr()):
 			errs = append(errs, field.Invalid(path.Child("except").Index(i), excepted, fmt.Sprintf("must be part of %s", block.CIDR)))
 		}

@@ -13,7 +13,9 @@ import (
 
 // ValidateCloudProfileConfig checks the provider configuration of a CloudProfile with these machine images. Each version has to have a
 // container image.
-func ValidateCloudProfileConfig(config *v1alpha1.CloudProfileConfig, images []gardencorev1beta1.MachineImage, path *field.Path) field.ErrorList {
+func ValidateCloudProfileConfig(
+	config *v1alpha1.CloudProfileConfig, images []gardencorev1beta1.MachineImage, path *field.Path,
+) field.ErrorList {
 	var errs field.ErrorList
 	known := map[string]sets.Set[string]{}
 	path = path.Child("machineImages")
@@ -37,7 +39,8 @@ func ValidateCloudProfileConfig(config *v1alpha1.CloudProfileConfig, images []ga
 	for _, image := range images {
 		for _, version := range image.Versions {
 			if !known[image.Name].Has(version.Version) {
-				errs = append(errs, field.Required(path, fmt.Sprintf("must have an entry for version %s of the machine image %s", version.Version, image.Name)))
+				errs = append(errs, field.Required(path,
+					fmt.Sprintf("must have an entry for version %s of the machine image %s", version.Version, image.Name)))
 			}
 		}
 	}

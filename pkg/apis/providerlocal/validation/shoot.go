@@ -82,7 +82,8 @@ func ValidateWorkerConfig(config *v1alpha1.WorkerConfig, path *field.Path) field
 	}
 	for name, limit := range config.Resources.Limits {
 		if request, found := config.Resources.Requests[name]; found && request.Cmp(limit) > 0 {
-			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(), "must be at most the limit "+limit.String()))
+			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
+				"must be at most the limit "+limit.String()))
 		}
 	}
 	return errs

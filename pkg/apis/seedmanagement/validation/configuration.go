@@ -46,7 +46,8 @@ func validateConnection(given *gardenletv1alpha1.GardenClientConnection, c conne
 	if given.Kubeconfig == "" && !c.merged {
 		errs = append(errs, field.Required(path.Child("kubeconfig"), "the gardenlet gets no credentials otherwise"))
 	}
-	for name, set := range map[string]bool{"bootstrapKubeconfig": given.BootstrapKubeconfig != nil, "kubeconfigSecret": given.KubeconfigSecret != nil} {
+	for name, set := range map[string]bool{"bootstrapKubeconfig": given.BootstrapKubeconfig != nil,
+		"kubeconfigSecret": given.KubeconfigSecret != nil} {
 		if set {
 			errs = append(errs, field.Forbidden(path.Child(name), "must not be set without bootstrap"))
 		}
@@ -76,7 +77,8 @@ func splitSeedConfig(raw []byte) (*gardenletv1alpha1.GardenletConfiguration, *ru
 		SeedConfig *runtime.RawExtension `json:"seedConfig"`
 	}
 	rest := map[string]stdjson.RawMessage{}
-	if err := errors.Join(json.UnmarshalCaseSensitivePreserveInts(raw, &seed), json.UnmarshalCaseSensitivePreserveInts(raw, &rest)); err != nil {
+	if err := errors.Join(json.UnmarshalCaseSensitivePreserveInts(raw, &seed),
+		json.UnmarshalCaseSensitivePreserveInts(raw, &rest)); err != nil {
 		return nil, nil, err
 	}
 	delete(rest, "seedConfig")
