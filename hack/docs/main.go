@@ -92,8 +92,8 @@ func (c code) reference() (string, error) {
 		"\n## Reasons of ResourcesHealthy and ResourcesProgressing\n\nBoth also have `DeletionPending` and `ManagedResourceIgnored`, as above. " +
 		"`<Kind>` is the kind of the first object that the message names.\n\n" + reasonsTable(health) +
 		"\n## Events\n\nIn addition, the ManagedResource gets a Warning with the reason of `ResourcesApplied` when that condition becomes " +
-		"False or its cause changes, a Warning with the reason of `ResourcesHealthy` when that changes from True to False, and a Normal one when it " +
-		"is True again.\n\n" + eventsTable(events) +
+		"False or its cause changes, a Warning with the reason of `ResourcesHealthy` when that changes from True to False, " +
+		"and a Normal one when it is True again.\n\n" + eventsTable(events) +
 		"\n## Metrics\n\n" + metricsTable(metrics), nil
 }
 

@@ -124,7 +124,8 @@ func (o *Options) Validate() error {
 func (o WorkloadIdentityOptions) validate() error {
 	var errs []error
 	if o.MaxExpiration < o.MinExpiration {
-		errs = append(errs, fmt.Errorf("--workload-identity-token-max-expiration (%s) is shorter than --workload-identity-token-min-expiration (%s)",
+		errs = append(errs, fmt.Errorf(
+			"--workload-identity-token-max-expiration (%s) is shorter than --workload-identity-token-min-expiration (%s)",
 			o.MaxExpiration, o.MinExpiration))
 	}
 	if (o.Issuer == "") != (o.SigningKeyFile == "") {

@@ -136,7 +136,9 @@ func (o *Options) kinds(config *server.RecommendedConfig, kube kubernetes.Interf
 		}},
 		{operationsv1alpha1.GroupName, map[string][]registry.Served{operationsv1alpha1.SchemeGroupVersion.Version: operations.Kinds(time.Now)}},
 		{securityv1alpha1.GroupName, map[string][]registry.Served{securityv1alpha1.SchemeGroupVersion.Version: security.Kinds(tokens)}},
-		{seedmanagementv1alpha1.GroupName, map[string][]registry.Served{seedmanagementv1alpha1.SchemeGroupVersion.Version: seedmanagement.Kinds()}},
+		{seedmanagementv1alpha1.GroupName, map[string][]registry.Served{
+			seedmanagementv1alpha1.SchemeGroupVersion.Version: seedmanagement.Kinds(),
+		}},
 	}, nil
 }
 

@@ -80,7 +80,8 @@ func kubernetesServiceHost() Webhook {
 	enabled := always(notIn(servicehost.LabelInject, servicehost.InjectDisable))
 	calls := onPods(enabled, enabled)
 	calls.ObjectSelector, calls.FailurePolicy, calls.TimeoutSeconds = pods(enabled), admissionregistrationv1.Ignore, hastyTimeout
-	calls.FailureReason = "Without it, a Pod reaches the API server by a longer path, and Pods of the cluster must not wait for the resource-manager."
+	calls.FailureReason = "Without it, a Pod reaches the API server by a longer path, " +
+		"and Pods of the cluster must not wait for the resource-manager."
 	return Webhook{
 		Name: "kubernetes-service-host", Path: servicehost.Path, Kind: Mutating, Setting: "kubernetesServiceHost",
 		Does:    "Configures containers to connect to the API server by its own name.",

@@ -9,7 +9,8 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-const rotationDocumentation = ", see https://gardener.cloud/docs/gardener/shoot-operations/shoot_credentials_rotation/#gardener-provided-credentials for details"
+const rotationDocumentation = ", see " +
+	"https://gardener.cloud/docs/gardener/shoot-operations/shoot_credentials_rotation/#gardener-provided-credentials for details"
 
 // shootWarnings returns warnings about valid settings of a written Shoot that should change.
 func shootWarnings(updated, old shoot, now time.Time, rotationInterval time.Duration) []string {
@@ -18,8 +19,8 @@ func shootWarnings(updated, old shoot, now time.Time, rotationInterval time.Dura
 	}
 	warnings := deprecatedFields(&updated.Spec)
 	if text(updated.Spec.CloudProfileName) != "" && !before(updated, "1.33") { // older versions fill it automatically
-		warnings = append(warnings, "you are setting the spec.cloudProfileName field. The field is deprecated and forbidden starting from Kubernetes 1.34. "+
-			"Instead, use the spec.cloudProfile field.")
+		warnings = append(warnings, "you are setting the spec.cloudProfileName field. "+
+			"The field is deprecated and forbidden starting from Kubernetes 1.34. Instead, use the spec.cloudProfile field.")
 	}
 	if old != nil {
 		warnings = append(warnings, dueRotations(old, now, rotationInterval)...)
@@ -45,7 +46,8 @@ func deprecatedFields(spec *gardencorev1beta1.ShootSpec) []string {
 	deprecatedServerFields(spec.Kubernetes.KubeAPIServer, warn)
 	if scaler := spec.Kubernetes.ClusterAutoscaler; scaler != nil {
 		warn(scaler.MaxEmptyBulkDelete != nil, "spec.kubernetes.clusterAutoscaler.maxEmptyBulkDelete",
-			"The field is deprecated and forbidden starting from Kubernetes 1.33. Instead, use the spec.kubernetes.clusterAutoscaler.maxScaleDownParallelism field.")
+			"The field is deprecated and forbidden starting from Kubernetes 1.33. "+
+				"Instead, use the spec.kubernetes.clusterAutoscaler.maxScaleDownParallelism field.")
 		warn(len(scaler.IgnoreTaints) > 0, "spec.kubernetes.clusterAutoscaler.ignoreTaints",
 			"The field is deprecated and forbidden starting from Kubernetes 1.32. Instead, use the startupTaints and statusTaints fields.")
 	}
@@ -59,7 +61,8 @@ func deprecatedFields(spec *gardencorev1beta1.ShootSpec) []string {
 			"The field is deprecated and forbidden starting from Kubernetes 1.35.")
 	}
 	if proxy := spec.Kubernetes.KubeProxy; proxy != nil && proxy.Mode != nil && *proxy.Mode == gardencorev1beta1.ProxyModeIPVS {
-		warnings = append(warnings, "the IPVS mode of kube-proxy (spec.kubernetes.kubeProxy.mode) is deprecated in Kubernetes. Use IPTables or NFTables instead.")
+		warnings = append(warnings, "the IPVS mode of kube-proxy (spec.kubernetes.kubeProxy.mode) is deprecated in Kubernetes. "+
+			"Use IPTables or NFTables instead.")
 	}
 	return warnings
 }
@@ -69,7 +72,8 @@ func deprecatedServerFields(server *gardencorev1beta1.KubeAPIServerConfig, warn 
 		return
 	}
 	warn(server.EnableAnonymousAuthentication != nil, "spec.kubernetes.kubeAPIServer.enableAnonymousAuthentication",
-		"The field is deprecated and forbidden starting from Kubernetes 1.35. Instead, configure anonymous authentication endpoints with structured authentication.")
+		"The field is deprecated and forbidden starting from Kubernetes 1.35. "+
+			"Instead, configure anonymous authentication endpoints with structured authentication.")
 	warn(server.WatchCacheSizes != nil && server.WatchCacheSizes.Default != nil, "spec.kubernetes.kubeAPIServer.watchCacheSizes.default",
 		"The field is deprecated and forbidden starting from Kubernetes 1.35, as kube-apiserver sizes its caches itself.")
 }

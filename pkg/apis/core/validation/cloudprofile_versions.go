@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// stages are the stages in the life of a version, in their order.
+// stages are the lifecycle stages of a version, in their order.
 var stages = []v1beta1.VersionClassification{
 	v1beta1.ClassificationPreview, v1beta1.ClassificationSupported, v1beta1.ClassificationDeprecated, v1beta1.ClassificationExpired,
 }
@@ -52,7 +52,7 @@ func validateKubernetesVersions(versions []v1beta1.ExpirableVersion, path *field
 	return errs
 }
 
-// validateExpiration checks until when a version can be used: by a date and a classification, or by stages.
+// validateExpiration checks the expiration of a version, which is defined by a date and a classification, or by stages.
 func validateExpiration(version *v1beta1.ExpirableVersion, path *field.Path) field.ErrorList {
 	errs := optionalOneOf(version.Classification, path.Child("classification"), stages[:3]...)
 	if len(version.Lifecycle) == 0 {

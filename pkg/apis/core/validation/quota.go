@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/rules"
 )
 
-// quotaMetrics are what a Quota can limit.
+// quotaMetrics are the metrics that a Quota can limit.
 var quotaMetrics = []string{"cpu", "gpu", "memory", "storage.standard", "storage.premium", "loadbalancer"}
 
 // ValidateQuota checks a Quota.

@@ -68,7 +68,7 @@ func resources(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// cpuAndMemory checks resources that may be CPU and memory only.
+// cpuAndMemory checks resources, which may only be CPU and memory.
 func cpuAndMemory(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	errs := resources(list, path)
 	for name := range list {

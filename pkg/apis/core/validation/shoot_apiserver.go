@@ -67,7 +67,7 @@ func validateServiceAccounts(config *v1beta1.ServiceAccountConfig, c *shootConte
 		(expiration.Duration < minTokenExpiration || expiration.Duration > maxTokenExpiration) {
 		errs = append(errs, field.Invalid(path.Child("maxTokenExpiration"), expiration.Duration.String(), "must be 0 or from 720h to 2160h"))
 	}
-	if c.sameIssuers { // may be from before they were checked
+	if c.sameIssuers { // unchanged issuers might be older than the check
 		return errs
 	}
 	at := path.Child("acceptedIssuers")

@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// durations are optional durations by the names of their fields.
+// durations maps names of fields to optional durations.
 type durations map[string]*metav1.Duration
 
 func durationsNotNegative(path *field.Path, values durations) field.ErrorList {
@@ -127,7 +127,8 @@ func validateSwap(kubelet *v1beta1.KubeletConfig, path *field.Path) field.ErrorL
 }
 
 func validatePullCredentials(kubelet *v1beta1.KubeletConfig, c *shootContext, path *field.Path) field.ErrorList {
-	policy, at, list := kubelet.ImagePullCredentialsVerificationPolicy, path.Child("imagePullCredentialsVerificationPolicy"), path.Child("preloadedImagesVerificationAllowlist")
+	policy, at := kubelet.ImagePullCredentialsVerificationPolicy, path.Child("imagePullCredentialsVerificationPolicy")
+	list := path.Child("preloadedImagesVerificationAllowlist")
 	errs := optionalOneOf(policy, at, v1beta1.NeverVerify, v1beta1.NeverVerifyPreloadedImages, v1beta1.NeverVerifyAllowlistedImages,
 		v1beta1.AlwaysVerify)
 	if policy != nil {

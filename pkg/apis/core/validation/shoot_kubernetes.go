@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// shootVersion is a version that is complete, or that admission completes.
+// shootVersion matches a version that is complete, or that admission completes.
 var shootVersion = regexp.MustCompile(`^\d+(\.\d+){0,2}$`)
 
 func validateKubernetes(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) field.ErrorList {
@@ -66,7 +66,7 @@ func validateKubernetes(spec *v1beta1.ShootSpec, c *shootContext, path *field.Pa
 	return errs
 }
 
-// minAllowed checks the least resources of a component against what it needs at least.
+// minAllowed checks the minimum resources of a component against its requirements.
 func minAllowed(autoscaling *v1beta1.ControlPlaneAutoscaling, cpu, memory string, path *field.Path) field.ErrorList {
 	if autoscaling == nil {
 		return nil

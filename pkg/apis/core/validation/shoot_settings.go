@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// maxConfig is the size that a ConfigMap may have.
+// maxConfig is the maximum size of a ConfigMap.
 const maxConfig = 1 << 20
 
 func validateAddons(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) field.ErrorList {

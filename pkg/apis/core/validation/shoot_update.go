@@ -53,7 +53,8 @@ func validateShootStateUpdate(shoot, old *v1beta1.Shoot, path *field.Path) field
 		(hibernated(old) || hibernated(shoot)),
 		path.Child("controlPlane", "highAvailability", "failureTolerance", "type"),
 		"Shoot is currently hibernated and cannot be scaled up to HA")...)
-	pending, force := pendingInPlaceUpdates(old), slices.Contains(SplitOperations(shoot.Annotations[constants.AnnotationGardenerOperation]), constants.OperationForceInPlaceUpdate)
+	operations := SplitOperations(shoot.Annotations[constants.AnnotationGardenerOperation])
+	pending, force := pendingInPlaceUpdates(old), slices.Contains(operations, constants.OperationForceInPlaceUpdate)
 	for i := range shoot.Spec.Provider.Workers {
 		worker := &shoot.Spec.Provider.Workers[i]
 		before := workerOf(old, worker.Name)
@@ -80,7 +81,8 @@ func validateHibernationStart(old *v1beta1.Shoot, path *field.Path) field.ErrorL
 		serviceAccountKey == v1beta1.RotationCompleting, path,
 		fmt.Sprintf("shoot cannot be hibernated when .status.credentials.rotation.serviceAccountKey.phase is %q", serviceAccountKey))...)
 	return append(errs, forbidden(!encryptionIsRolledOut(old), path,
-		"shoot cannot be hibernated when spec.kubernetes.kubeAPIServer.encryptionConfig.resources and status.credentials.encryptionAtRest.resources are not equal")...)
+		"shoot cannot be hibernated when spec.kubernetes.kubeAPIServer.encryptionConfig.resources and "+
+			"status.credentials.encryptionAtRest.resources are not equal")...)
 }
 
 func validateShootSpecUpdate(spec, old *v1beta1.ShootSpec, path *field.Path) field.ErrorList {

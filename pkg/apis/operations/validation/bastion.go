@@ -60,7 +60,7 @@ func validateKey(key string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateBlock checks a range of addresses and those that are taken out of it.
+// validateBlock checks a range of addresses and its exceptions.
 func validateBlock(block networkingv1.IPBlock, path *field.Path) field.ErrorList {
 	at := path.Child("cidr")
 	if errs := rules.Required(block.CIDR, at); errs != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/providerlocal/v1alpha1"
 )
 
-// ValidateCloudProfileConfig checks the provider configuration of a CloudProfile with these machine images. Each version has to have a
-// container image.
+// ValidateCloudProfileConfig checks the provider configuration of a CloudProfile with these machine images. Each version
+// must have a container image.
 func ValidateCloudProfileConfig(
 	config *v1alpha1.CloudProfileConfig, images []gardencorev1beta1.MachineImage, path *field.Path,
 ) field.ErrorList {
@@ -62,7 +62,8 @@ func validateVersion(version v1alpha1.MachineImageVersion, known sets.Set[string
 	return errs
 }
 
-// FindImage returns the container image of a version of a machine image. It returns false if the configuration has none.
+// FindImage returns the container image of a version of a machine image. It returns false if the configuration does not
+// have it.
 func FindImage(config *v1alpha1.CloudProfileConfig, name, version string) (string, bool) {
 	if config == nil {
 		return "", false

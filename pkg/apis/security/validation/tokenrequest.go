@@ -9,7 +9,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 )
 
-// Bounds of spec.expirationSeconds.
+// The bounds of spec.expirationSeconds.
 const (
 	leastExpirationSeconds = 600
 	mostExpirationSeconds  = int64(1 << 32)

@@ -34,7 +34,7 @@ func ValidateManagedSeedUpdate(seed, old *v1alpha1.ManagedSeed) field.ErrorList 
 	return append(errs, ValidateManagedSeed(seed)...)
 }
 
-// inGarden reports an object that is in another namespace than garden.
+// inGarden returns an error if an object is not in the namespace garden.
 func inGarden(namespace string) field.ErrorList {
 	if namespace == "" || namespace == constants.GardenNamespace {
 		return nil // the metadata's own check reports a missing namespace
