@@ -131,11 +131,11 @@ func (cp *ControlPlane) backdate(stage string) (string, error) {
 func (cp *ControlPlane) awaitControllerManager(ctx context.Context) error {
 	return cp.await(ctx, "the service account and root certificate of the namespace default",
 		func(ctx context.Context, c client.Client) error {
-		return errors.Join(
-			c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{}),
-			c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kube-root-ca.crt"}, &corev1.ConfigMap{}),
-		)
-	})
+			return errors.Join(
+				c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{}),
+				c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kube-root-ca.crt"}, &corev1.ConfigMap{}),
+			)
+		})
 }
 
 // createNodes creates the simulated nodes and waits until Pods can be scheduled to them.
