@@ -56,7 +56,8 @@ func installCRD(ctx context.Context, c client.Client, file string) error {
 	if err := yaml.UnmarshalStrict(content, &object.Object); err != nil {
 		return err
 	}
-	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership)
+	if err != nil {
 		return err
 	}
 

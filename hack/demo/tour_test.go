@@ -101,7 +101,7 @@ func TestManagedResourceRows(t *testing.T) {
 		got = append(got, strings.Join(row, "|"))
 	}
 	want := []string{
-		"garden/shop|(default)|Unknown|0|90s|The resource-manager has not looked at it yet.",
+		"garden/shop|(default)|Unknown|0|90s|The resource-manager has not reconciled it yet.",
 		"garden/shop|seed|False|3|90s|two lines",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {

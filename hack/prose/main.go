@@ -1,8 +1,10 @@
-// prose checks the English of documentation, of Go comments and of the texts in Go strings against hack/prose/rules.yaml.
+// Command prose checks the English of documentation, of Go comments and of texts in Go strings against
+// hack/prose/rules.yaml.
 //
-//	prose [-count] PATH...
+// \tprose [-count] PATH...
 //
-// It prints each finding as file:line and exits with status 1 if there are any. -count prints the number of findings for each rule instead.
+// It prints each finding as file:line and exits with status 1 if there are any. With -count, it prints the number of
+// findings for each rule instead.
 package main
 
 import (

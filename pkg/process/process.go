@@ -20,7 +20,7 @@ import (
 // cacheProbeTimeout is how long a health check waits for a cache.
 const cacheProbeTimeout = time.Second
 
-// NewLogger returns a logger to standard error. The level is debug, info or error, the format json or text.
+// NewLogger returns a logger to standard error. The level is debug, info or error. The format is json or text.
 func NewLogger(level, format string) logr.Logger {
 	levels := map[string]zapcore.Level{"debug": zapcore.DebugLevel, "info": zapcore.InfoLevel, "error": zapcore.ErrorLevel}
 	isoTime := func(encoder *zapcore.EncoderConfig) { encoder.EncodeTime = zapcore.ISO8601TimeEncoder }

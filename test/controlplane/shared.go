@@ -47,7 +47,7 @@ func (s *Shared) Get(tb testing.TB) *ControlPlane {
 	if testing.Short() {
 		tb.Skip("needs a control plane, which -short excludes")
 	}
-	// Not the test's own context, since the control plane outlives the test.
+	// Do not use the test's own context, because the control plane outlives the test.
 	s.once.Do(func() { s.controlPlane, s.err = Start(context.Background(), s.Options) })
 	if s.err != nil {
 		tb.Fatal(s.err)

@@ -21,7 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// answers checks the statuses of the kinds that need no machine, and what they made.
+// answers checks the statuses of the kinds that need no machine, and the objects that they create.
 func (k *extensionKinds) answers() {
 	k.t.Helper()
 	status := &providerlocalv1alpha1.InfrastructureStatus{}
@@ -52,7 +52,8 @@ func (k *extensionKinds) answers() {
 	must(k.t, os.MkdirAll(filepath.Join(k.bucketDirectory(), k.entry.Name, "etcd-main"), 0o750)) // a backup
 }
 
-// unserved waits for the answer of the Network: its status has the address families, and an error, as a Shoot without nodes serves no DaemonSets.
+// unserved waits for the status of the Network. It has the address families and an error, because a Shoot without nodes
+// does not serve DaemonSets.
 func (k *extensionKinds) unserved() {
 	k.t.Helper()
 	k.await("No DaemonSets", []extensionsv1alpha1.Object{k.network}, func(extensionsv1alpha1.Object) error {
@@ -63,12 +64,12 @@ func (k *extensionKinds) unserved() {
 	})
 }
 
-// objectsInShoot are what the ControlPlane and the ContainerRuntime make in the Shoot.
+// objectsInShoot are the objects that the ControlPlane and the ContainerRuntime create in the Shoot.
 func (k *extensionKinds) objectsInShoot() []string {
 	return []string{"storageclass/default", "runtimeclass/local-" + k.runtimes.Spec.WorkerPool.Name}
 }
 
-// inShoot runs kubectl in the Shoot, in the namespace kube-system.
+// inShoot runs kubectl in the namespace kube-system of the Shoot.
 func (k *extensionKinds) inShoot(arguments ...string) (string, error) {
 	arguments = append([]string{"--kubeconfig", k.fleet.ShootKubeconfig(), "--namespace=kube-system"}, arguments...)
 	output, err := exec.CommandContext(k.ctx, filepath.Join(base.Root, "bin", "kubectl"), arguments...).CombinedOutput()
@@ -87,7 +88,7 @@ func (k *extensionKinds) decode(raw *runtime.RawExtension, into any) {
 	must(k.t, json.Unmarshal(raw.Raw, into))
 }
 
-// refusal is a change that provider-local refuses, and what its error says.
+// refusal is a change that provider-local rejects, and the text of the error.
 type refusal struct {
 	object extensionsv1alpha1.Object
 	change func()
@@ -134,7 +135,8 @@ func (k *extensionKinds) refusals() []refusal {
 	}
 }
 
-// refused asks for what provider-local refuses, and then for something else: the Worker for a second machine, and the Bastion to let others in.
+// refused requests changes that provider-local rejects, and then valid changes: a second machine of the Worker, and
+// another ingress of the Bastion.
 func (k *extensionKinds) refused() {
 	k.t.Helper()
 	keyless := &extensionsv1alpha1.Bastion{Spec: *k.bastion.Spec.DeepCopy()} // user data are immutable
@@ -166,7 +168,7 @@ func (k *extensionKinds) refused() {
 	k.succeeded(reconciled, k.infrastructure, k.controlPlane, k.osc, k.record, k.bastion, k.worker)
 }
 
-// removeAll deletes everything, the Infrastructure last, and looks for what is left.
+// removeAll deletes all objects, the Infrastructure last, and checks that nothing is left.
 func (k *extensionKinds) removeAll() {
 	k.t.Helper()
 	k.gone(slices.DeleteFunc(k.all(), func(object extensionsv1alpha1.Object) bool { return object == k.infrastructure })...)
@@ -201,7 +203,7 @@ func (k *extensionKinds) removeAll() {
 	}
 }
 
-// explainKinds logs what the objects report, and the machines.
+// explainKinds logs the statuses of the objects, and the machines.
 func (k *extensionKinds) explainKinds() {
 	for _, object := range k.all() {
 		status := object.GetExtensionStatus()

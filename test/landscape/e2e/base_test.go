@@ -1,4 +1,4 @@
-// Package e2e tests what runs on a landscape.
+// Package e2e tests workloads on a landscape.
 package e2e
 
 import (
@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fetch asks from the host.
+// fetch sends a request from the host.
 func fetch(ctx context.Context, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -36,8 +36,8 @@ func fetch(ctx context.Context, url string) (string, error) {
 	return string(content), err
 }
 
-// TestServices: a Deployment with three replicas answers by its Service's name, by the Service's address from the host, and by the address of
-// a load balancer; logs, exec and port-forward work.
+// TestServices checks that a Deployment with three replicas responds at its Service's name, at the Service's address from
+// the host, and at the address of a load balancer, and that logs, exec and port-forward work.
 func TestServices(t *testing.T) {
 	c := onBase(t)
 	c.create(c.deployment("web", 3, c.server()), service("web", corev1.ServiceTypeLoadBalancer))
@@ -103,7 +103,8 @@ func forward(t *testing.T, c *cluster, pod string) {
 	}
 }
 
-// TestStorage: a claim gets a volume when a Pod uses it, the volume keeps what one Pod wrote for the next, and is removed with the claim.
+// TestStorage checks that a claim gets a volume when a Pod uses it, that the volume keeps data from one Pod to the next,
+// and that it is removed with the claim.
 func TestStorage(t *testing.T) {
 	c := onBase(t)
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{

@@ -23,9 +23,10 @@ import (
 // shootOfFleet is the Shoot that Up creates.
 var shootOfFleet = client.ObjectKey{Namespace: "garden-dev", Name: "registry"}
 
-// TestFleet makes the base cluster a garden and a seed with their charts, as `make landscape` does: the API server and the controllers of the
-// garden, the gardenlet, which registers its Seed, all that the Seed's flow emits, provider-local as an extension, and a Shoot without workers, in
-// real containers. The Shoot's API server answers; then all is deleted.
+// TestFleet installs a garden and a seed on the base cluster with their charts, as `make landscape` does: the API server
+// and the controllers of the garden, the gardenlet, which registers its Seed, all objects of the Seed's flow,
+// provider-local as an extension, and a Shoot without workers, in real containers. When the Shoot's API server responds,
+// everything is deleted.
 func TestFleet(t *testing.T) {
 	c, f := onFleet(t)
 	if *extensions {
@@ -56,7 +57,7 @@ func TestFleet(t *testing.T) {
 	must(t, f.Uninstall(c.ctx))
 }
 
-// inShoot does what users do in their cluster.
+// inShoot uses the cluster as its users do.
 func (c *cluster) inShoot(f *fleet.Fleet) {
 	c.t.Helper()
 	kubectl := func(arguments ...string) string {
@@ -79,7 +80,8 @@ func (c *cluster) inShoot(f *fleet.Fleet) {
 	c.t.Logf("In the Shoot:\n%s", kubectl("get", "namespaces,priorityclasses,configmaps", "--all-namespaces"))
 }
 
-// extensionsOfShoot: both extensions have answered in the seed and in the Shoot, and the DNS server of the landscape resolves the API server's name.
+// extensionsOfShoot checks that both extensions have acted in the seed and in the Shoot, and that the DNS server of the
+// landscape resolves the API server's name.
 func (c *cluster) extensionsOfShoot(f *fleet.Fleet) {
 	c.t.Helper()
 	shoot, service := c.shoot(f), &corev1.Service{}
@@ -103,7 +105,7 @@ func (c *cluster) shoot(f *fleet.Fleet) *corev1beta1.Shoot {
 	return shoot
 }
 
-// resolves waits until the DNS server of the landscape has one address for a name.
+// resolves waits until the DNS server of the landscape returns one address for a name.
 func (c *cluster) resolves(host, want string) {
 	c.t.Helper()
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -120,7 +122,7 @@ func (c *cluster) resolves(host, want string) {
 	c.t.Logf("%s is resolved after %s", host, time.Since(began).Round(100*time.Millisecond))
 }
 
-// nothingIsLeft: what the Seed emitted is gone, but what it shares with others and the resource-manager.
+// nothingIsLeft checks that the objects of the Seed are deleted, except for shared ones and the resource-manager.
 func (c *cluster) nothingIsLeft() {
 	c.t.Helper()
 	left := &resourcesv1alpha1.ManagedResourceList{}
@@ -137,7 +139,7 @@ func (c *cluster) nothingIsLeft() {
 	}
 }
 
-// explain shows what a user would look at first.
+// explain logs the objects that a user would inspect first.
 func (c *cluster) explain() {
 	for _, arguments := range [][]string{
 		{"get", "seeds,shoots,controllerinstallations", "--all-namespaces"}, {"get", "managedresources", "--all-namespaces"},

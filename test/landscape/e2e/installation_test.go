@@ -12,7 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
-// logInstallations logs the conditions of ControllerInstallations and the Pods of their extensions whenever they change, until stop is called.
+// logInstallations logs the conditions of ControllerInstallations and the Pods of their extensions whenever they change,
+// until stop is called.
 func (c *cluster) logInstallations(f *fleet.Fleet) (stop func()) {
 	ended, end := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -34,7 +35,7 @@ func (c *cluster) logInstallations(f *fleet.Fleet) (stop func()) {
 	}
 }
 
-// logChanges logs what has changed since the last look. Times count from when an installation was seen first.
+// logChanges logs the changes since the last call. Times are relative to the first sight of an installation.
 func (c *cluster) logChanges(f *fleet.Fleet, seen map[string]string, since map[string]time.Time) {
 	all := &corev1beta1.ControllerInstallationList{}
 	if f.List(c.ctx, all) != nil {
@@ -81,7 +82,7 @@ func (c *cluster) describe(f *fleet.Fleet, installation *corev1beta1.ControllerI
 	return strings.Join(parts, ", ")
 }
 
-// installed: the Seed needs provider-local, so that it is installed, healthy, and runs.
+// installed checks that the Seed needs provider-local, and that it is installed, healthy and running.
 func (c *cluster) installed(f *fleet.Fleet) {
 	c.t.Helper()
 	all := &corev1beta1.ControllerInstallationList{}

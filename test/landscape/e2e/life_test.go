@@ -24,20 +24,22 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
-// rotationTimeout is how long one step of a rotation may take: the API servers are rolled out several times.
+// rotationTimeout limits one step of a rotation, in which the API servers are rolled out several times.
 const rotationTimeout = 15 * time.Minute
 
-// servedRequests is how many requests of each user show that the API server serves again.
+// servedRequests is how many requests of each user must succeed to show that the API server serves again.
 const servedRequests = 100
 
-// marker is what a user has written before a Shoot changes.
+// marker is an object that a user has written before a Shoot changes.
 var marker = client.ObjectKey{Namespace: "default", Name: "kept"}
 
-// lostByEtcd is how many writes of a user etcd may lose in one step of a rotation, which replaces its six members once or twice.
+// lostByEtcd is how many writes of a user etcd may lose in one step of a rotation, which replaces its six members once or
+// twice.
 const lostByEtcd = 3
 
-// TestShootRotation makes a Shoot highly available in real containers and rotates all of its credentials. Users write and read all along: none of their
-// requests fails while credentials are rotated, but for a few writes while etcd changes its leader, and the old ones are refused at the end.
+// TestShootRotation makes a Shoot highly available in real containers and rotates all of its credentials. Users write and
+// read continuously. No request fails during the rotation, except for a few writes while etcd changes its leader. At the
+// end, the old credentials are rejected.
 func TestShootRotation(t *testing.T) {
 	if !*updates {
 		t.Skip("takes minutes: -landscape.updates")
@@ -52,8 +54,8 @@ func TestShootRotation(t *testing.T) {
 	c.rotate(f, old)
 }
 
-// TestShootHibernation has a Shoot hibernate and wake up in real containers, and deletes it. What it had is there after it woke up, no request fails
-// while the API server should answer, and nothing is left at the end.
+// TestShootHibernation hibernates and wakes up a Shoot in real containers, and deletes it. Its objects still exist after
+// the wake-up, no request fails while the API server should respond, and nothing is left at the end.
 func TestShootHibernation(t *testing.T) {
 	if !*updates {
 		t.Skip("takes minutes: -landscape.updates")
@@ -67,7 +69,7 @@ func TestShootHibernation(t *testing.T) {
 	c.deleteInUse(f, latest)
 }
 
-// credentials are those of an administrator, who has a kubeconfig, and of a program, which has a token.
+// credentials are the credentials of an administrator with a kubeconfig, and of a program with a token.
 type credentials struct {
 	user, program *rest.Config
 	admin         client.Client
@@ -98,7 +100,7 @@ func withToken(config *rest.Config, token string) *rest.Config {
 	return config
 }
 
-// rotate rotates all credentials. The old ones work until users have got new ones, and are refused at the end.
+// rotate rotates all credentials. The old ones work until users have new ones, and are rejected at the end.
 func (c *cluster) rotate(f *fleet.Fleet, old credentials) {
 	c.t.Helper()
 	users := append(c.startUsers(old.user), c.startUser("program", c.connection(old.program, false)))
@@ -117,7 +119,8 @@ func (c *cluster) rotate(f *fleet.Fleet, old credentials) {
 	c.refused(old, latest)
 }
 
-// operate annotates the Shoot with an operation, and waits until that has brought authorities and the key of accounts to a phase.
+// operate annotates the Shoot with an operation, and waits until the CAs and the service account key have reached a
+// phase.
 func (c *cluster) operate(f *fleet.Fleet, operation string, phase corev1beta1.CredentialsRotationPhase) {
 	c.t.Helper()
 	began := time.Now()
@@ -139,7 +142,7 @@ func (c *cluster) operate(f *fleet.Fleet, operation string, phase corev1beta1.Cr
 	c.t.Logf("%s took %s", operation, time.Since(began).Round(100*time.Millisecond))
 }
 
-// refused fails unless the API server refuses old credentials, and has a certificate that those who have them do not trust.
+// refused fails unless the API server rejects old credentials, and has a certificate that their owners do not trust.
 func (c *cluster) refused(old, latest credentials) {
 	c.t.Helper()
 	get := func(config *rest.Config) error {
@@ -157,7 +160,7 @@ func (c *cluster) refused(old, latest credentials) {
 	}
 }
 
-// hibernate has the Shoot hibernate: no Pod of its control plane is left.
+// hibernate hibernates the Shoot, and checks that no Pod of its control plane is left.
 func (c *cluster) hibernate(f *fleet.Fleet, latest credentials) {
 	c.t.Helper()
 	c.readsMarker(latest)
@@ -177,7 +180,7 @@ func (c *cluster) hibernate(f *fleet.Fleet, latest credentials) {
 	}
 }
 
-// wakeUp has the Shoot wake up. It has what it had before, and serves.
+// wakeUp wakes up the Shoot, and checks that its objects still exist and that it serves.
 func (c *cluster) wakeUp(f *fleet.Fleet, latest credentials) {
 	c.t.Helper()
 	c.changeShoot(f, "waking up", func(shoot *corev1beta1.Shoot) { shoot.Spec.Hibernation.Enabled = ptr.To(false) })
@@ -197,7 +200,7 @@ func (c *cluster) wakeUp(f *fleet.Fleet, latest credentials) {
 	c.noneFailed(users, "the time after it woke up")
 }
 
-// writeMarker writes what has to be there after changes of the Shoot.
+// writeMarker writes an object that must still exist after changes of the Shoot.
 func (c *cluster) writeMarker(credentials credentials) {
 	c.t.Helper()
 	must(c.t, client.IgnoreAlreadyExists(credentials.admin.Create(c.ctx, &corev1.Secret{
@@ -214,7 +217,7 @@ func (c *cluster) readsMarker(credentials credentials) {
 	}
 }
 
-// deleteInUse deletes the Shoot while a program uses it, which is served until kube-apiserver goes.
+// deleteInUse deletes the Shoot while a program uses it. The program is served until kube-apiserver is deleted.
 func (c *cluster) deleteInUse(f *fleet.Fleet, latest credentials) {
 	c.t.Helper()
 	program := c.startUser("program", c.connection(latest.program, false))
@@ -234,7 +237,8 @@ func (c *cluster) deleteInUse(f *fleet.Fleet, latest credentials) {
 	c.nothingOfShootIsLeft(f, shoot)
 }
 
-// nothingOfShootIsLeft fails if the seed or the garden has something of a Shoot that is gone. What is only released by controllers of the seed gets time.
+// nothingOfShootIsLeft fails if the seed or the garden has objects of a deleted Shoot. Objects that controllers of the
+// seed release asynchronously get time.
 func (c *cluster) nothingOfShootIsLeft(f *fleet.Fleet, shoot *corev1beta1.Shoot) {
 	c.t.Helper()
 	bundles, configMaps := &resourcesv1alpha1.ManagedResourceList{}, &corev1.ConfigMapList{}

@@ -67,14 +67,14 @@ conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeou
 
 var machineImages = sync.OnceValue(func() error { return base.MachineImages(context.Background()) })
 
-// makeMachineImages makes the images of machines, once for all tests.
+// makeMachineImages builds the images of machines, once for all tests.
 func makeMachineImages(t *testing.T) {
 	t.Helper()
 	must(t, machineImages())
 }
 
-// TestMachines: two machines join a control plane that runs as Pods of the base cluster; Pods on them reach each other, and go. containerd and the
-// kubelet of the second one fail at first.
+// TestMachines runs two machines that join a control plane in Pods of the base cluster. Pods on them reach each other,
+// and are deleted. containerd and the kubelet of the second machine fail at first.
 func TestMachines(t *testing.T) {
 	c := onBase(t)
 	makeMachineImages(t)
@@ -170,7 +170,7 @@ func ready(c *cluster, inner client.Client, name string) error {
 	return fmt.Errorf("the node is not ready: %+v", node.Status.Conditions)
 }
 
-// throughInner runs the program probe in a Pod of the inner cluster: its API server reaches the kubelet of the machine.
+// throughInner runs the program probe in a Pod of the inner cluster, whose API server reaches the kubelet of the machine.
 func (c *cluster) throughInner(kubeconfig []byte, pod string, args ...string) {
 	c.t.Helper()
 	file := c.t.TempDir() + "/kubeconfig"
@@ -193,7 +193,7 @@ func (c *cluster) throughInner(kubeconfig []byte, pod string, args ...string) {
 	})
 }
 
-// controlPlane runs one as Pods, and returns a client for it, and the kubeconfig that it is reached with from everywhere.
+// controlPlane runs a control plane as Pods, and returns a client and a kubeconfig that works from everywhere.
 func (c *cluster) controlPlane() (client.Client, []byte) {
 	c.t.Helper()
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver"}, Spec: corev1.ServiceSpec{
@@ -235,7 +235,8 @@ func (c *cluster) controlPlane() (client.Client, []byte) {
 	return inner, kubeconfig
 }
 
-// failFirst boots a machine whose containerd fails at its first start, and whose kubelet fails more often than systemd starts a unit again by default.
+// failFirst boots a machine whose containerd fails at its first start, and whose kubelet fails more often than systemd
+// restarts a unit by default.
 var failFirst = []string{"/bin/sh", "-c", `set -e
 echo 'echo >> /run/starts-$1; [ $(wc -l < /run/starts-$1) -gt $2 ]' > /fail-first
 cd /etc/systemd/system
@@ -253,7 +254,7 @@ ExecStartPre=/usr/local/bin/install-kubelet
 END
 exec /usr/local/bin/machine-entrypoint`}
 
-// machine creates a machine as a Pod. A command replaces that of the image.
+// machine creates a machine as a Pod. A command replaces the command of the image.
 func (c *cluster) machine(name string, command ...string) {
 	c.t.Helper()
 	c.create(c.machinePod(name, command...))

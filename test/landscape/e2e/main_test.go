@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run brings the landscape up if it is not, and removes it if it was not.
+// run starts the landscape if it does not run, and removes it in that case.
 func run(m *testing.M) (code int, err error) {
 	root, err := controlplane.RepositoryRoot()
 	if err != nil {
@@ -99,7 +99,7 @@ func onBase(t *testing.T) *cluster {
 	return on(t, base)
 }
 
-// on makes a namespace on a landscape. The test runs alone.
+// on creates a namespace on a landscape. The test does not run in parallel with others.
 func on(t *testing.T, l *landscape.Landscape) *cluster {
 	t.Helper()
 	c, err := l.Client()
@@ -125,7 +125,7 @@ func (c *cluster) eventually(what string, try func() error) {
 	c.within(timeout, what, try)
 }
 
-// within is eventually with another time-out.
+// within is like eventually with another timeout.
 func (c *cluster) within(limit time.Duration, what string, try func() error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, limit)

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestNetworkPolicies tries every part of a NetworkPolicy with packets.
+// TestNetworkPolicies tests each part of a NetworkPolicy with real connections.
 func TestNetworkPolicies(t *testing.T) {
 	c := onBase(t)
 	for _, name := range []string{"server", "friend", "stranger"} {
@@ -85,7 +85,7 @@ func (c *cluster) change(p *networkingv1.NetworkPolicy, spec string) {
 	must(c.t, c.Update(c.ctx, p))
 }
 
-// blockedAPIServer: what the node itself serves is filtered, too.
+// blockedAPIServer checks that servers on the node itself are filtered, too.
 func (c *cluster) blockedAPIServer(pod string) {
 	c.t.Helper()
 	c.eventually(pod+" does not reach the registry on the node", func() error {

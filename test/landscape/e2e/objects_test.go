@@ -20,7 +20,7 @@ func (c *cluster) container(args ...string) corev1.Container {
 	return corev1.Container{Name: "probe", Image: c.image("probe"), Args: args}
 }
 
-// server serves HTTP on port 8080, and is ready when it does.
+// server serves HTTP on port 8080, and is ready when the port is open.
 func (c *cluster) server() corev1.PodSpec {
 	container := c.container("serve", ":8080", ":8081")
 	container.Ports = []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}}
@@ -74,7 +74,7 @@ func (c *cluster) available(name string) []string {
 	return names
 }
 
-// kubectl returns what it writes.
+// kubectl returns the output of kubectl.
 func (c *cluster) kubectl(args ...string) string {
 	c.t.Helper()
 	output, err := c.tryKubectl(args...)
@@ -103,7 +103,7 @@ func (c *cluster) probe(pod string, args ...string) (string, error) {
 	return c.tryKubectl(append([]string{"exec", pod, "--", "/probe"}, args...)...)
 }
 
-// reaches waits until a Pod gets an answer from a URL.
+// reaches waits until a Pod gets a response from a URL.
 func (c *cluster) reaches(pod, url string) {
 	c.t.Helper()
 	c.eventually(pod+" reaches "+url, func() error {
@@ -112,7 +112,7 @@ func (c *cluster) reaches(pod, url string) {
 	})
 }
 
-// blocked waits until a Pod gets no answer from a URL.
+// blocked waits until a Pod gets no response from a URL.
 func (c *cluster) blocked(pod, url string) {
 	c.t.Helper()
 	c.eventually(pod+" does not reach "+url, func() error {
@@ -123,7 +123,7 @@ func (c *cluster) blocked(pod, url string) {
 	})
 }
 
-// podIP is the address of a Pod that runs.
+// podIP returns the address of a running Pod.
 func (c *cluster) podIP(name string) string {
 	c.t.Helper()
 	p := &corev1.Pod{}

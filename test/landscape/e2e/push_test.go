@@ -14,8 +14,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape"
 )
 
-// TestPush: a change of a program is built, made an image, imported and rolled out; a second change does not import again what it does not
-// change.
+// TestPush checks that a changed program is built, packed into an image, imported and rolled out, and that a second
+// change does not import unchanged layers again.
 func TestPush(t *testing.T) {
 	needsLandscape(t)
 	c := on(t, base)
@@ -51,7 +51,7 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushLayers: of an image with several layers, only those that changed are imported.
+// TestPushLayers checks that only the changed layers of an image are imported.
 func TestPushLayers(t *testing.T) {
 	needsLandscape(t)
 	c := on(t, base)
@@ -60,13 +60,13 @@ func TestPushLayers(t *testing.T) {
 	c.push("node-agents")
 	overlay(t, "test/landscape/programs/node-agents/main.go", "name of this node", "the name of this node")
 	output := c.push("node-agents")
-	// The layer with the program, configuration and manifest are new, the layer with Debian's files is not.
+	// The layer with the program, the configuration and the manifest are new. The layer with Debian's files is not.
 	if want := "3 blobs sent, 1 already there"; !strings.Contains(output, want) {
 		t.Errorf("push says\n%s\nwant %q", output, want)
 	}
 }
 
-// overlay has the Go tool build the project as if a text in a file were another one, until the test ends.
+// overlay makes the Go tool build the project with another text in a file, until the test ends.
 func overlay(t *testing.T, file, text, with string) {
 	t.Helper()
 	path := filepath.Join(base.Root, file)
@@ -84,7 +84,7 @@ func overlay(t *testing.T, file, text, with string) {
 	t.Setenv("GOFLAGS", strings.TrimSpace(fmt.Sprintf("%s -overlay=%s/overlay.json", os.Getenv("GOFLAGS"), directory)))
 }
 
-// push does what `make landscape-push` does, and returns what it writes.
+// push runs the same code as `make landscape-push`, and returns its output.
 func (c *cluster) push(name string) string {
 	c.t.Helper()
 	var out bytes.Buffer

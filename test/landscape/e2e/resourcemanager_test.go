@@ -24,7 +24,7 @@ import (
 
 const resourceManager = "gardener-resource-manager"
 
-// TestResourceManager installs the resource-manager with its chart, from its image, and lets it apply real workloads.
+// TestResourceManager installs the resource-manager with its chart and image, and makes it apply real workloads.
 func TestResourceManager(t *testing.T) {
 	c := onBase(t)
 	must(t, resourcesv1alpha1.AddToScheme(c.Scheme()))
@@ -96,7 +96,8 @@ func (c *cluster) in(t *testing.T) *cluster { //nolint:thelper // it fails nothi
 	return &cluster{c.Client, t, c.ctx, c.landscape, c.namespace}
 }
 
-// testServers: the kubelet has found the Pods ready, so its probes get through the NetworkPolicy; metrics are there for those whom it allows.
+// testServers checks that the kubelet has found the Pods ready, so its probes pass the NetworkPolicy, and that allowed
+// Pods get metrics.
 func (c *cluster) testServers() {
 	pods := &corev1.PodList{}
 	must(c.t, c.List(c.ctx, pods, client.InNamespace(c.namespace)))
@@ -114,7 +115,7 @@ func (c *cluster) testServers() {
 	}
 }
 
-// testWebhook: the API server reaches the webhook by its Service, and Pods get what it adds.
+// testWebhook checks that the API server reaches the webhook through its Service, and that the webhook changes Pods.
 func (c *cluster) testWebhook() {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "webhook-", Labels: map[string]string{"gardener.cloud/role": "test"}}}
 	must(c.t, c.Create(c.ctx, namespace))
@@ -126,7 +127,7 @@ func (c *cluster) testWebhook() {
 	}
 }
 
-// testLeader kills the leader: the other replica takes over, and continues the work.
+// testLeader kills the leader, and checks that the other replica takes over and continues the work.
 func (c *cluster) testLeader() {
 	lease := &coordinationv1.Lease{}
 	holder := func() string {

@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/machine"
 )
 
-// traces returns what there is of a landscape on the host.
+// traces returns the traces of a landscape on the host.
 func traces(t *testing.T, l *landscape.Landscape) string {
 	t.Helper()
 	var found []string
@@ -44,7 +44,8 @@ func traces(t *testing.T, l *landscape.Landscape) string {
 	return strings.Join(found, ", ")
 }
 
-// TestUpAndDown: a second landscape starts beside the first one, is killed in the middle of its start, starts again, and leaves nothing.
+// TestUpAndDown starts a second landscape next to the first one, kills it during its start, starts it again, and checks
+// that nothing is left.
 func TestUpAndDown(t *testing.T) {
 	needsLandscape(t)
 	var out bytes.Buffer

@@ -24,7 +24,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
-// machines returns the Pods of the machines, which are those that the Worker reports, all of them ready and of a version of the machine image.
+// machines returns the Pods of the machines that the Worker reports. All must be ready and have a version of the machine
+// image.
 func (k *extensionKinds) machines(version string, count int) map[types.UID]*corev1.Pod {
 	k.t.Helper()
 	reported, byName := &providerlocalv1alpha1.WorkerStatus{}, map[string]providerlocalv1alpha1.MachineStatus{}
@@ -47,7 +48,7 @@ func (k *extensionKinds) machines(version string, count int) map[types.UID]*core
 	return found
 }
 
-// machineRuns looks into the only machine: it has run its user data.
+// machineRuns checks that the only machine has run its user data.
 func (k *extensionKinds) machineRuns() *corev1.Pod {
 	k.t.Helper()
 	if got := k.worker.Status.MachineDeployments; len(got) != 1 || got[0].Name != k.shoot+"-pool-z1" || got[0].Minimum != 1 || k.worker.Status.MachineDeploymentsLastUpdateTime == nil {
@@ -81,7 +82,7 @@ func (k *extensionKinds) machineRuns() *corev1.Pod {
 // sshKey is the key of a user of a bastion.
 type sshKey struct {
 	signer ssh.Signer
-	// authorized is its public part in the format of OpenSSH.
+	// authorized is its public key in the format of OpenSSH.
 	authorized string
 }
 
@@ -102,8 +103,8 @@ func (k *extensionKinds) connect(key sshKey) (*ssh.Client, error) {
 	})
 }
 
-// throughBastion: the user's key opens the bastion on its address, and the machine answers through it; another key does not. Users on other addresses
-// do not reach it: refused has it let others in.
+// throughBastion checks that the machine responds through the bastion with the user's key, but not with another key.
+// Users on other addresses do not reach the bastion: refused later allows others.
 func (k *extensionKinds) throughBastion(machine *corev1.Pod) {
 	k.t.Helper()
 	var user *ssh.Client
@@ -131,7 +132,8 @@ func (k *extensionKinds) throughBastion(machine *corev1.Pod) {
 	}
 }
 
-// scaleAndRoll: the second machine that was asked for runs, the bastion is closed, and both machines are replaced by those of another version.
+// scaleAndRoll checks that the requested second machine runs, that the bastion is closed, and that both machines are
+// replaced by machines of another version.
 func (k *extensionKinds) scaleAndRoll() {
 	k.t.Helper()
 	before := k.machines(fleet.MachineVersions[0], 2)
@@ -151,7 +153,7 @@ func (k *extensionKinds) scaleAndRoll() {
 	}
 }
 
-// moveMachines moves the Worker to another seed, which is this one: the machines go on running.
+// moveMachines moves the Worker to another seed, which is the same one. The machines continue to run.
 func (k *extensionKinds) moveMachines() {
 	k.t.Helper()
 	before := k.machines(fleet.MachineVersions[1], 2)
@@ -161,7 +163,7 @@ func (k *extensionKinds) moveMachines() {
 	moved.Namespace, moved.Name, moved.Spec = k.worker.Namespace, k.worker.Name, *k.worker.Spec.DeepCopy()
 	state := k.worker.Status.State
 	k.gone(k.worker)
-	// Those of the garbage collector: nothing refers to them any more.
+	// The Secrets for the garbage collector, which are no longer referenced.
 	must(k.t, k.DeleteAllOf(k.ctx, &corev1.Secret{}, client.InNamespace(k.shoot), client.MatchingLabels{flow.LabelOwner: string(k.worker.UID)}))
 	k.worker = moved
 	k.ask(k.worker, constants.OperationWaitForState)

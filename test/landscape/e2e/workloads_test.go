@@ -13,7 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// workloads are what a ManagedResource applies, each in a namespace of its own.
+// workloads are the manifests that a ManagedResource applies, each in its own namespace.
 var workloads = map[string]func(*cluster){
 	"rolling update":             (*cluster).rollingUpdate,
 	"an image that is not there": (*cluster).missingImage,
@@ -57,7 +57,7 @@ func (c *cluster) gone(name string) {
 	})
 }
 
-// condition waits for a condition with a status and a text in its message, for the generation as it is now.
+// condition waits for a condition with a status and a text in its message, for the current generation.
 func (c *cluster) condition(name string, kind resourcesv1alpha1.ConditionType, status resourcesv1alpha1.ConditionStatus, text string) {
 	c.t.Helper()
 	c.eventually(fmt.Sprintf("%s is %s", kind, status), func() error {
@@ -74,7 +74,7 @@ func (c *cluster) condition(name string, kind resourcesv1alpha1.ConditionType, s
 	})
 }
 
-// settled waits until everything is applied, healthy and rolled out.
+// settled waits until all objects are applied, healthy and rolled out.
 func (c *cluster) settled(name string) {
 	c.t.Helper()
 	c.condition(name, resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue, "")

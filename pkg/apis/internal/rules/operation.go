@@ -11,7 +11,8 @@ import (
 
 // OperationReplaced reports an operation that replaces another one which has not been carried out yet.
 func OperationReplaced(updated, old metav1.Object) field.ErrorList {
-	operation, before := updated.GetAnnotations()[constants.AnnotationGardenerOperation], old.GetAnnotations()[constants.AnnotationGardenerOperation]
+	operation := updated.GetAnnotations()[constants.AnnotationGardenerOperation]
+	before := old.GetAnnotations()[constants.AnnotationGardenerOperation]
 	if operation == "" || before == "" || operation == before {
 		return nil
 	}
