@@ -63,8 +63,8 @@ func TestErrorsForUsers(t *testing.T) {
 		{[]string{"nonsense"}, "unknown command"},
 		{[]string{"up", "--nonsense"}, "not defined: -nonsense"},
 		{[]string{"tour", "--dir", t.TempDir()}, "not running"},
-		{[]string{"down", "--dir", foreign}, "not made by the demo"},
-		{[]string{"up", "--control-plane-only", "--dir", foreign}, "not made by the demo"},
+		{[]string{"down", "--dir", foreign}, "was not created by the demo"},
+		{[]string{"up", "--control-plane-only", "--dir", foreign}, "was not created by the demo"},
 	} {
 		err := run(t.Context(), test.args, &bytes.Buffer{})
 		if err == nil || !strings.Contains(err.Error(), test.want) {

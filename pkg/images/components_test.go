@@ -73,7 +73,7 @@ func TestInvalidComponents(t *testing.T) {
 	if err := os.WriteFile(path, make([]byte, maxFileSize+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadComponents(path); err == nil || !strings.Contains(err.Error(), "at most") {
+	if _, err := LoadComponents(path); err == nil || !strings.Contains(err.Error(), "the limit is 1048576 bytes") {
 		t.Errorf("a file that is too large: %v", err)
 	}
 }

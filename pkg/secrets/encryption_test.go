@@ -96,7 +96,7 @@ func TestEncryptionConfigurationRefuses(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	if _, err := (Encryption{Name: "a"}).Secret(Item{Current: one, Active: one}); err == nil || !strings.Contains(err.Error(), "no resources") {
+	if _, err := (Encryption{Name: "a"}).Secret(Item{Current: one, Active: one}); err == nil || !strings.Contains(err.Error(), "resources must not be empty") {
 		t.Errorf("error %v", err)
 	}
 }

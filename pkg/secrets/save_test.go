@@ -99,7 +99,7 @@ func TestRestore(t *testing.T) {
 		}
 	}
 	data[0].Data.Raw = []byte(`{"data": {"ca.crt": "b3RoZXI="}}`)
-	if err := Restore(t.Context(), to.client, namespace, data); err == nil || !strings.Contains(err.Error(), "restore Secret "+namespace+"/ca: it exists with other data") {
+	if err := Restore(t.Context(), to.client, namespace, data); err == nil || !strings.Contains(err.Error(), "restore Secret "+namespace+"/ca: it exists with different data") {
 		t.Errorf("error %v", err)
 	}
 	for raw, want := range map[string]string{"{": "saved secret ca is not a Secret in JSON", strings.Repeat(" ", maxSaved+1): "more than the"} {

@@ -22,7 +22,7 @@ func TestResolveRefuses(t *testing.T) {
 		"a signer that is not an authority": {
 			[]Config{{Name: "b", Kind: KindVPNTLSAuth}, {Name: "a", Kind: KindServer, SignedBy: "b"}}, `signed by "b", which is not configured`},
 		"no name":             {[]Config{{Kind: KindCA}}, "has no name"},
-		"an unknown kind":     {[]Config{{Name: "a", Kind: "b"}}, `the kind "b" is not known`},
+		"an unknown kind":     {[]Config{{Name: "a", Kind: "b"}}, `unknown kind "b"`},
 		"a bad address":       {[]Config{{Name: "a", Kind: KindCA, IPAddresses: []string{"1.2.3"}}}, `"1.2.3" is not an IP address`},
 		"too few bits":        {[]Config{{Name: "a", Kind: KindRSAKey, Bits: 512}}, "512 bits are less than 1024"},
 		"a bad username":      {[]Config{{Name: "a", Kind: KindBasicAuth, Username: "a:b"}}, `the username "a:b"`},

@@ -80,6 +80,9 @@ func (r *relay) close() {
 // TestEtcdDown takes etcd away from the API server alone. Reads and writes fail meanwhile, and none gives a wrong answer.
 func TestEtcdDown(t *testing.T) {
 	const namespace = "garden-outage"
+	if testing.Short() {
+		t.Skip("needs a control plane, which -short excludes")
+	}
 	etcd := &relay{}
 	t.Cleanup(func() { etcd.close() })
 	g := startGardenWith(t, garden.Options{EtcdServer: func(server *url.URL) string {

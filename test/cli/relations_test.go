@@ -29,7 +29,7 @@ func TestEncodeRelations(t *testing.T) {
 	if out := encode().out; strings.Contains(out, "deleteAfter") || strings.Contains(out, "dependsOn") || strings.Contains(out, "driftDetection") {
 		t.Errorf("fields are written that were not asked for:\n%s", out)
 	}
-	encode("--depends-on", "base:Ready").says(t, 2, `!--depends-on: the dependency "base:Ready" has "Ready"`)
+	encode("--depends-on", "base:Ready").says(t, 2, `!--depends-on: the dependency "base:Ready" has an invalid "Ready"`)
 	encode("--delete-after", "base:Healthy").says(t, 2, `!--delete-after: "base:Healthy" is not the name of a ManagedResource`)
 	encode("--only-on-change", "spec").says(t, 2, `!--only-on-change: "spec" does not name a field`)
 	encode("--finalize-deletion-after", "-1h").says(t, 2, "!--finalize-deletion-after is -1h0m0s: it must be positive")

@@ -100,6 +100,9 @@ const driftDocument = "../../docs/drift.md"
 // TestDriftTable changes every sort of list, map and union of built-in kinds in every way, by every sort of client. What becomes of it is the
 // table of docs/drift.md.
 func TestDriftTable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a control plane, which -short excludes")
+	}
 	outcomes := map[string][]string{} // by row and change
 	for _, by := range driftClients {
 		t.Run(by.title, func(t *testing.T) {

@@ -28,6 +28,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	shootflow "github.com/trellis-k8s/trellis/pkg/shoot"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
@@ -285,7 +286,9 @@ func (p *paced) answer(ctx context.Context, mr *resourcesv1alpha1.ManagedResourc
 
 // bringNamespace creates the namespace of a control plane and the Secrets with tokens of its programs.
 func (p *paced) bringNamespace(ctx context.Context, name string) error {
-	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{constants.LabelGardenRole: constants.RoleShoot}}}}
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{constants.LabelGardenRole: constants.RoleShoot}, Annotations: map[string]string{highavailability.AnnotationFailureTolerance: ""},
+	}}}
 	for _, account := range []string{"gardener-resource-manager", "kube-controller-manager"} {
 		objects = append(objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: name, Name: constants.PrefixShootAccess + account, Labels: map[string]string{resourcesv1alpha1.LabelClass: resourcesv1alpha1.ClassShoot},

@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"shoot/one", "shoot/a/b/c", "shoot//one", "shoot/a/", "seed/", "seed/a/b"} {
-		if _, is, err := Parse(text); err == nil || !is || !strings.Contains(err.Error(), "write s") {
+		if _, is, err := Parse(text); err == nil || !is || !strings.Contains(err.Error(), "use s") {
 			t.Errorf("%s: %t, %v", text, is, err)
 		}
 	}
@@ -50,7 +50,7 @@ func TestOf(t *testing.T) {
 		{args: []string{"seed/local"}, named: true},
 		{args: []string{"seed/local", "a"}, err: "the only argument"},
 		{args: []string{"shoot/a/b"}, choice: console.Choice{AllNamespaces: true}, err: "--all-namespaces"},
-		{args: []string{"shoot/a"}, err: "write shoot/NAMESPACE/NAME"},
+		{args: []string{"shoot/a"}, err: "use shoot/NAMESPACE/NAME"},
 	} {
 		name, err := Of(test.args, test.choice)
 		if (name != nil) != test.named || (err != nil) != (test.err != "") || err != nil && !strings.Contains(err.Error(), test.err) {

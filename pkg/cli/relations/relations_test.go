@@ -35,9 +35,9 @@ func TestDependencies(t *testing.T) {
 		"base:Creation":                   "garden/base:Creation",
 		"base:RolledOut:Creation":         "garden/base:RolledOut:Creation",
 		"base:Creation:RolledOut":         "garden/base:RolledOut:Creation",
-		"garden/base:RolledOut:Creation:": "has \"\"",
-		"base:applied":                    "has \"applied\": after the name, write one of Applied",
-		"base:Applied:Healthy":            "has \"Healthy\"",
+		"garden/base:RolledOut:Creation:": "has an invalid \"\"",
+		"base:applied":                    "has an invalid \"applied\": after the name, use one of Applied",
+		"base:Applied:Healthy":            "has an invalid \"Healthy\"",
 		":Applied":                        "has no name",
 		"seed/":                           "has no name",
 	} {

@@ -32,8 +32,7 @@ const (
 //
 // +events:on=Seed
 const (
-	// Warning: extensions that the Seed needs cannot be installed, or those that it does not need are kept
-	eventProblem = "ExtensionsNotInstalled"
+	eventProblem = "ExtensionsNotInstalled" // Warning: extensions that the Seed needs cannot be installed, or unneeded ones are kept
 )
 
 // actionInstall is the action of these Events.

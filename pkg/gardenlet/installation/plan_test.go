@@ -213,7 +213,7 @@ func TestInvalid(t *testing.T) {
 		"no YAML":         {map[string]string{"a.yaml": "a: b: c\n"}, nil, reasonRender, []string{"example/templates/a.yaml", "not YAML"}},
 		"no kind":         {map[string]string{"a.yaml": "a: b\n"}, nil, reasonRender, []string{"example/templates/a.yaml", "without kind"}},
 		"no archive":      {nil, func(in *Inputs) { in.Chart = []byte("chart") }, reasonRender, []string{"the archive is not a chart"}},
-		"a large archive": {nil, func(in *Inputs) { in.Chart = make([]byte, maxChartBytes+1) }, reasonRender, []string{"at most"}},
+		"a large archive": {nil, func(in *Inputs) { in.Chart = make([]byte, maxChartBytes+1) }, reasonRender, []string{"more than the 16777216 allowed"}},
 		"a library": {nil, func(in *Inputs) {
 			in.Chart = archive(t, map[string]string{"Chart.yaml": "apiVersion: v2\nname: example\nversion: 1.0.0\ntype: library\n"})
 		}, reasonRender, []string{"library chart"}},

@@ -130,7 +130,7 @@ func TestPullFails(t *testing.T) {
 		"wrong credentials":    {tag, wrong, h.authority, "401"},
 		"no authority":         {tag, h.credentials, nil, "certificate"},
 		"another registry":     {tag, secretOf("pull", corev1.DockerConfigJsonKey, `{"auths": {"example.org": {}}}`), h.authority, "Secret pull has no credentials"},
-		"no configuration":     {tag, secretOf("pull", corev1.DockerConfigJsonKey, "top-secret"), h.authority, "is not a configuration"},
+		"no configuration":     {tag, secretOf("pull", corev1.DockerConfigJsonKey, "top-secret"), h.authority, "is not a Docker configuration"},
 		"no certificates":      {tag, h.credentials, secretOf("authority", keyBundle, "none"), "Secret authority has no certificates"},
 		"the registry's name":  {tag, nil, h.authority, " from the registry " + h.name},
 		"another tag":          {&gardencorev1.OCIRepository{Ref: ptr.To(h.name + "/charts/example:3.0.0")}, h.credentials, h.authority, "3.0.0"},

@@ -42,7 +42,7 @@ func TestReconcile(t *testing.T) {
 		"a time that is no time": {annotations: map[string]string{renewal: "soon"}, token: "old", lifetime: time.Hour, requested: true, next: 30 * time.Minute},
 		"with a context": {annotations: map[string]string{"workloadidentity.security.gardener.cloud/context-object": `{"kind":"Shoot","name":"x","uid":"1"}`},
 			lifetime: time.Hour, requested: true, next: 30 * time.Minute},
-		"no identity":   {annotations: map[string]string{"workloadidentity.security.gardener.cloud/name": ""}, err: "have to name a WorkloadIdentity"},
+		"no identity":   {annotations: map[string]string{"workloadidentity.security.gardener.cloud/name": ""}, err: "must refer to a WorkloadIdentity"},
 		"no context":    {annotations: map[string]string{"workloadidentity.security.gardener.cloud/context-object": "{"}, err: "is not a JSON object"},
 		"large context": {annotations: map[string]string{"workloadidentity.security.gardener.cloud/context-object": strings.Repeat("x", maxContext+1)}, err: "more than the 4096 allowed"},
 		"refused":       {refused: errors.New("no such identity"), err: "no such identity"},

@@ -26,12 +26,12 @@ func TestRecord(t *testing.T) {
 		{recordObject("b.a.example", "TXT", `say "a\b"`, "ä"), `b.a.example. TXT "\195\164","say \"a\\b\""`},
 		{recordObject("b.a.example", "TXT", strings.Repeat("x", 300)), `b.a.example. TXT "` + strings.Repeat("x", 255) + `" "` + strings.Repeat("x", 45) + `"`},
 		{recordObject("b.a.example", "TXT", ""), `b.a.example. TXT ""`},
-		{recordObject("a", "A", "2001:db8::1"), "needs an address of its family"},
-		{recordObject("a", "AAAA", "10.0.0.1"), "needs an address of its family"},
-		{recordObject("a", "A", "name"), "needs an address"},
+		{recordObject("a", "A", "2001:db8::1"), "an address of its family is required"},
+		{recordObject("a", "AAAA", "10.0.0.1"), "an address of its family is required"},
+		{recordObject("a", "A", "name"), "an address of its family is required"},
 		{recordObject("a", "CNAME", "b", "c"), "has one value"},
-		{recordObject("a", "CNAME", "b\nc A 10.0.0.1"), "needs a domain name"},
-		{recordObject("a", "MX", "b"), "are not served"},
+		{recordObject("a", "CNAME", "b\nc A 10.0.0.1"), "a domain name is required"},
+		{recordObject("a", "MX", "b"), "are not supported"},
 	} {
 		record, err := recordOf(test.object)
 		got := record.Name + " " + record.Type + " " + strings.Join(record.Values, ",")

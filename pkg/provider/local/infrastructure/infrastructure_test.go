@@ -33,7 +33,7 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.CheckPlan(t, "infrastructure", plan, object.Status)
-	if _, err := Plan(object, nil, true); err == nil || !strings.Contains(err.Error(), "shoot--dev--blue does not exist") {
+	if _, err := Plan(object, nil, true); err == nil || !strings.Contains(err.Error(), "the Cluster shoot--dev--blue with the networks does not exist") {
 		t.Errorf("without a Cluster: %v", err)
 	}
 }

@@ -49,7 +49,7 @@ func TestNames(t *testing.T) {
 			"create": Directory(t.TempDir()).Create(t.Context(), name), "delete": Directory(t.TempDir()).Delete(t.Context(), name), "delete an entry": Directory(t.TempDir()).DeleteEntry(t.Context(), "a", name),
 			"delete in": Directory(t.TempDir()).DeleteEntry(t.Context(), name, "a"),
 		} {
-			if err == nil || !strings.Contains(err.Error(), "that of a directory") {
+			if err == nil || !strings.Contains(err.Error(), "must be a valid directory name") {
 				t.Errorf("%s %q: %v", what, name, err)
 			}
 		}

@@ -215,7 +215,7 @@ func TestFinding(t *testing.T) {
 		{[]Machine{ready, ready}, "True", ""},
 		{[]Machine{ready}, "Progressing", "1 of 2 machines are ready"},
 		{[]Machine{ready, ready, pending}, "Progressing", "not ready yet: b"},
-		{[]Machine{ready, pending, sick}, "False", "not ready any more: c"},
+		{[]Machine{ready, pending, sick}, "False", "no longer ready: c"},
 	} {
 		if got := findingOf(worker, test.machines); string(got.Status) != test.status || !strings.Contains(got.Message, test.words) {
 			t.Errorf("%v: %+v", test.machines, got)

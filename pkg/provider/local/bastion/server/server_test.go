@@ -102,7 +102,7 @@ func TestParseKeys(t *testing.T) {
 	if _, err := ParseKeys([]byte("ssh-ed25519 AAAA\n")); err == nil {
 		t.Error("a wrong key is read")
 	}
-	if _, err := ParseKeys(make([]byte, maxKeysBytes+1)); err == nil || !strings.Contains(err.Error(), "at most") {
+	if _, err := ParseKeys(make([]byte, maxKeysBytes+1)); err == nil || !strings.Contains(err.Error(), "more than the 65536 allowed") {
 		t.Errorf("a large file: %v", err)
 	}
 }
