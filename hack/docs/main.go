@@ -22,8 +22,8 @@ func run(root string) error {
 		return err
 	}
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(content),
-			0o644); err != nil { //nolint:gosec // readable by all users
+		path := filepath.Join(root, name)
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil { //nolint:gosec // readable by all users
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ type Mutator struct {
 }
 
 // MarkMutated annotates the objects that webhooks select by labels with a digest of these webhooks. A new, changed or
-// removed webhook thereby changes the manifest, so that the resource-manager applies the object again. Webhooks without
+// removed webhook then changes the manifest, so that the resource-manager applies the object again. Webhooks without
 // an objectSelector and webhook certificates are ignored, because certificates are rotated. Leave the mutators out of
 // [InputsDigest]: their changes are then rolled out at the pace of a new version of the program. If a selector is
 // invalid, MarkMutated returns an error and changes no object.

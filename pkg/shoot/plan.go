@@ -65,42 +65,53 @@ type part struct {
 	adjust func(*flow.Bundle)
 }
 
-// contents is the table of contents of a control plane: all its parts, in the order of their creation. While the shoot
-// hibernates, the programs stop in the reverse order. Objects in the shoot cluster then remain unchanged, because its
-// resource-manager does not run.
-func (in Inputs) contents() []part {
-	secrets, hibernated := in.unknownSecrets(), in.hibernated()
+// order is what the programs of a control plane, and the objects in the shoot cluster, wait for.
+type order struct {
+	etcd, apiServer, resourceManager, controllers, shoot []resourcesv1alpha1.Dependency
+}
+
+// order returns the order in which programs start. While the shoot hibernates, they stop in the reverse order.
+func (in Inputs) order() order {
 	// While authorities change, clients wait until all replicas of their servers are rolled out.
 	ready := resourcesv1alpha1.UntilHealthy
 	if in.authoritiesChange() {
 		ready = resourcesv1alpha1.UntilRolledOut
 	}
-	var etcdNeeds []resourcesv1alpha1.Dependency
-	serverNeeds := append(in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(true)...), in.on(ready, bundleEtcdMain, bundleEtcdEvents)...)
-	managerNeeds := in.on(ready, bundleAPIServer)
-	// Controllers must not be newer than the API server (Kubernetes, "Version Skew Policy"), so they wait until it is rolled out.
-	controllerNeeds := append(in.on(ready, bundleResourceManager), in.on(resourcesv1alpha1.UntilRolledOut, bundleAPIServer)...)
-	if hibernated {
-		etcdNeeds = in.on(resourcesv1alpha1.UntilRolledOut, bundleAPIServer)
-		serverNeeds = in.on(resourcesv1alpha1.UntilRolledOut, in.clients()...)
-		managerNeeds = in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(false)...)
-		controllerNeeds = managerNeeds
+	order := order{
+		apiServer: append(in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(true)...), in.on(ready, bundleEtcdMain, bundleEtcdEvents)...),
+		// The resource-manager applies the objects in the shoot cluster.
+		resourceManager: in.on(ready, bundleAPIServer), shoot: in.on(resourcesv1alpha1.UntilApplied, bundleResourceManager),
+		// Controllers must not be newer than the API server (Kubernetes, "Version Skew Policy"), so they wait until it is rolled out.
+		controllers: append(in.on(ready, bundleResourceManager), in.on(resourcesv1alpha1.UntilRolledOut, bundleAPIServer)...),
 	}
-	serverNeeds = append(serverNeeds, in.on(resourcesv1alpha1.UntilApplied, bundleAPIServerService)...)
-	// The resource-manager applies objects in the shoot cluster.
-	shootNeeds := in.on(resourcesv1alpha1.UntilApplied, bundleResourceManager)
+	if in.hibernated() {
+		order.etcd = in.on(resourcesv1alpha1.UntilRolledOut, bundleAPIServer)
+		order.apiServer = in.on(resourcesv1alpha1.UntilRolledOut, in.clients()...)
+		order.resourceManager = in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(false)...)
+		order.controllers = order.resourceManager
+	}
+	order.apiServer = append(order.apiServer, in.on(resourcesv1alpha1.UntilApplied, bundleAPIServerService)...)
+	return order
+}
+
+// contents is the table of contents of a control plane: all its parts, in the order of their creation. While the shoot
+// hibernates, the programs stop in the reverse order. Objects in the shoot cluster then remain unchanged, because its
+// resource-manager does not run.
+func (in Inputs) contents() []part {
+	secrets, hibernated := in.unknownSecrets(), in.hibernated()
+	order := in.order()
 	parts := []part{
 		// The Service of the API server.
 		{name: bundleAPIServerService, objects: in.apiServerService},
 
 		// etcd
-		{name: bundleEtcdMain, objects: in.etcd(etcd.RoleMain), unknown: secrets, needs: etcdNeeds, adjust: adjustEtcd},
-		{name: bundleEtcdEvents, objects: in.etcd(etcd.RoleEvents), unknown: secrets, needs: etcdNeeds, adjust: adjustEtcd},
+		{name: bundleEtcdMain, objects: in.etcd(etcd.RoleMain), unknown: secrets, needs: order.etcd, adjust: adjustEtcd},
+		{name: bundleEtcdEvents, objects: in.etcd(etcd.RoleEvents), unknown: secrets, needs: order.etcd, adjust: adjustEtcd},
 
 		// The API server and its autoscaler.
 		{
 			name: bundleAPIServer, objects: in.apiServer, unknown: join(secrets, in.unknownUserFiles()),
-			needs: serverNeeds, adjust: adjustAPIServer,
+			needs: order.apiServer, adjust: adjustAPIServer,
 		},
 		{
 			name: bundleAPIServerAutoscaler, objects: in.apiServerAutoscaler, removed: hibernated,
@@ -110,24 +121,24 @@ func (in Inputs) contents() []part {
 		// The resource-manager, the Secrets with access to the API server, and the controllers.
 		{
 			name: bundleResourceManager, objects: in.resourceManager,
-			unknown: join(secrets, in.unknownToken(bundleResourceManager, resourcemanager.Account)), needs: managerNeeds,
+			unknown: join(secrets, in.unknownToken(bundleResourceManager, resourcemanager.Account)), needs: order.resourceManager,
 		},
 		{name: bundleAccess, objects: in.accessSecrets},
 		{
 			name: bundleControllerManager, objects: in.controllerManager,
-			unknown: join(secrets, in.unknownToken(bundleControllerManager, kubecontrollermanager.Name)), needs: controllerNeeds,
+			unknown: join(secrets, in.unknownToken(bundleControllerManager, kubecontrollermanager.Name)), needs: order.controllers,
 		},
 
 		// Objects in the shoot cluster.
-		{name: bundleResourceManagerRBAC, objects: in.resourceManagerRBAC, absent: hibernated, needs: shootNeeds, adjust: keepObjects},
-		{name: bundleNamespaces, objects: in.namespaces, absent: hibernated, needs: shootNeeds, adjust: keepObjects},
-		{name: bundleGardenerAccess, objects: in.gardenerAccess, absent: hibernated, needs: shootNeeds},
-		{name: bundleControllerManagerRBAC, objects: in.controllerManagerRBAC, absent: hibernated, needs: shootNeeds},
-		{name: bundleSystem, objects: in.system, absent: hibernated, needs: shootNeeds},
-		{name: bundleClusterIdentity, objects: in.clusterIdentity, absent: hibernated, unknown: in.unknownIdentity(), needs: shootNeeds},
+		{name: bundleResourceManagerRBAC, objects: in.resourceManagerRBAC, absent: hibernated, needs: order.shoot, adjust: keepObjects},
+		{name: bundleNamespaces, objects: in.namespaces, absent: hibernated, needs: order.shoot, adjust: keepObjects},
+		{name: bundleGardenerAccess, objects: in.gardenerAccess, absent: hibernated, needs: order.shoot},
+		{name: bundleControllerManagerRBAC, objects: in.controllerManagerRBAC, absent: hibernated, needs: order.shoot},
+		{name: bundleSystem, objects: in.system, absent: hibernated, needs: order.shoot},
+		{name: bundleClusterIdentity, objects: in.clusterIdentity, absent: hibernated, unknown: in.unknownIdentity(), needs: order.shoot},
 	}
 	// The scheduler, copies of referenced objects, DNS records, and extensions.
-	schedulers := in.schedulerParts(secrets, controllerNeeds, shootNeeds)
+	schedulers := in.schedulerParts(secrets, order.controllers, order.shoot)
 	parts = slices.Concat(parts, schedulers, in.referencedParts(), in.recordParts(), in.extensionParts())
 	in.orderDeletion(parts)
 	// All parts need the namespace. A dependency between ManagedResources cannot express this, because the shoot's

@@ -104,16 +104,16 @@ func dueRotations(s shoot, now time.Time, interval time.Duration) []string {
 }
 
 // unfinishedRotations returns a warning for each rotation that has been waiting for its completion for longer than
-// patience.
-func unfinishedRotations(s shoot, now time.Time, patience time.Duration) []string {
+// limit.
+func unfinishedRotations(s shoot, now time.Time, limit time.Duration) []string {
 	if s.Status.Credentials == nil || s.Status.Credentials.Rotation == nil {
 		return nil
 	}
 	var warnings []string
 	warn := func(phase gardencorev1beta1.CredentialsRotationPhase, prepared *metav1.Time, what string) {
-		if phase == gardencorev1beta1.RotationPrepared && prepared != nil && now.Sub(prepared.Time) >= patience {
+		if phase == gardencorev1beta1.RotationPrepared && prepared != nil && now.Sub(prepared.Time) >= limit {
 			warnings = append(warnings, fmt.Sprintf(
-				"the %s rotation initiation was finished more than %s ago and should be completed", what, patience))
+				"the %s rotation initiation was finished more than %s ago and should be completed", what, limit))
 		}
 	}
 	rotation := s.Status.Credentials.Rotation

@@ -109,7 +109,7 @@ func TestRefused(t *testing.T) {
 		"authorizers[0] is not of type Webhook": func(v *Values) {
 			v.Given.Authorization = "kind: AuthorizationConfiguration\nauthorizers: [{type: Node, name: n}]\n"
 		},
-		`has no entry for "Policy"`: func(v *Values) { v.Given.AuthorizerKubeconfigs = nil },
+		`has no entry for "Policy"`:                                func(v *Values) { v.Given.AuthorizerKubeconfigs = nil },
 		"spec.kubernetes.kubeAPIServer.admissionPlugins[1].config": func(v *Values) { v.Config.AdmissionPlugins[0].Config.Raw = []byte("[") },
 	} {
 		if _, err := Objects(values(withEverything, change)); err == nil || !strings.Contains(err.Error(), want) {

@@ -22,7 +22,7 @@ const Path = "/webhooks/auth/nodeagent"
 
 const (
 	// maxBody is the maximum size of a review in bytes. A review repeats data from the request line, the headers and the
-	// client certificate, of which API servers accept up to 1 MiB.
+	// client certificate, and API servers accept up to 1 MiB of these.
 	maxBody = 1 << 20
 	// answerTimeout limits the time of a response. It is a little shorter than the 10 seconds that an API server waits.
 	answerTimeout = 9 * time.Second
