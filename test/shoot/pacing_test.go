@@ -390,7 +390,6 @@ func (p *paced) begin(judge func(shoot string) bool) {
 
 // withinBudget checks that no more ManagedResources than the budget allows were rolling out at any time since begin, beside those that are not held.
 func (p *paced) withinBudget(version string, notHeld int) {
-	p.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Logf("%s: at most %d ManagedResources were rolling out at a time", version, p.most)
