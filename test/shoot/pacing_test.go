@@ -318,7 +318,6 @@ func (p *paced) begin(judge func(shoot string) bool) {
 
 // withinBudget checks that the number of concurrent rollouts since begin never exceeded the budget, except those that are not paced.
 func (p *paced) withinBudget(version string, notHeld int) {
-	p.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Logf("%s: at most %d ManagedResources were rolling out at a time", version, p.most)
