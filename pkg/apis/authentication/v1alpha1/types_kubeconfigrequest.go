@@ -36,7 +36,7 @@ type ViewerKubeconfigRequest struct {
 
 // KubeconfigRequestSpec is what is asked for.
 type KubeconfigRequestSpec struct {
-	// ExpirationSeconds is the time for which the kubeconfig is to be valid, in seconds. Default: 3600.
+	// ExpirationSeconds is the requested validity of the kubeconfig in seconds. Default: 3600.
 	// +optional
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty"`
 }

@@ -6,7 +6,7 @@ import (
 
 // LastOperation describes the operation that a controller carried out last, or carries out now.
 type LastOperation struct {
-	// Description says what the operation does now, or how it ended.
+	// Description describes what the operation does now, or how it ended.
 	Description string `json:"description"`
 	// LastUpdateTime is the time at which the operation was updated last.
 	LastUpdateTime metav1.Time `json:"lastUpdateTime"`

@@ -83,7 +83,7 @@ type ETCDEncryptionKeyRotation struct {
 	// LastCompletionTriggeredTime is the time at which a completion was asked for last.
 	// +optional
 	LastCompletionTriggeredTime *metav1.Time `json:"lastCompletionTriggeredTime,omitempty"`
-	// AutoCompleteAfterPrepared says whether the rotation goes on by itself after its preparation. Deprecated: every
+	// AutoCompleteAfterPrepared defines whether the rotation continues automatically after its preparation. Deprecated: every
 	// rotation does.
 	// +optional
 	AutoCompleteAfterPrepared *bool `json:"autoCompleteAfterPrepared,omitempty"`

@@ -118,7 +118,7 @@ type KubeProxyConfig struct {
 	// Mode is how kube-proxy handles Services. Default: IPTables.
 	// +optional
 	Mode *ProxyMode `json:"mode,omitempty"`
-	// Enabled says whether kube-proxy is installed. Default: true.
+	// Enabled defines whether kube-proxy is installed. Default: true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 }

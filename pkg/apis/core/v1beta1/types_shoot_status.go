@@ -23,7 +23,7 @@ type ShootStatus struct {
 	Constraints []Condition `json:"constraints,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 	// Gardener is the gardenlet that acted on the Shoot last.
 	Gardener Gardener `json:"gardener"`
-	// IsHibernated says whether the cluster is switched off.
+	// IsHibernated reports whether the cluster is switched off.
 	IsHibernated bool `json:"hibernated"`
 	// LastOperation is the operation that was carried out last.
 	// +optional
@@ -98,22 +98,22 @@ type ShootCredentials struct {
 	// Rotation is the state of their rotation.
 	// +optional
 	Rotation *ShootCredentialsRotation `json:"rotation,omitempty"`
-	// EncryptionAtRest says what is encrypted in etcd, and how.
+	// EncryptionAtRest reports what is encrypted in etcd, and how.
 	// +optional
 	EncryptionAtRest *EncryptionAtRest `json:"encryptionAtRest,omitempty"`
 }
 
-// EncryptionAtRest says what is encrypted in etcd, and how.
+// EncryptionAtRest reports what is encrypted in etcd, and how.
 type EncryptionAtRest struct {
 	// Resources are the resources that are encrypted beside Secrets.
 	// +listType=atomic
 	// +optional
 	Resources []string `json:"resources,omitempty"`
-	// Provider says how they are encrypted.
+	// Provider reports how they are encrypted.
 	Provider EncryptionProviderStatus `json:"provider"`
 }
 
-// EncryptionProviderStatus says how objects are encrypted in etcd.
+// EncryptionProviderStatus reports how objects are encrypted in etcd.
 type EncryptionProviderStatus struct {
 	// Type is the kind of encryption.
 	Type EncryptionProviderType `json:"type"`

@@ -9,7 +9,7 @@ import (
 // DefaultSpec is what the specifications of all extension resources have in common.
 // +kubebuilder:validation:XValidation:rule="has(self.class) == has(oldSelf.class)",message="class is immutable"
 type DefaultSpec struct {
-	// Type is the type, which says which extension is responsible. It is immutable.
+	// Type is the type, which defines which extension is responsible. It is immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Type string `json:"type"`

@@ -82,7 +82,7 @@ type Unit struct {
 	// Command is what is done with the unit.
 	// +optional
 	Command *UnitCommand `json:"command,omitempty"`
-	// Enable says whether the unit is started with the node.
+	// Enable defines whether the unit is started with the node.
 	// +optional
 	Enable *bool `json:"enable,omitempty"`
 	// Content is the content of the unit.
@@ -152,7 +152,7 @@ type FileContent struct {
 	// Inline has it itself.
 	// +optional
 	Inline *FileContentInline `json:"inline,omitempty"`
-	// TransmitUnencoded says whether the content is sent as it is, so that the infrastructure can replace parts of it.
+	// TransmitUnencoded defines whether the content is sent as it is, so that the infrastructure can replace parts of it.
 	// +optional
 	TransmitUnencoded *bool `json:"transmitUnencoded,omitempty"`
 	// ImageRef takes it from a container image.

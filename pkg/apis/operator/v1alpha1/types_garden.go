@@ -153,7 +153,7 @@ type Credentials struct {
 	// Rotation is the state of their rotation.
 	// +optional
 	Rotation *CredentialsRotation `json:"rotation,omitempty"`
-	// EncryptionAtRest says what is encrypted in etcd, and how.
+	// EncryptionAtRest defines what is encrypted in etcd, and how.
 	// +optional
 	EncryptionAtRest *gardencorev1beta1.EncryptionAtRest `json:"encryptionAtRest,omitempty"`
 }

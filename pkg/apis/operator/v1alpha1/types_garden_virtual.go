@@ -25,7 +25,7 @@ type VirtualCluster struct {
 	Gardener Gardener `json:"gardener"`
 	// Kubernetes is the version of Kubernetes and the settings of its components.
 	Kubernetes Kubernetes `json:"kubernetes"`
-	// Maintenance says when maintenance takes place.
+	// Maintenance defines when maintenance takes place.
 	Maintenance Maintenance `json:"maintenance"`
 	// Networking is the networks of the cluster.
 	Networking Networking `json:"networking"`
@@ -125,7 +125,7 @@ type Backup struct {
 	SecretRef corev1.LocalObjectReference `json:"secretRef"`
 }
 
-// Maintenance says when maintenance takes place.
+// Maintenance defines when maintenance takes place.
 type Maintenance struct {
 	// TimeWindow is the time of the day.
 	TimeWindow MaintenanceTimeWindow `json:"timeWindow"`

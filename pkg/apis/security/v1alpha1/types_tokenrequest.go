@@ -24,7 +24,7 @@ type TokenRequestSpec struct {
 	// ContextObject is the object for which the token is used.
 	// +optional
 	ContextObject *ContextObject `json:"contextObject,omitempty"`
-	// ExpirationSeconds is the time for which the token is to be valid, in seconds. Default: 3600.
+	// ExpirationSeconds is the requested validity of the token in seconds. Default: 3600.
 	// +optional
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty"`
 }
