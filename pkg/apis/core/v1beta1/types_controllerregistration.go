@@ -69,7 +69,7 @@ type ControllerResource struct {
 	// +listType=atomic
 	// +optional
 	ClusterCompatibility []ClusterType `json:"clusterCompatibility,omitempty"`
-	// ContinuousEndpointUpdate defines whether the extension learns of each change of endpoints. Only for kind
+	// ContinuousEndpointUpdate defines whether the extension is reconciled on each change of endpoints. Only for kind
 	// SelfHostedShootExposure. Default: true.
 	// +optional
 	ContinuousEndpointUpdate *bool `json:"continuousEndpointUpdate,omitempty"`

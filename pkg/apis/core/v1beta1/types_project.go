@@ -134,7 +134,7 @@ type ProjectTolerations struct {
 	Whitelist []Toleration `json:"whitelist,omitempty" patchStrategy:"merge" patchMergeKey:"key"`
 }
 
-// DualApprovalForDeletion says for which objects two persons have to confirm a deletion.
+// DualApprovalForDeletion lists the objects whose deletion two persons have to confirm.
 type DualApprovalForDeletion struct {
 	// Resource is the resource. Only shoots is known.
 	Resource string `json:"resource"`

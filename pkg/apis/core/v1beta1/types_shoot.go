@@ -180,7 +180,7 @@ type AccessRestrictionWithOptions struct {
 	Options map[string]string `json:"options,omitempty"`
 }
 
-// Extension asks for an extension.
+// Extension requests an extension.
 type Extension struct {
 	// Type is the type of the extension, unique in its list.
 	Type string `json:"type"`

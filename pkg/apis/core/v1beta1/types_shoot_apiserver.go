@@ -161,7 +161,7 @@ type APIServerLogging struct {
 
 // EncryptionConfig defines what is encrypted in etcd, and how.
 type EncryptionConfig struct {
-	// Resources are the resources that are encrypted beside Secrets, as resource or resource.group.
+	// Resources are the resources that are encrypted in addition to Secrets, as resource or resource.group.
 	// +listType=atomic
 	// +optional
 	Resources []string `json:"resources,omitempty"`

@@ -22,7 +22,7 @@ type ClusterAutoscaler struct {
 	// ScaleDownUtilizationThreshold is the share of a node's capacity below which it is unneeded. Default: 0.5.
 	// +optional
 	ScaleDownUtilizationThreshold *float64 `json:"scaleDownUtilizationThreshold,omitempty"`
-	// ScanInterval is the time between two looks at the cluster. Default: 10s.
+	// ScanInterval is the interval between two evaluations of the cluster. Default: 10s.
 	// +optional
 	ScanInterval *metav1.Duration `json:"scanInterval,omitempty"`
 	// Expander is how a worker pool is chosen to grow; several modes are separated by commas. Default: least-waste.

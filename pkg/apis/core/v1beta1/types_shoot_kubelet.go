@@ -88,7 +88,7 @@ type KubeletConfig struct {
 	// ImageMinimumGCAge is the age from which unused images are deleted. Default: 2m.
 	// +optional
 	ImageMinimumGCAge *metav1.Duration `json:"imageMinimumGCAge,omitempty"`
-	// ImageMaximumGCAge is the age at which unused images are deleted whatever the use of the disk. Default: 0s, which means
+	// ImageMaximumGCAge is the age at which unused images are deleted regardless of the disk usage. Default: 0s, which means
 	// never.
 	// +optional
 	ImageMaximumGCAge *metav1.Duration `json:"imageMaximumGCAge,omitempty"`

@@ -80,7 +80,7 @@ type HorizontalPodAutoscalerConfig struct {
 	// effect without a value: 30s.
 	// +optional
 	InitialReadinessDelay *metav1.Duration `json:"initialReadinessDelay,omitempty"`
-	// SyncPeriod is the time between two looks at the metrics. In effect without a value: 30s.
+	// SyncPeriod is the interval between two evaluations of the metrics. In effect without a value: 30s.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 	// Tolerance is the deviation of metrics, as a share of the target, that is ignored. In effect without a value: 0.1.

@@ -134,7 +134,7 @@ const (
 	AutoRollingUpdate MachineUpdateStrategy = "AutoRollingUpdate"
 	// AutoInPlaceUpdate updates nodes without replacing them.
 	AutoInPlaceUpdate MachineUpdateStrategy = "AutoInPlaceUpdate"
-	// ManualInPlaceUpdate updates nodes without replacing them when the user asks for it.
+	// ManualInPlaceUpdate updates nodes without replacing them when the user requests it.
 	ManualInPlaceUpdate MachineUpdateStrategy = "ManualInPlaceUpdate"
 )
 
@@ -295,7 +295,7 @@ type ContainerRuntime struct {
 
 // WorkerControlPlane holds the settings of a pool that runs the control plane of a self-hosted Shoot.
 type WorkerControlPlane struct {
-	// Backup says where backups of etcd are kept.
+	// Backup configures where backups of etcd are stored.
 	// +optional
 	Backup *Backup `json:"backup,omitempty"`
 	// Exposure defines how the API server is exposed.
@@ -328,7 +328,7 @@ type ExtensionExposure struct {
 type DNSExposure struct {
 }
 
-// Backup says where backups of etcd are kept.
+// Backup configures where backups of etcd are stored.
 type Backup struct {
 	// Provider is the type of the infrastructure that keeps them. It is immutable.
 	Provider string `json:"provider"`

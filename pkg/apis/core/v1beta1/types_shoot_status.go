@@ -25,7 +25,7 @@ type ShootStatus struct {
 	Gardener Gardener `json:"gardener"`
 	// IsHibernated reports whether the cluster is switched off.
 	IsHibernated bool `json:"hibernated"`
-	// LastOperation is the operation that was carried out last.
+	// LastOperation is the last operation.
 	// +optional
 	LastOperation *LastOperation `json:"lastOperation,omitempty"`
 	// LastErrors are the errors of the last operation, one for each step that failed.
@@ -62,10 +62,10 @@ type ShootStatus struct {
 	// Credentials is the state of the credentials of the cluster.
 	// +optional
 	Credentials *ShootCredentials `json:"credentials,omitempty"`
-	// LastHibernationTriggerTime is the time up to which the hibernation schedules have been carried out.
+	// LastHibernationTriggerTime is the time up to which the hibernation schedules have been executed.
 	// +optional
 	LastHibernationTriggerTime *metav1.Time `json:"lastHibernationTriggerTime,omitempty"`
-	// LastMaintenance describes the maintenance that was carried out last.
+	// LastMaintenance describes the last maintenance.
 	// +optional
 	LastMaintenance *LastMaintenance `json:"lastMaintenance,omitempty"`
 	// Networking is the networks that are in use.
@@ -105,7 +105,7 @@ type ShootCredentials struct {
 
 // EncryptionAtRest reports what is encrypted in etcd, and how.
 type EncryptionAtRest struct {
-	// Resources are the resources that are encrypted beside Secrets.
+	// Resources are the resources that are encrypted in addition to Secrets.
 	// +listType=atomic
 	// +optional
 	Resources []string `json:"resources,omitempty"`
@@ -190,7 +190,7 @@ type PendingWorkerUpdates struct {
 	ManualInPlaceUpdate []string `json:"manualInPlaceUpdate,omitempty"`
 }
 
-// ManualWorkerPoolRollout is the state of roll-outs that a user asked for.
+// ManualWorkerPoolRollout is the state of roll-outs that a user requested.
 type ManualWorkerPoolRollout struct {
 	// PendingWorkersRollouts list the worker pools that wait for their roll-out.
 	// +listType=atomic

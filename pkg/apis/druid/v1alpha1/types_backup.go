@@ -18,7 +18,7 @@ type BackupSpec struct {
 	// Image is the image of the container.
 	// +optional
 	Image *string `json:"image,omitempty"`
-	// Store says where backups are kept. Without it there are none.
+	// Store configures where backups are stored. Without it, backups are not created.
 	// +optional
 	Store *StoreSpec `json:"store,omitempty"`
 	// Resources is the resource requests and limits of the container.
@@ -75,7 +75,7 @@ const (
 	GarbageCollectionPolicyLimitBased GarbageCollectionPolicy = "LimitBased"
 )
 
-// StoreSpec says where backups are kept.
+// StoreSpec configures where backups are stored.
 type StoreSpec struct {
 	// Container is the name of the bucket.
 	// +optional
@@ -130,7 +130,7 @@ const (
 
 // LeaderElectionSpec holds the settings for finding the member that makes backups.
 type LeaderElectionSpec struct {
-	// ReelectionPeriod is the time between two looks at which member leads.
+	// ReelectionPeriod is the interval between two checks of which member leads.
 	// +optional
 	ReelectionPeriod *metav1.Duration `json:"reelectionPeriod,omitempty"`
 	// ETCDConnectionTimeout is the time in which a connection with etcd must be made.

@@ -7,7 +7,7 @@ import (
 
 // EtcdStatus is the observed state of an Etcd.
 type EtcdStatus struct {
-	// ObservedGeneration is the generation that was carried out last.
+	// ObservedGeneration is the generation that was reconciled last.
 	// +optional
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// ETCD refers to the StatefulSet.
@@ -24,7 +24,7 @@ type EtcdStatus struct {
 	// +listType=atomic
 	// +optional
 	LastErrors []LastError `json:"lastErrors,omitempty"`
-	// LastOperation is the operation that was carried out last.
+	// LastOperation is the last operation.
 	// +optional
 	LastOperation *LastOperation `json:"lastOperation,omitempty"`
 	// CurrentReplicas is the number of members at the current revision.
@@ -73,9 +73,9 @@ const (
 	ConditionTypeClusterIDMismatch ConditionType = "ClusterIDMismatch"
 	// ConditionTypeLastSnapshotCompactionSucceeded reports whether the last merge of snapshots worked.
 	ConditionTypeLastSnapshotCompactionSucceeded ConditionType = "LastSnapshotCompactionSucceeded"
-	// ConditionTypeSucceeded says that backups were copied.
+	// ConditionTypeSucceeded reports that backups were copied.
 	ConditionTypeSucceeded ConditionType = "Succeeded"
-	// ConditionTypeFailed says that backups could not be copied.
+	// ConditionTypeFailed reports that backups could not be copied.
 	ConditionTypeFailed ConditionType = "Failed"
 )
 
@@ -120,7 +120,7 @@ type LastError struct {
 	ObservedAt metav1.Time `json:"observedAt"`
 }
 
-// LastOperation describes the operation that was carried out last.
+// LastOperation describes the last operation.
 type LastOperation struct {
 	// Type is the kind of the operation: Create, Reconcile or Delete.
 	Type string `json:"type"`

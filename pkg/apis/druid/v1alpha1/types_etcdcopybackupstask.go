@@ -70,7 +70,7 @@ type EtcdCopyBackupsTaskStatus struct {
 	// +patchStrategy=merge
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
-	// ObservedGeneration is the generation that was carried out last.
+	// ObservedGeneration is the generation that was reconciled last.
 	// +optional
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// LastError is what went wrong last.

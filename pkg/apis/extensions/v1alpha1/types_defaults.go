@@ -39,7 +39,7 @@ type DefaultStatus struct {
 	// LastError is the error of the last operation.
 	// +optional
 	LastError *gardencorev1beta1.LastError `json:"lastError,omitempty"`
-	// LastOperation is the operation that was carried out last.
+	// LastOperation is the last operation.
 	// +optional
 	LastOperation *gardencorev1beta1.LastOperation `json:"lastOperation,omitempty"`
 	// ObservedGeneration is the generation that the extension has seen last.

@@ -143,7 +143,7 @@ type File struct {
 	HostName *string `json:"hostName,omitempty"`
 }
 
-// FileContent says where the content of a file comes from. It has one source.
+// FileContent is the source of the content of a file. It has one source.
 // +kubebuilder:validation:XValidation:rule="(has(self.secretRef) ? 1 : 0) + (has(self.inline) ? 1 : 0) + (has(self.imageRef) ? 1 : 0) == 1",message="must have exactly one of secretRef, inline and imageRef"
 type FileContent struct {
 	// SecretRef takes it from a Secret.

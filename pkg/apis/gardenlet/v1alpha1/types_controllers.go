@@ -62,7 +62,7 @@ type Concurrency struct {
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
 }
 
-// Periodic configures a controller that looks at its objects again after a time.
+// Periodic configures a controller that reconciles its objects periodically.
 type Periodic struct {
 	Concurrency `json:",inline"`
 

@@ -63,7 +63,7 @@ type DashboardGitHub struct {
 	Repository string `json:"repository"`
 	// SecretRef refers to the Secret with the credentials.
 	SecretRef corev1.LocalObjectReference `json:"secretRef"`
-	// PollInterval is the time between two looks at the tickets. In effect without a webhook: 15m.
+	// PollInterval is the interval between two queries of the tickets. In effect without a webhook: 15m.
 	// +optional
 	PollInterval *metav1.Duration `json:"pollInterval,omitempty"`
 }
@@ -81,7 +81,7 @@ type DashboardOIDC struct {
 	// SessionLifetime is the time after which users have to log in again.
 	// +optional
 	SessionLifetime *metav1.Duration `json:"sessionLifetime,omitempty"`
-	// AdditionalScopes further scopes that are asked for.
+	// AdditionalScopes are further scopes that are requested.
 	// +listType=atomic
 	// +optional
 	AdditionalScopes []string `json:"additionalScopes,omitempty"`

@@ -28,7 +28,7 @@ type Gardener struct {
 	// GardenerScheduler holds the settings of the scheduler.
 	// +optional
 	GardenerScheduler *GardenerSchedulerConfig `json:"gardenerScheduler,omitempty"`
-	// GardenerDashboard holds the settings of the dashboard. Without it there is none.
+	// GardenerDashboard holds the settings of the dashboard. Without it, the dashboard is not installed.
 	// +optional
 	GardenerDashboard *GardenerDashboardConfig `json:"gardenerDashboard,omitempty"`
 	// GardenerDiscoveryServer holds the settings of the discovery server. It cannot be removed.

@@ -51,7 +51,7 @@ const (
 	// ReasonApplyProgressing goes with status Progressing: objects are being applied, or wait for the deletion of a
 	// previous object of the same name. To do: wait; the message names them.
 	ReasonApplyProgressing = "ApplyProgressing"
-	// ReasonDeletionPending goes with status Progressing: objects are being deleted. To do: if it lasts, look at the
+	// ReasonDeletionPending goes with status Progressing: objects are being deleted. To do: if it lasts, check the
 	// finalizers of the objects in the message, and at the warnings about Services there.
 	ReasonDeletionPending = "DeletionPending"
 	// ReasonDeletionWaits goes with status Progressing: the deletion of the ManagedResource was requested, but other
@@ -59,7 +59,7 @@ const (
 	// do: delete these, or remove the dependency.
 	ReasonDeletionWaits = "DeletionWaits"
 	// ReasonDependencyNotReady goes with status Progressing: changes wait because a ManagedResource in dependsOn is not
-	// applied or not healthy; applied objects are kept. To do: look at that ManagedResource; this one continues
+	// applied or not healthy; applied objects are kept. To do: check that ManagedResource; this one continues
 	// automatically.
 	ReasonDependencyNotReady = "DependencyNotReady"
 	// ReasonApplyFailed goes with status False: the API server rejected objects, their kind is not served, or another

@@ -11,7 +11,7 @@ const (
 	AnnotationGardenCreatedBy = "gardener.cloud/created-by"
 	// AnnotationGardenerDescription describes the purpose of an object.
 	AnnotationGardenerDescription = "gardener.cloud/description"
-	// AnnotationGardenerWarning warns people who look at an object.
+	// AnnotationGardenerWarning is a warning for users who inspect an object.
 	AnnotationGardenerWarning = "gardener.cloud/warning"
 	// AnnotationConfirmationDeletion confirms that an object may be deleted.
 	AnnotationConfirmationDeletion = "confirmation.gardener.cloud/deletion"
