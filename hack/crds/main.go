@@ -69,7 +69,8 @@ func (s source) copy(root string) error {
 	return nil
 }
 
-// download returns the directory of a module in the version that the go.mod of a directory pins. A new machine does not have it yet.
+// download returns the directory of a module in the version that the go.mod of a directory pins. It downloads the
+// module if necessary.
 func download(directory, module string) (string, error) {
 	command := exec.Command("go", "mod", "download", "-json", module) //nolint:noctx // the module is pinned here
 	command.Dir = directory

@@ -61,7 +61,7 @@ func installCRD(ctx context.Context, c client.Client, file string) error {
 		return err
 	}
 
-	notEstablished := errors.New("it is not Established")
+	notEstablished := errors.New("not Established")
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, crdTimeout, true, func(ctx context.Context) (bool, error) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := c.Get(ctx, client.ObjectKey{Name: object.GetName()}, crd); err != nil {

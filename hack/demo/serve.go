@@ -142,7 +142,7 @@ func (d *demo) startResourceManager(ctx context.Context, cp *controlplane.Contro
 
 // awaitReady polls a URL until it responds with status 200. It returns early if the process ends.
 func awaitReady(ctx context.Context, process *controlplane.Process, url string) error {
-	last := errors.New("no answer")
+	last := errors.New("no response")
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, resourceManagerTimeout, true, func(ctx context.Context) (bool, error) {
 		if err := process.Err(); err != nil {
 			return false, err

@@ -88,7 +88,7 @@ func (g *guide) heading(text string) {
 func (g *guide) checkCluster(ctx context.Context) error {
 	err := g.client.List(ctx, &resourcesv1alpha1.ManagedResourceList{}, client.Limit(1))
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return fmt.Errorf("the control plane knows no ManagedResources, was it started with --control-plane-only? "+
+		return fmt.Errorf("the control plane does not serve ManagedResources, was it started with --control-plane-only? "+
 			"`make down` and `make demo` start everything: %w", err)
 	}
 	if err != nil {
@@ -115,7 +115,7 @@ resource-manager applies them. The Secrets are immutable and named after their c
 	}
 	g.say(`
 Both are written at once. webshop-app needs the namespace and the kind Coupon of webshop-base; it need not
-wait for them, since what cannot be applied yet is tried again:
+wait for them, since objects that cannot be applied yet are retried:
 `)
 	if err := g.prepare(ctx, parcels[0]); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (g *guide) prepare(ctx context.Context, p *parcel) error {
 // awaitPods waits until the storefront has the minimum number of ready Pods of its autoscaler.
 func (g *guide) awaitPods(ctx context.Context) error {
 	g.heading("2 of 5: wait for the pods (a few seconds)")
-	g.say(`The nodes and pods are simulated, all controllers are the real ones: Kubernetes makes a ReplicaSet of the
+	g.say(`The nodes and pods are simulated, all controllers are the real ones: Kubernetes creates a ReplicaSet for the
 Deployment, the autoscaler raises it to two pods, and the scheduler finds nodes for them.
 `)
 	deployment, autoscaler := &appsv1.Deployment{}, &autoscalingv2.HorizontalPodAutoscaler{}

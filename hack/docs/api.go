@@ -55,7 +55,7 @@ func (s *sources) structOf(name string) (*ast.StructType, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("there is no struct %s", name)
+	return nil, fmt.Errorf("struct %s not found", name)
 }
 
 // jsonName returns the JSON name of a field, which is empty if it has none, and whether the field is optional.

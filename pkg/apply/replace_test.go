@@ -34,7 +34,7 @@ func TestHopeless(t *testing.T) {
 		"later":   {statusError(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, ""), false},
 	} {
 		if got := neverCreatable(test.err); got != test.want {
-			t.Errorf("%s: hopeless is %v", name, got)
+			t.Errorf("%s: neverCreatable returned %v", name, got)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func newFacts(withMachines bool) *facts {
 	}
 }
 
-// decide decides a request, or asks for a missing fact. The caller then calls it again with the answer. The time plays
+// decide decides a request, or requests a missing fact. The caller then calls it again with the answer. The time plays
 // no role: the signer is responsible for validity and expiry.
 func decide(spec *certificatesv1.CertificateSigningRequestSpec, content content, facts *facts) decision {
 	switch spec.SignerName {

@@ -48,7 +48,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return r.execute(ctx, in)
 }
 
-// retryConflict retries after a short delay without an error if the written object has changed in between, because the
+// retryConflict retries after a short delay without an error if the written object has changed since it was read, because the
 // cache will show the change soon.
 func retryConflict(err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {

@@ -77,7 +77,7 @@ func withState(reason string) func(*lease.Member) {
 
 func withoutTLS(member *lease.Member) { member.TLS = false }
 
-// set returns the StatefulSet that a plan would make, as its controller reports it when all is done.
+// set returns the StatefulSet that a plan would create, with the status of a completed rollout.
 func set(t *testing.T, in Inputs, change ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 	t.Helper()
 	in.StatefulSet = nil
@@ -153,13 +153,14 @@ func TestGolden(t *testing.T) {
 			}
 			want, err := os.ReadFile(path)
 			if err != nil || !bytes.Equal(want, got.Bytes()) {
-				t.Errorf("%s differs (%v): run with -update and look at the difference", path, err)
+				t.Errorf("%s differs (%v): run with -update and review the diff", path, err)
 			}
 		})
 	}
 }
 
-// The number of members is in no Pod: a further one replaces no others.
+// TestScaleReplacesNoPod checks that the Pod template does not contain the number of members, so that a new member does not
+// replace other Pods.
 func TestScaleReplacesNoPod(t *testing.T) {
 	three := sample(3)
 	one := sample(3)
@@ -244,7 +245,7 @@ func TestInvalid(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, result.Invalid, err)
 		}
 		if test.want != "" && len(result.Bundles) > 0 {
-			t.Errorf("%s: it is emitted", name)
+			t.Errorf("%s: a bundle is emitted", name)
 		}
 	}
 }

@@ -104,7 +104,7 @@ func retry(ctx context.Context, failed error) (reconcile.Result, error) {
 }
 
 // begin reports the start of an operation before it removes the annotation that requests it, so that no request is lost
-// if the process ends in between. Both writes fail if the object has changed since it was read.
+// if the process ends between the two writes. Both writes fail if the object has changed since it was read.
 func (c *controllerOf[T]) begin(ctx context.Context, object T, operation corev1beta1.LastOperationType) error {
 	if !announced(object, operation) {
 		before, err := lockedPatch(object)

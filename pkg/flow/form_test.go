@@ -2,7 +2,7 @@ package flow
 
 import "testing"
 
-// TestFormOfInputs: it is that of the types, and not of the values.
+// TestFormOfInputs checks that the form depends on the types of the inputs, and not on their values.
 func TestFormOfInputs(t *testing.T) {
 	type spec struct {
 		Name string `json:"name"`
@@ -36,7 +36,7 @@ func TestFormOfInputs(t *testing.T) {
 		"a field was renamed": {[]any{"a", outer[renamed]{}, true}, false},
 	} {
 		if got := form(test.inputs...); (got == first) != test.same || len(got) != typesLength {
-			t.Errorf("%s: form %q, that of the others is %q", name, got, first)
+			t.Errorf("%s: form %q, but the others have %q", name, got, first)
 		}
 	}
 	if got := typesIn("0123abcd"); got != "" {
@@ -44,7 +44,8 @@ func TestFormOfInputs(t *testing.T) {
 	}
 }
 
-// TestInputsOfAnotherFormAreHeld: inputs that a new version of the program reads in another form do not count as changed.
+// TestInputsOfAnotherFormAreHeld checks that inputs do not count as changed if a new version of the program reads them in
+// another form.
 func TestInputsOfAnotherFormAreHeld(t *testing.T) {
 	last := emission{number: 1, digest: "f1-a", version: "v1"}
 	for name, test := range map[string]struct {
@@ -66,6 +67,6 @@ func TestInputsOfAnotherFormAreHeld(t *testing.T) {
 		}
 	}
 	if (emission{}).codeOnly(Plan{Inputs: "f1-a"}, "v1") {
-		t.Error("an owner of which nothing was emitted is held")
+		t.Error("an owner without any emission is held")
 	}
 }

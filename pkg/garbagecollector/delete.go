@@ -100,7 +100,8 @@ type report struct {
 	// candidates and deleted count objects by kind.
 	candidates, deleted map[string]int
 	// young counts the candidates that are too new to be deleted. unused counts those without references in the first
-	// list. saved counts those of them that the second list references, and changed those that were modified in between.
+	// list. saved counts those of them that the second list references, and changed those that were modified after the
+	// first list.
 	young, unused, saved, changed int
 	failures                      []error
 	// listed is set once the candidates are known. listFailed is set if a failed list ended the run.

@@ -26,7 +26,7 @@ func checkAll(t *testing.T, apiVersion, kind string, tests map[string]expectatio
 			before := obj.DeepCopy()
 			expectVerdict(t, obj, test.want)
 			if len(obj.Object) != len(before.Object) {
-				t.Error("the check has changed the object")
+				t.Error("the check changed the object")
 			}
 			if typed, err := scheme.Scheme.New(obj.GroupVersionKind()); err == nil && test.want.Err == "" {
 				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed); err != nil {
@@ -66,5 +66,5 @@ func objectOf(t *testing.T, text string) *unstructured.Unstructured {
 	return obj
 }
 
-// stale is the verdict on a status of generation 1 if the generation is 2.
+// stale is the verdict if the status is from generation 1 and the object has generation 2.
 var stale = unobserved("observed generation outdated (1/2)")

@@ -21,7 +21,7 @@ func TestDefaults(t *testing.T) {
 			t.Error(err)
 		}
 		if key := source.key(); names[key] {
-			t.Errorf("%s is there twice", source.Name)
+			t.Errorf("%s is listed twice", source.Name)
 		} else {
 			names[key] = true
 		}
@@ -142,9 +142,9 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := FromEnvironment(); err == nil || !strings.Contains(err.Error(), "the limit is 1048576 bytes") {
-		t.Errorf("a file that is too large: %v", err)
+		t.Errorf("for a file that is too large: %v", err)
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "missing")); err == nil {
-		t.Error("a file that is missing is no error")
+		t.Error("no error for a missing file")
 	}
 }

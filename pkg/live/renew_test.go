@@ -12,7 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health"
 )
 
-// TestForgetVerdicts: only the objects whose checks changed lose their verdict, and none if most of their kind do.
+// TestForgetVerdicts checks that only the objects whose checks changed lose their verdict. If most objects of their kind are
+// affected, none of them loses it, and no names are returned.
 func TestForgetVerdicts(t *testing.T) {
 	for name, test := range map[string]struct {
 		shop, others int
@@ -50,7 +51,8 @@ func TestForgetVerdicts(t *testing.T) {
 	}
 }
 
-// TestOutdatedVerdicts: an object that was examined while its checks changed has no verdict until it is examined again, by whatever way it comes.
+// TestOutdatedVerdicts checks that an object that was examined while its checks changed has no verdict until it is examined
+// again, in whatever way it reaches the store.
 func TestOutdatedVerdicts(t *testing.T) {
 	examiner := health.NewExaminer("", nil)
 	s, _ := newTestStore()
@@ -100,7 +102,7 @@ func TestOutdatedVerdicts(t *testing.T) {
 	want("renewed", "third", 0)
 	s.renewed(types.NamespacedName{Name: "gone"}, examiner.Epoch(), reduceAt("2").observation)
 	if len(s.objects) != 1 {
-		t.Error("an object that is gone is held again")
+		t.Error("a deleted object is stored again")
 	}
 
 	listed := reduceAt("3")

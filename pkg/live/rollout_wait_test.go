@@ -25,5 +25,5 @@ func TestRolloutWait(t *testing.T) {
 	for range 10 {
 		p.learn(maxRolloutWait, false)
 	}
-	want("where all take long", minRolloutWait)
+	want("if all rollouts take long", minRolloutWait)
 }

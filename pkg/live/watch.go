@@ -66,7 +66,7 @@ type kindWatch struct {
 	mu sync.Mutex
 	// unsynced counts the namespaces whose objects have not all been shown yet.
 	unsynced int
-	// failing is the time since when the watch fails. It is zero if the watch does not fail.
+	// failing is when the watch started to fail. It is zero if the watch does not fail.
 	failing time.Time
 	// unserved is set if the kind is no longer served, unwatchable if it cannot be watched.
 	unserved, unwatchable bool

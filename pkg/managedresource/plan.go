@@ -289,7 +289,7 @@ type pruneInput struct {
 	finalizeAll time.Time
 	// managedBy is the value of the managed-by label.
 	managedBy string
-	// unwantedSince contains the time since when an object is no longer wanted, for objects whose deletion is delayed by delay.
+	// unwantedSince is when each object was removed from the manifests, for objects whose deletion is delayed by delay.
 	unwantedSince map[object.Key]time.Time
 	delay         time.Duration
 	// collectsGarbage is set if the garbage collector is enabled.

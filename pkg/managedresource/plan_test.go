@@ -16,11 +16,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
-// owners is an ownership of fixed answers, seen from shop.
+// owners returns fixed answers about the ownership, from the view of shop.
 type owners struct {
 	// standing are the ManagedResources that exist and want or hold the object.
 	standing []types.NamespacedName
-	// claiming are those that claim the object, the first one first.
+	// claiming are the ManagedResources that claim the object, in the order of their claims.
 	claiming []types.NamespacedName
 }
 
@@ -71,9 +71,9 @@ func TestPlanApply(t *testing.T) {
 		heldBack  bool
 		always    bool
 		requested bool
-		// unrecorded is set if the status was not stored since the object was written.
+		// unrecorded is true if the status was not stored after the object was written.
 		unrecorded bool
-		// fromZero are the replicas that an object at 0 gets.
+		// fromZero is the number of replicas that an object with 0 replicas gets.
 		fromZero any
 		drift    bool
 		want     action
@@ -141,13 +141,13 @@ func TestPlanApply(t *testing.T) {
 				t.Errorf("the change undoes drift: %t, want %t", got.drift, test.drift)
 			}
 			if got.Ref != manifest.Ref || got.manifest != &in.manifests[0] || !reflect.DeepEqual(got.observation, test.state.Observation) {
-				t.Errorf("the change does not tell what it is about: %+v", got)
+				t.Errorf("the change has the wrong object: %+v", got)
 			}
 		})
 	}
 }
 
-// checkDecision checks the action and that the reason or error says what is expected.
+// checkDecision checks the action, and that the reason or error contains the expected text.
 func checkDecision(t *testing.T, got change, want action, says string) {
 	t.Helper()
 	if got.action != want {
@@ -180,13 +180,13 @@ func TestPlanApplyKeepsTheOrderAndTheCause(t *testing.T) {
 		t.Fatalf("got %+v, want one change per manifest in their order", changes)
 	}
 	if !errors.Is(changes[0].err, errNotRead) || !errors.Is(changes[0].err, errNotServed) {
-		t.Errorf("the error %v does not lead to its cause", changes[0].err)
+		t.Errorf("the error %v does not wrap its cause", changes[0].err)
 	}
 	if changes[1].action != actionCreate {
-		t.Errorf("one failure kept another object from its decision: %s", changes[1].action)
+		t.Errorf("one failure prevented the decision about another object: %s", changes[1].action)
 	}
 	if changes := planApply(applyInput{}); len(changes) != 0 {
-		t.Errorf("a plan for nothing has %d changes", len(changes))
+		t.Errorf("a plan for no objects has %d changes", len(changes))
 	}
 }
 
@@ -257,13 +257,14 @@ func TestPlanPrune(t *testing.T) {
 			got := changes[0]
 			checkDecision(t, got, test.want, test.says)
 			if got.Ref != refOfEntry(recorded) || got.manifest != nil || !reflect.DeepEqual(got.observation, test.state.Observation) {
-				t.Errorf("the change does not tell what it is about: %+v", got)
+				t.Errorf("the change has the wrong object: %+v", got)
 			}
 		})
 	}
 }
 
-// Whoever applies first, the object must survive its move from one ManagedResource to another.
+// TestObjectsSurviveTheirMove checks that an object is not deleted when it moves from one ManagedResource to another, whichever
+// of the two applies first.
 func TestObjectsSurviveTheirMove(t *testing.T) {
 	key := manifestOf(configMapKind, "a", "x").Key()
 	prune := func(observation live.Observation, owners owners) action {
@@ -283,9 +284,9 @@ func TestObjectsSurviveTheirMove(t *testing.T) {
 		}
 	}
 	if got := prune(ofBank, owners{standing: []types.NamespacedName{bank}, claiming: []types.NamespacedName{shop}}); got != actionRelease {
-		t.Errorf("somebody else has applied it: %s, want Release", got)
+		t.Errorf("another ManagedResource has applied it: %s, want Release", got)
 	}
 	if got := prune(ofShop, owners{claiming: []types.NamespacedName{shop}}); got != actionDelete {
-		t.Errorf("nobody else wants it: %s, want Delete", got)
+		t.Errorf("no other ManagedResource wants it: %s, want Delete", got)
 	}
 }

@@ -55,8 +55,8 @@ func (p *pass) outsideManifests(in input, recorded inventory) inventory {
 type pruning struct {
 	*pass
 	plan plan
-	// unwantedSince contains the time since when an object is not in the manifests. delay is how long its deletion is
-	// delayed, so that another ManagedResource can take it over.
+	// unwantedSince is when each object was removed from the manifests. delay is how long its deletion is delayed, so
+	// that another ManagedResource can take it over.
 	unwantedSince map[object.Key]time.Time
 	delay         time.Duration
 	// guarded is the error of the prune guard if it refuses deletions.

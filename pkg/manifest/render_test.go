@@ -166,7 +166,7 @@ func TestRenderNotesWhatDefinitionsDefine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if defines := renderOne(t, text, testMarks(nil)).Defines; len(defines) > 0 {
-				t.Errorf("it defines %v, want nothing", defines)
+				t.Errorf("the definition defines %v, want nothing", defines)
 			}
 		})
 	}
@@ -239,7 +239,7 @@ func TestManifestsAreEqualIfAndOnlyIfTheirBodiesAre(t *testing.T) {
 		t.Errorf("equal objects differ:\n%s %s\n%s %s", first.Digest, first.Body, again.Digest, again.Body)
 	}
 	if first.Digest != object.Digest(first.Body) {
-		t.Errorf("digest %s is not that of the body", first.Digest)
+		t.Errorf("%s is not the digest of the body", first.Digest)
 	}
 	if !json.Valid(first.Body) {
 		t.Errorf("the body is not JSON: %s", first.Body)
@@ -253,7 +253,7 @@ func TestManifestsAreEqualIfAndOnlyIfTheirBodiesAre(t *testing.T) {
 		"origin":         renderOne(t, text, RenderOptions{Origin: "garden/bank", ManagedBy: "gardener"}),
 	} {
 		if other.Digest == first.Digest {
-			t.Errorf("another %s does not change the digest", name)
+			t.Errorf("the digest does not depend on the %s", name)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestGolden(t *testing.T) {
 				delete(got, key)
 			}
 			for key := range got {
-				t.Errorf("got too much: %s", key)
+				t.Errorf("got an unexpected policy: %s", key)
 			}
 			if problems != "" {
 				t.Errorf("got unexpected problems:\n%s", problems)

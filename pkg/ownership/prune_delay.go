@@ -9,7 +9,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// PruneDelays stores since when objects are no longer in the manifests of their ManagedResource, so that another one
+// PruneDelays stores when objects were removed from the manifests of their ManagedResource, so that another one
 // has time to take them over before they are deleted. It is safe for concurrent use.
 type PruneDelays struct {
 	mu      sync.Mutex
@@ -21,7 +21,7 @@ func NewPruneDelays() *PruneDelays {
 	return &PruneDelays{byOwner: map[types.NamespacedName]map[object.Key]time.Time{}}
 }
 
-// Update replaces the unwanted objects of a ManagedResource, and returns since when each of them is unwanted.
+// Update replaces the unwanted objects of a ManagedResource, and returns when each of them became unwanted.
 func (d *PruneDelays) Update(owner types.NamespacedName, unwanted []object.Key, now time.Time) map[object.Key]time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// TestWarnings: deprecations are logged once. Warnings of webhooks, which may contain parts of a Secret, are never
-// logged.
+// TestWarnings checks that deprecations are logged once, and that warnings of webhooks, which may contain parts of a Secret,
+// are never logged.
 func TestWarnings(t *testing.T) {
 	var written strings.Builder
 	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { written.WriteString(args + "\n") }, funcr.Options{}))

@@ -8,7 +8,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// keyNamed returns a Secret of KindEncryptionKey whose bytes are one letter.
+// keyNamed returns a Secret of KindEncryptionKey whose bytes are all the same letter.
 func keyNamed(name string, provider corev1beta1.EncryptionProviderType) Secret {
 	return Secret{Name: "secret-of-" + name, Data: Material{
 		KeyEncryptionName: []byte(name), KeyEncryptionEncoding: []byte(encodingBase64), KeyEncryptionProvider: []byte(provider),
@@ -101,7 +101,7 @@ func TestEncryptionConfigurationRefuses(t *testing.T) {
 	}
 }
 
-// TestEncryptionKeysOfOthers reads keys in the forms in which others store them.
+// TestEncryptionKeysOfOthers reads keys in the formats in which other programs store them.
 func TestEncryptionKeysOfOthers(t *testing.T) {
 	raw := strings.Repeat("1", keyBytes)
 	for name, data := range map[string]Material{

@@ -13,7 +13,7 @@ import (
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 )
 
-// ready returns what a decision is made from, for a Shoot whose generation is observed and whose last operation has succeeded.
+// ready returns the inputs of a decision about a Shoot whose generation is observed and whose last operation has succeeded.
 func ready() decisionInput {
 	identity := &corev1beta1.Gardener{ID: "a", Name: "gardenlet", Version: "v1"}
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "local", Generation: 1}, Status: corev1beta1.SeedStatus{ObservedGeneration: 1, Gardener: identity}}
@@ -74,7 +74,7 @@ func TestDecide(t *testing.T) {
 		}
 		got := l.decide()
 		if got.run != (test.why == "") || !got.run && (!strings.Contains(got.why, test.why) || got.again != test.again) {
-			t.Errorf("%s: %+v, want %q again in %s", name, got, test.why, test.again)
+			t.Errorf("%s: %+v, want %q, next in %s", name, got, test.why, test.again)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestOperationType(t *testing.T) {
 		}
 		shoot.DeletionTimestamp = &metav1.Time{Time: now}
 		if got := operationType(shoot); got != corev1beta1.LastOperationTypeDelete {
-			t.Errorf("%+v: %s for a Shoot that is deleted", test.last, got)
+			t.Errorf("%+v: %s for a Shoot that is being deleted", test.last, got)
 		}
 	}
 }

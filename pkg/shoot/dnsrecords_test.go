@@ -14,7 +14,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// TestRecords: who serves the names of a Shoot.
+// TestRecords checks which extension serves the DNS names of a Shoot.
 func TestRecords(t *testing.T) {
 	seedDomain := func(kind string) *corev1beta1.SeedDNSProviderConfig {
 		return &corev1beta1.SeedDNSProviderConfig{Type: kind, Domain: "example.org", Zone: ptr.To("Z"), CredentialsRef: corev1.ObjectReference{Kind: "Secret", Namespace: "garden", Name: "dns"}}
@@ -93,7 +93,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestRecordValues: the type of a record and its values.
+// TestRecordValues checks the type and the values of a record.
 func TestRecordValues(t *testing.T) {
 	for want, service := range map[string]corev1.Service{
 		"A [10.0.0.1]":            {Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIPs: []string{"10.0.0.1", "fd00::1"}}},
@@ -110,7 +110,7 @@ func TestRecordValues(t *testing.T) {
 		}
 	}
 	if pending := loadBalancer(); len(addressesOf(&pending)) > 0 {
-		t.Error("a load balancer without an address has one")
+		t.Error("got an address for a load balancer without one")
 	}
 }
 
@@ -121,7 +121,8 @@ func loadBalancer(ingress ...corev1.LoadBalancerIngress) corev1.Service {
 	}
 }
 
-// TestCredentialsOfRecords: other credentials ask the extension again, and are not readable in the record.
+// TestCredentialsOfRecords checks that changed credentials request an operation of the extension, and that the record does not
+// reveal them.
 func TestCredentialsOfRecords(t *testing.T) {
 	in := extendedUp(t)
 	first := texts(t, planOf(t, in))[bundleInternalRecord]

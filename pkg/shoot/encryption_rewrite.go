@@ -80,7 +80,7 @@ func (r *reconciler) rewriteObjects(ctx context.Context, in Inputs, task flow.Ta
 }
 
 // rewriteObject sends a patch that changes nothing. The API server still writes the object if etcd stores it with another
-// key. Objects that were created or changed in between are already stored correctly.
+// key. Objects that were created or changed since the list are already stored correctly.
 func rewriteObject(ctx context.Context, shoot client.Client, kind schema.GroupVersionKind, object *metav1.PartialObjectMetadata) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.UID}})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// withWorkers declares workers, and gives the scheduler a token.
+// withWorkers adds workers to the Shoot, and a token for the scheduler.
 func withWorkers(in *Inputs) {
 	in.Shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
 	in.Tokens[accessSecret(kubescheduler.Name)] = now.Add(time.Hour)
@@ -29,7 +29,8 @@ func contentsOf(in Inputs) map[string]part {
 	return parts
 }
 
-// TestScheduler: a Shoot has a scheduler if it has workers. It starts when the API server is rolled out, and stops before it.
+// TestScheduler checks that a Shoot with workers has a scheduler. It starts after the rollout of the API server, and stops
+// before the API server.
 func TestScheduler(t *testing.T) {
 	for _, name := range []string{bundleScheduler, bundleSchedulerRBAC} {
 		if _, found := contentsOf(known(t))[name]; found {
@@ -47,7 +48,7 @@ func TestScheduler(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rights := parts[bundleSchedulerRBAC]; rights.absent || rights.name == "" {
-		t.Error("the scheduler has no rights in the cluster")
+		t.Error("the scheduler has no permissions in the cluster")
 	}
 	access, err := parts[bundleAccess].objects()
 	if err != nil {

@@ -59,7 +59,7 @@ func TestDescribeIsBounded(t *testing.T) {
 func TestDescribeIsStable(t *testing.T) {
 	events := []corev1.Event{warning("a", "failed", 10*time.Minute, 3*time.Minute, 7)}
 	if before, after := Describe(events, "", noon), Describe(events, "", noon.Add(50*time.Second)); before != after {
-		t.Errorf("%q became %q within a minute", before, after)
+		t.Errorf("%q changed to %q within a minute", before, after)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestLatest(t *testing.T) {
 		got.WriteString(event.Message)
 	}
 	if got.String() != "12345" {
-		t.Errorf("got the events %s, want the latest five, those of one time by name", got.String())
+		t.Errorf("got the events %s, want the latest five, and those of the same time by name", got.String())
 	}
 }
 
@@ -84,7 +84,7 @@ func TestDescribeNamesOtherObjects(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := Describe([]corev1.Event{event}, "pod", noon); strings.Contains(got, "web-1") {
-		t.Errorf("an Event about the object itself is told as %q", got)
+		t.Errorf("an Event about the object itself is described as %q", got)
 	}
 }
 
@@ -101,6 +101,6 @@ func TestLatest_ReportsAnEventOnce(t *testing.T) {
 		events = append(events, event)
 	}
 	if got := Latest(events); len(got) != 2 {
-		t.Errorf("%d Events of the same trouble are shown", len(got))
+		t.Errorf("%d Events about the same problem are shown", len(got))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestEncodeRelations writes what a ManagedResource waits for, and what it does with fields and finalizers, as YAML.
+// TestEncodeRelations writes the dependencies of a ManagedResource and its options for fields and finalizers as YAML.
 func TestEncodeRelations(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty")
@@ -27,7 +27,7 @@ func TestEncodeRelations(t *testing.T) {
 	)
 	encode("--delete-after", "").says(t, 0, "deleteAfter: []\n")
 	if out := encode().out; strings.Contains(out, "deleteAfter") || strings.Contains(out, "dependsOn") || strings.Contains(out, "driftDetection") {
-		t.Errorf("fields are written that were not asked for:\n%s", out)
+		t.Errorf("the output contains fields that were not requested:\n%s", out)
 	}
 	encode("--depends-on", "base:Ready").says(t, 2, `!--depends-on: the dependency "base:Ready" has an invalid "Ready"`)
 	encode("--delete-after", "base:Healthy").says(t, 2, `!--delete-after: "base:Healthy" is not the name of a ManagedResource`)
@@ -35,7 +35,7 @@ func TestEncodeRelations(t *testing.T) {
 	encode("--finalize-deletion-after", "-1h").says(t, 2, "!--finalize-deletion-after is -1h0m0s: it must be positive")
 }
 
-// TestRelations shows them in get, tree and why, while a ManagedResource waits, and while a deletion does.
+// TestRelations shows the relations in get, tree and why while a ManagedResource waits, and while a deletion waits.
 func TestRelations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Shared is one control plane for all tests of a package. It is started by the first test that asks
-// for it, so that a run of tests that need none stays quick.
+// Shared is one control plane for all tests of a package. The first test that requests it starts it, so that a run
+// of tests without a control plane is fast.
 //
 //	var shared = controlplane.Shared{Options: controlplane.Options{ControllerManager: true}}
 //

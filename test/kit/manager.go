@@ -15,8 +15,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// ManagerOptions are the options of a manager of which a process may have many. It serves nothing, and its controllers
-// may have duplicate names. It has time to complete running work.
+// ManagerOptions are the options of a manager that does not have to be the only one in its process. It serves
+// nothing, and its controllers may have duplicate names. It has time to complete running work.
 func ManagerOptions(scheme *runtime.Scheme) manager.Options {
 	return manager.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",

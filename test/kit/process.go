@@ -160,7 +160,7 @@ func (p *Process) Stop() {
 	case err := <-done:
 		Must(p, err)
 	case <-time.After(stopPatience):
-		p.Fatal("the resource-manager does not stop")
+		p.Fatal("the resource-manager did not stop")
 	}
 }
 

@@ -29,13 +29,13 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// Durations in the configuration of TestCare. They pass by its clock.
+// Durations in the configuration of TestCare, measured with the test's clock.
 const (
 	careThreshold = time.Minute
 	careStale     = 2 * time.Minute
 )
 
-// ahead is a clock that can run ahead of the real clock.
+// ahead is a clock that the test can advance ahead of the real clock.
 type ahead struct{ by atomic.Int64 }
 
 func (a *ahead) Now() time.Time                   { return time.Now().Add(time.Duration(a.by.Load())) }
@@ -73,7 +73,7 @@ func TestCare(t *testing.T) {
 	stop()
 }
 
-// caring is a world with a clock.
+// caring is a world with a clock that the test advances.
 type caring struct {
 	*world
 	clock *ahead
@@ -81,7 +81,7 @@ type caring struct {
 	remediates bool
 }
 
-// tune shortens the check interval of Shoots, because all durations pass by the clock of the test.
+// tune sets a short check interval for Shoots, because all durations are measured with the test's clock.
 func (c *caring) tune(options *shootflow.Options) {
 	options.Clock = c.clock
 	config := options.Config.Controllers.ShootCare
@@ -100,10 +100,11 @@ func (c *caring) runLabels() {
 	kit.Run(c, mgr)
 }
 
-// eventuallyIs waits until a condition or constraint has a status, reason and text, and the Shoot has a label.
+// eventuallyIs waits until a condition or constraint has a status, reason and text, and the Shoot has a value of the status
+// label.
 func (c *caring) eventuallyIs(kind corev1beta1.ConditionType, status corev1beta1.ConditionStatus, reason, text, label string) {
 	c.Helper()
-	kit.EventuallyWithin(c, 2*kit.Patience, fmt.Sprintf("%s is %s %s, and the label %s", kind, status, reason, label), func() string {
+	kit.EventuallyWithin(c, 2*kit.Patience, fmt.Sprintf("%s is %s %s, and the label is %s", kind, status, reason, label), func() string {
 		shoot := c.get()
 		for _, condition := range slices.Concat(shoot.Status.Conditions, shoot.Status.Constraints) {
 			if condition.Type == kind && condition.Status == status && condition.Reason == reason && strings.Contains(condition.Message, text) &&
@@ -190,7 +191,7 @@ func (c *caring) breakComponent() {
 	c.checkHealthy()
 }
 
-// contribute checks that reports of an extension count for the condition of their type while the extension is alive.
+// contribute checks that an extension's reports count for the condition of their type while the extension is alive.
 func (c *caring) contribute() {
 	c.Helper()
 	const kind, name = "shoot-example", "example-1"
@@ -298,7 +299,7 @@ func (c *caring) checkStalePod() {
 	kit.Must(c, admin.Status().Update(c.Context(), pod))
 	kit.Eventually(c, "the evicted Pod is deleted", func() string {
 		if err := admin.Get(c.Context(), client.ObjectKeyFromObject(pod), pod); client.IgnoreNotFound(err) != nil || err == nil {
-			return fmt.Sprint("it exists: ", err)
+			return fmt.Sprint("it still exists: ", err)
 		}
 		return ""
 	})

@@ -47,7 +47,7 @@ func TestDeletion(t *testing.T) {
 	w.declare()
 	server, manager := w.startServer(), w.startManager()
 	w.eventually(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateSucceeded, "finished")
-	admin := w.as(mastersGroup) // whose rights need no objects
+	admin := w.as(mastersGroup) // does not depend on RBAC objects
 	custom := w.use(admin)
 	shoot := w.get()
 	kit.Change(t, w.garden, shoot, func() { shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} })
@@ -66,7 +66,7 @@ func TestDeletion(t *testing.T) {
 	w.startControllers()
 	w.eventually(corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateProcessing, "CustomResourceDefinition things."+example)
 	w.gone(admin, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", "deny-all")
-	kit.Must(t, admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "mine"}, &corev1.Service{})) // its stage comes later
+	kit.Must(t, admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "mine"}, &corev1.Service{})) // deleted in a later stage
 	stop()
 
 	w.clock = later{by: 11 * time.Minute}
@@ -79,7 +79,7 @@ func TestDeletion(t *testing.T) {
 	kit.Change(t, admin, custom, func() { custom.SetFinalizers(nil) })
 	w.awaitGone()
 	stop()
-	// The API server still runs, because it is a process of the test.
+	// The API server is still running because it is a process of the test.
 	w.gone(admin, &apiextensionsv1.CustomResourceDefinition{}, "", "things."+example)
 	w.gone(admin, &corev1.Service{}, "default", "mine")
 	w.gone(admin, &corev1.PersistentVolumeClaim{}, "default", "guarded")
@@ -90,11 +90,11 @@ func TestDeletion(t *testing.T) {
 		kit.Must(t, admin.Get(t.Context(), client.ObjectKey{Namespace: kept.namespace, Name: kept.name}, kept.object))
 	}
 	if left := w.left(); len(left) > 0 {
-		t.Errorf("these are left: %v", left)
+		t.Errorf("these objects still exist: %v", left)
 	}
 }
 
-// use creates users' objects, and returns a custom resource whose deletion requires a controller.
+// use creates a user's objects, and returns a custom resource whose deletion requires a controller.
 func (w *world) use(admin client.Client) *unstructured.Unstructured {
 	w.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
@@ -136,7 +136,7 @@ func (w *world) use(admin client.Client) *unstructured.Unstructured {
 	return thing
 }
 
-// delete deletes the Shoot as a user. The durations of the clean-up are 1 second.
+// delete deletes the Shoot as a user. The clean-up periods are 1 second.
 func (w *world) delete(times ...string) {
 	w.Helper()
 	shoot := w.get()
@@ -164,7 +164,7 @@ func (w *world) failsWith(code corev1beta1.ErrorCode) {
 // awaitGone waits until the Shoot and its ShootState no longer exist.
 func (w *world) awaitGone() {
 	w.Helper()
-	kit.EventuallyWithin(w, 6*kit.Patience, "the Shoot is gone", func() string {
+	kit.EventuallyWithin(w, 6*kit.Patience, "the Shoot is deleted", func() string {
 		if shoot := w.get(); shoot != nil {
 			return shoot.Status.LastOperation.Description + "\n" + w.bundles()
 		}
@@ -177,11 +177,12 @@ func (w *world) awaitGone() {
 func (w *world) gone(c client.Client, object client.Object, namespace, name string) {
 	w.Helper()
 	if err := c.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object); !apierrors.IsNotFound(err) {
-		w.Errorf("%T %s is not gone: %v", object, name, err)
+		w.Errorf("%T %s still exists: %v", object, name, err)
 	}
 }
 
-// TestForcedDeletion deletes a Shoot whose API server and resource-manager do not run. All its objects are deleted, and no others.
+// TestForcedDeletion deletes a Shoot while its API server and resource-manager are not running. All its objects are
+// deleted, and no others.
 func TestForcedDeletion(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -204,7 +205,7 @@ func TestForcedDeletion(t *testing.T) {
 		return w.garden.Update(t.Context(), shoot)
 	}
 	if err := force(); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "force-deletion") {
-		t.Errorf("a deletion that does not fail is forced: %v", err)
+		t.Errorf("forcing a deletion that has not failed is accepted: %v", err)
 	}
 	stop()
 	w.clock = later{by: 11 * time.Minute}
@@ -218,7 +219,7 @@ func TestForcedDeletion(t *testing.T) {
 	w.awaitGone()
 	stop()
 	if left := w.left(); !slices.Equal(left, []string{"ManagedResource other", "Namespace shoot--dev--two"}) {
-		t.Errorf("these are left: %v", left)
+		t.Errorf("the remaining objects are %v", left)
 	}
 	for _, other := range others {
 		before := other.GetResourceVersion()
@@ -239,7 +240,8 @@ func (w *world) bastion() *extensionsv1alpha1.Bastion {
 	return bastion
 }
 
-// releaseBastion does what the extension does when a Bastion is deleted. forced requires the annotation for a forced deletion.
+// releaseBastion does what the extension does when a Bastion is deleted. If forced is set, the annotation for a forced
+// deletion is required.
 func (w *world) releaseBastion(bastion *extensionsv1alpha1.Bastion, forced bool) {
 	w.Helper()
 	kit.EventuallyTrue(w, "the Bastion is deleted", func() bool {

@@ -38,7 +38,7 @@ func (w *world) answer(ctx context.Context, etcd *unstructured.Unstructured) {
 	if observed, _, _ := unstructured.NestedInt64(etcd.Object, "status", "observedGeneration"); observed == etcd.GetGeneration() {
 		return
 	}
-	_ = w.reportEtcd(ctx, etcd, "") // what fails is tried again
+	_ = w.reportEtcd(ctx, etcd, "") // a failed update is retried
 }
 
 // reportEtcd sets the status of an Etcd: everything is healthy, or its members have lost their data.

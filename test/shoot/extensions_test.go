@@ -45,7 +45,7 @@ func (s *standIn) note(ctx context.Context, verb string, object client.Object) {
 	s.calls = append(s.calls, call)
 }
 
-// called returns the calls since the last time, without duplicates.
+// called returns the calls since its last call, without duplicates.
 func (s *standIn) called() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *world) extensions() *standIn {
 	add("workers", func(resource *corev1beta1.ControllerResource) { resource.WorkerlessSupported = nil })
 	registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: corev1beta1.KindDNSRecord, Type: "local"})
 	kit.Must(w, w.garden.Create(w.Context(), registration))
-	w.Cleanup(func() { kit.Must(w, w.garden.Delete(context.Background(), registration)) }) // the garden is that of other tests, too
+	w.Cleanup(func() { kit.Must(w, w.garden.Delete(context.Background(), registration)) }) // other tests use the same garden
 
 	mgr, err := manager.New(w.seeds.Config(), kit.ManagerOptions(w.scheme))
 	kit.Must(w, err)
@@ -213,7 +213,7 @@ func (w *world) expect(answers *standIn, want ...string) {
 func (w *world) checkError(shoot *corev1beta1.Shoot, task string, codes ...corev1beta1.ErrorCode) {
 	w.Helper()
 	if errs := shoot.Status.LastErrors; len(errs) != 1 || ptr.Deref(errs[0].TaskID, "") != task || !slices.Equal(errs[0].Codes, codes) {
-		w.Errorf("the errors are %+v, want one of %s with the codes %v", errs, task, codes)
+		w.Errorf("the errors are %+v, want one error of %s with the codes %v", errs, task, codes)
 	}
 }
 

@@ -58,7 +58,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // of a temporary directory
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 	gardens.Options.ControlPlane.AuditLog = filepath.Join(dir, "garden.log")
 	return gardens.Run(m)
 }
@@ -152,7 +152,7 @@ func (w *world) prepareSeed() {
 	fleet.SetImages(w.T, "kube-apiserver", "kube-controller-manager", "resource-manager")
 }
 
-// prepareGarden creates the objects to which a Shoot refers, and reports the Seed as ready.
+// prepareGarden creates the objects that a Shoot refers to, and reports the Seed as ready.
 func (w *world) prepareGarden() {
 	w.Helper()
 	w.create(w.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{constants.LabelProjectName: "dev", constants.LabelGardenRole: constants.RoleProject}}})
@@ -162,14 +162,14 @@ func (w *world) prepareGarden() {
 	w.example("seed", seed)
 	profile.Spec.Kubernetes.Versions = []corev1beta1.ExpirableVersion{{Version: version}}
 	seed.Spec.Backup, seed.Spec.Taints, seed.Spec.Extensions, seed.Spec.Resources, seed.Spec.AccessRestrictions = nil, nil, nil, nil, nil
-	seed.Spec.DNS.Internal.Type = corev1beta1.DNSUnmanaged // so that no extension is needed
+	seed.Spec.DNS.Internal.Type = corev1beta1.DNSUnmanaged // needs no extension
 	for _, object := range []client.Object{project, profile, seed} {
 		w.create(w.garden, object)
 	}
 	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKeyFromObject(seed), seed))
 	seed.Status.ObservedGeneration, seed.Status.Gardener = seed.Generation, identity.DeepCopy()
 	seed.Status.KubernetesVersion, seed.Status.ClusterIdentity = ptr.To("v"+version), ptr.To("seed-1")
-	seed.Status.Conditions = nil // those of the test before
+	seed.Status.Conditions = nil // from the previous test
 	for _, kind := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy} {
 		seed.Status.Conditions = append(seed.Status.Conditions, corev1beta1.Condition{
 			Type: kind, Status: corev1beta1.ConditionTrue, LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(), Reason: "Test", Message: "ready",
@@ -273,7 +273,7 @@ func (w *world) eventually(kind corev1beta1.LastOperationType, state corev1beta1
 	return shoot
 }
 
-// bundles describes the ManagedResources for error messages.
+// bundles describes the ManagedResources in error messages.
 func (w *world) bundles() string {
 	var list resourcesv1alpha1.ManagedResourceList
 	if err := w.seed.List(w.Context(), &list); err != nil {
@@ -329,7 +329,8 @@ func (w *world) left() []string {
 	return names
 }
 
-// awaitReplicas waits until a Deployment has the given number of replicas, and until its Pods are deleted if there should be none.
+// awaitReplicas waits until a Deployment has the given number of replicas. For 0 replicas, it also waits until the Pods are
+// deleted.
 func (w *world) awaitReplicas(name string, replicas int32) {
 	w.Helper()
 	kit.EventuallyWithin(w, 4*kit.Patience, fmt.Sprintf("Deployment %s has %d replicas", name, replicas), func() string {
@@ -338,7 +339,7 @@ func (w *world) awaitReplicas(name string, replicas int32) {
 			return err.Error()
 		}
 		if *deployment.Spec.Replicas != replicas || deployment.Status.Replicas != replicas {
-			return fmt.Sprintf("%d wanted, %d present\n%s", *deployment.Spec.Replicas, deployment.Status.Replicas, w.bundles())
+			return fmt.Sprintf("%d replicas declared, %d exist\n%s", *deployment.Spec.Replicas, deployment.Status.Replicas, w.bundles())
 		}
 		return ""
 	})

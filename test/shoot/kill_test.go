@@ -22,7 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-var everyKill = flag.Bool("shoot.kills", false, "kill gardenlet at each of its writes, before and after it is carried out, and not only at some")
+var everyKill = flag.Bool("shoot.kills", false, "kill gardenlet at each of its writes, before and after the API server executes it, instead of only at some writes")
 
 // moment is the time at which gardenlet is killed.
 type moment int
@@ -88,7 +88,7 @@ func (w *world) killedLife(decide func(attempt int) moment) {
 	}
 	before := m.killed()
 	w.deletion()
-	w.Logf("gardenlet died %d times while the Shoot came up, %d times while all else happened, and %d times while it was deleted",
+	w.Logf("gardenlet was killed %d times while the Shoot was created, %d times between creation and deletion, and %d times while it was deleted",
 		atCreation, before-atCreation, m.killed()-before)
 	if atCreation == 0 || m.killed() == before {
 		w.Error("gardenlet was not killed")
@@ -158,16 +158,16 @@ func (m *mortal) live(ctx context.Context) {
 	through := m.transport(ctx, die)
 	mgr, err := m.newGardenlet(through, through)
 	if err == nil {
-		_ = mgr.Start(ctx) // what it fails with when it is dead does not matter
+		_ = mgr.Start(ctx) // the error of a killed gardenlet does not matter
 		return
 	}
-	select { // as its container is started again
+	select { // simulates the restart of the container
 	case <-ctx.Done():
 	case <-time.After(time.Second):
 	}
 }
 
-// transport sends the requests of a gardenlet that is alive. It sends writes one by one.
+// transport sends the requests of a gardenlet that is alive. It serializes writes.
 func (m *mortal) transport(alive context.Context, die func()) transport.WrapperFunc {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return kit.RoundTripper(func(request *http.Request) (*http.Response, error) {
@@ -214,7 +214,7 @@ func (w *world) secretsExist() {
 	}
 }
 
-// generatedOnce checks that there is one Secret for each name that the secrets manager manages.
+// generatedOnce checks that each name that the secrets manager manages has one Secret.
 func (w *world) generatedOnce() {
 	w.Helper()
 	var list corev1.SecretList

@@ -17,7 +17,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
-// note counts a state of a ManagedResource. It returns whether a response is due, and whether it is that everything is healthy.
+// note counts a state of a ManagedResource. It returns whether a response is due, and whether the response reports that
+// everything is healthy.
 func (p *paced) note(mr *resourcesv1alpha1.ManagedResource) (healthy, due bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +36,8 @@ func (p *paced) note(mr *resourcesv1alpha1.ManagedResource) (healthy, due bool) 
 	return p.judge(owner.Name), true
 }
 
-// answer simulates the resource-manager with its delay: it creates the namespace of a control plane, and tokens.
+// answer simulates the resource-manager with a delay. It also creates the namespace of a control plane and the tokens of
+// its programs.
 func (p *paced) answer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, good bool) error {
 	select {
 	case <-ctx.Done():

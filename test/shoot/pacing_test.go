@@ -29,20 +29,20 @@ import (
 )
 
 const (
-	// pacedShoots is how many Shoots wait for a version of gardenlet, beside one whose maintenance window is closed. A
-	// version changes three bundles of each.
+	// pacedShoots is the number of Shoots that wait for a version of gardenlet, in addition to one whose maintenance window is
+	// closed. A version changes pacedBundles ManagedResources of each Shoot.
 	pacedShoots, pacedBundles = 5, 3
 	pacedBudget, pacedFailed  = 6, 2
 	outside                   = "outside"
-	// rollsFor is how long a change of a ManagedResource takes: long enough for all Shoots to begin before the first is
-	// done, if nothing holds them.
+	// rollsFor is how long the rollout of a ManagedResource takes. It is long enough for all Shoots to start before the first
+	// one is finished, unless they are held.
 	rollsFor = time.Second
 )
 
-// TestRolloutOfGardenlet runs new versions of gardenlet, with new images, on a Seed with Shoots: the budget holds at each
-// instant, a Shoot outside of its maintenance window waits and says so, and if Shoots fail with a version, the others
-// keep the one before, also after a restart, until a user changes them or there is another version. A stand-in for the
-// resource-manager says what becomes of each ManagedResource.
+// TestRolloutOfGardenlet runs new versions of gardenlet, with new images, on a Seed with Shoots. The budget is never
+// exceeded. A Shoot outside its maintenance window waits and reports it. If Shoots fail with a version, the others keep the
+// previous one, even after a restart, until a user changes them or another version is installed. A simulated
+// resource-manager determines the health of each ManagedResource.
 func TestRolloutOfGardenlet(t *testing.T) {
 	w := newWorld(t)
 	p := newPaced(w)
@@ -58,7 +58,7 @@ func TestRolloutOfGardenlet(t *testing.T) {
 	quiet(t, toGarden, toSeed)
 	stop()
 	if changed := p.changed("v2"); slices.Contains(changed, outside) {
-		t.Errorf("these have changed: %v", changed)
+		t.Errorf("the Shoots %v have changed", changed)
 	}
 	p.announced(outside)
 	p.withinBudget("v2", 0)
@@ -73,14 +73,14 @@ func TestRolloutOfGardenlet(t *testing.T) {
 	toGarden, toSeed, stop = p.start("v3")
 	kit.EventuallyWithin(t, 2*kit.Patience, "Shoots fail", func() string {
 		if changed := p.changed("v3"); len(changed) < pacedFailed {
-			return fmt.Sprintf("these have changed: %v", changed)
+			return fmt.Sprintf("the Shoots %v have changed", changed)
 		}
 		return ""
 	})
 	quiet(t, toGarden, toSeed)
 	stop()
 	changed := p.changed("v3")
-	toGarden, toSeed, stop = p.start("v3") // those that waited for a slot say now that the rollout is stopped
+	toGarden, toSeed, stop = p.start("v3") // Shoots that waited for a slot now report that the rollout is stopped
 	held := p.heldBy(changed)
 	p.says(held, "fail with this version")
 	quiet(t, toGarden, toSeed)
@@ -90,19 +90,19 @@ func TestRolloutOfGardenlet(t *testing.T) {
 	kit.EventuallyTrue(t, "the Shoots are watched", func() bool { return toSeed.Watched("/managedresources") && toGarden.Watched("/shoots") })
 	quiet(t, toGarden, toSeed)
 	if sent := writes(toSeed); len(sent) > 0 {
-		t.Errorf("the rollout is stopped, and a restart wrote %v", sent)
+		t.Errorf("the rollout is stopped, but a restart wrote %v", sent)
 	}
-	if now := p.operations(); !maps.Equal(now, reported) { // conditions follow what fails
+	if now := p.operations(); !maps.Equal(now, reported) { // the conditions of failing Shoots may change
 		t.Errorf("a restart changed the last operations from %v to %v", reported, now)
 	}
 	if now := p.changed("v3"); !slices.Equal(now, changed) || len(now) != pacedFailed {
-		t.Errorf("%v had changed when gardenlet was restarted, and %v some time later", changed, now)
+		t.Errorf("the Shoots %v had changed when gardenlet was restarted, %v some time later", changed, now)
 	}
 	shoot := p.shoot(held)
 	kit.Change(t, w.garden, shoot, func() { shoot.Spec.Kubernetes.KubeAPIServer.Requests.MaxNonMutatingInflight = ptr.To[int32](333) })
-	kit.Eventually(t, "what a user changes is not held", func() string {
+	kit.Eventually(t, "the Shoot that a user changes is not held", func() string {
 		if now := p.changed("v3"); !slices.Contains(now, held) {
-			return fmt.Sprintf("these have changed: %v", now)
+			return fmt.Sprintf("the Shoots %v have changed", now)
 		}
 		return ""
 	})
@@ -112,7 +112,7 @@ func TestRolloutOfGardenlet(t *testing.T) {
 	p.begin(func(string) bool { return true })
 	_, _, stop = p.start("v4")
 	p.awaitVersion("v4")
-	p.withinBudget("v4", pacedFailed*pacedBundles) // Shoots that fail get another version at once
+	p.withinBudget("v4", pacedFailed*pacedBundles) // failing Shoots get another version immediately
 	stop()
 }
 
@@ -121,7 +121,7 @@ type paced struct {
 	*world
 	mu  sync.Mutex
 	mrs map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
-	// most is the largest number of ManagedResources that were rolling out at the same time since begin.
+	// most is the largest number of ManagedResources that were rolling out at the same time since the last call of begin.
 	most int
 	// version of the running gardenlet.
 	version string
@@ -174,7 +174,7 @@ func (p *paced) start(version string) (toGarden, toSeed *kit.Requests, stop func
 	p.tune = func(o *shootflow.Options) {
 		o.Version = version
 		o.Config.Controllers.Shoot.Rollout = &gardenletv1alpha1.ShootRollout{Budget: ptr.To(pacedBudget), MaxFailed: ptr.To(pacedFailed)}
-		// The test does not cover conditions.
+		// This test does not cover conditions.
 		o.Config.Controllers.ShootCare.SyncPeriod = &metav1.Duration{Duration: time.Hour}
 	}
 	return p.gardenlet()
@@ -269,7 +269,7 @@ func (p *paced) heldBy(changed []string) string {
 // awaitVersion waits until a version has changed all Shoots except the one outside its window, and all changes are rolled out.
 func (p *paced) awaitVersion(version string) {
 	p.Helper()
-	kit.EventuallyWithin(p, 4*kit.Patience, "the Shoots have changed to "+version, func() string {
+	kit.EventuallyWithin(p, 4*kit.Patience, "the Shoots are updated to "+version, func() string {
 		p.mu.Lock()
 		rolling := 0
 		for _, mr := range p.mrs {
@@ -286,7 +286,7 @@ func (p *paced) awaitVersion(version string) {
 // says waits until the last operation of a Shoot contains a text although it has succeeded.
 func (p *paced) says(name, text string) {
 	p.Helper()
-	kit.Eventually(p, "Shoot "+name+" says: "+text, func() string {
+	kit.Eventually(p, "Shoot "+name+" reports: "+text, func() string {
 		if last := p.shoot(name).Status.LastOperation; last.State != corev1beta1.LastOperationStateSucceeded || !strings.Contains(last.Description, text) {
 			return fmt.Sprintf("%+v", last)
 		}
@@ -297,7 +297,7 @@ func (p *paced) says(name, text string) {
 // announced waits for the Event of a held Shoot.
 func (p *paced) announced(name string) {
 	p.Helper()
-	kit.Eventually(p, "an Event says that the rollout is held", func() string {
+	kit.Eventually(p, "an Event reports that the rollout is held", func() string {
 		var list eventsv1.EventList
 		kit.Must(p, p.garden.List(p.Context(), &list, client.InNamespace(namespace)))
 		for _, event := range list.Items {
@@ -305,7 +305,7 @@ func (p *paced) announced(name string) {
 				return ""
 			}
 		}
-		return "there is none"
+		return "no Event found"
 	})
 }
 
@@ -316,13 +316,14 @@ func (p *paced) begin(judge func(shoot string) bool) {
 	p.judge, p.most = judge, 0
 }
 
-// withinBudget checks that the number of concurrent rollouts since begin never exceeded the budget, except those that are not paced.
+// withinBudget checks that the number of concurrent rollouts since begin never exceeded the budget, except for rollouts
+// that are not paced.
 func (p *paced) withinBudget(version string, notHeld int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.Logf("%s: at most %d ManagedResources were rolling out at a time", version, p.most)
+	p.Logf("%s: at most %d ManagedResources were rolling out at the same time", version, p.most)
 	if allowed := pacedBudget + notHeld; p.most > allowed || p.most == 0 {
-		p.Errorf("%s: %d ManagedResources were rolling out at a time, want at most %d", version, p.most, allowed)
+		p.Errorf("%s: %d ManagedResources were rolling out at the same time, want at most %d", version, p.most, allowed)
 	}
 	p.most = 0
 }

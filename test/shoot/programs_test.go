@@ -38,11 +38,11 @@ type pod struct {
 	volumes   []corev1.Volume
 }
 
-// pod waits for a running Deployment of the control plane and for all objects that its Pods mount.
+// pod waits until a Deployment of the control plane has replicas and all objects that its Pods mount exist.
 func (w *world) pod(name string) pod {
 	w.Helper()
 	deployment := &appsv1.Deployment{}
-	kit.EventuallyWithin(w, 4*kit.Patience, "Deployment "+name+" is to run", func() string {
+	kit.EventuallyWithin(w, 4*kit.Patience, "Deployment "+name+" has replicas", func() string {
 		if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, deployment); err != nil {
 			return err.Error() + "\n" + w.bundles()
 		}
@@ -110,7 +110,7 @@ func (w *world) secret(name, key string) *corev1.Secret {
 			return err.Error()
 		}
 		if key != "" && len(secret.Data[key]) == 0 {
-			return "not yet"
+			return "the key is missing"
 		}
 		return ""
 	})
@@ -146,11 +146,11 @@ func (w *world) startReplica(p pod, port int) *controlplane.Process {
 	w.Helper()
 	args := with(p.args, map[string]string{
 		"secure-port": strconv.Itoa(port), "bind-address": "127.0.0.1", "advertise-address": "192.0.2.1", "endpoint-reconciler-type": "none",
-		"shutdown-delay-duration": "1s", // the balancer needs no time to learn of the end
+		"shutdown-delay-duration": "1s", // the balancer stops using a replica before it ends
 		"etcd-servers":            w.seeds.EtcdURL().String(), "etcd-prefix": w.etcdPrefix(), "etcd-servers-overrides": "", "etcd-cafile": "", "etcd-certfile": "", "etcd-keyfile": "",
 	})
 	process := w.start("kube-apiserver", with(args, w.serverArgs))
-	// This is the request of the probe of its Pods.
+	// Readiness is checked with the same request as the probe of its Pods.
 	_, file, _ := strings.Cut(p.args[slices.IndexFunc(p.args, func(arg string) bool { return strings.HasPrefix(arg, "--token-auth-file=") })], "=")
 	tokens, err := os.ReadFile(file)
 	kit.Must(w, err)

@@ -27,7 +27,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/measure"
 )
 
-var restFor = flag.Duration("shoot.rest", 10*time.Second, "how long TestRest looks at a Shoot at rest")
+var restFor = flag.Duration("shoot.rest", 10*time.Second, "how long TestRest observes a Shoot at rest")
 
 const (
 	// steadyFor is how long the programs must not send requests until they count as being at rest.
@@ -59,7 +59,7 @@ var programs = map[string]string{
 // sent is a kind of request.
 type sent struct{ to, by, what string }
 
-// upkeep names requests that a program sends without changes. It is empty for others.
+// upkeep names the requests that a program sends even if nothing changes. It is empty for other requests.
 func upkeep(request measure.Request) string {
 	path, isProbe := request.Resource, request.Verb == measure.VerbDiscover
 	switch {
@@ -73,7 +73,7 @@ func upkeep(request measure.Request) string {
 	return ""
 }
 
-// counter counts requests of the programs, by phases of the life cycle of a Shoot.
+// counter counts requests of the programs by phase of the life cycle of a Shoot.
 type counter struct {
 	*world
 	logs   map[string]*measure.Audit
@@ -85,13 +85,13 @@ func (w *world) counter(files map[string]string) *counter {
 	w.Helper()
 	c := &counter{world: w, logs: map[string]*measure.Audit{}, counts: map[sent]map[string]int{}}
 	for name, file := range files {
-		kit.Must(w, os.WriteFile(file, nil, 0o600)) // of a server that does not run yet
+		kit.Must(w, os.WriteFile(file, nil, 0o600)) // the server that writes it is not running yet
 		c.follow(name, file)
 	}
 	return c
 }
 
-// follow counts requests that are logged from now on.
+// follow starts to count the requests that are logged from now on.
 func (c *counter) follow(name, file string) {
 	c.Helper()
 	log, err := measure.OpenAudit(file)
@@ -146,7 +146,7 @@ func (c *counter) settle() {
 	steady := kit.Steady(steadyFor)
 	kit.EventuallyWithin(c, 4*kit.Patience, "the programs are at rest", func() string {
 		if total := c.read(); !steady(total) {
-			return fmt.Sprintf("%d requests", total)
+			return fmt.Sprintf("%d requests in this phase", total)
 		}
 		return ""
 	})
@@ -179,8 +179,8 @@ func (c *counter) table() string {
 }
 
 // TestRest counts the requests of gardenlet and the resource-managers while a Shoot is created, gets another flag, is
-// unchanged after a restart of gardenlet, and rests. At rest, there are only restarts of watches, leases, and the probe
-// of the API server. It also measures the CPU time of a reconcile.
+// reconciled without changes after a restart of gardenlet, and rests. At rest, the programs only restart watches, renew
+// leases, and probe the API server. It also measures the CPU time of a reconcile.
 func TestRest(t *testing.T) {
 	w := newWorld(t)
 	w.user = gardenletUser
@@ -219,7 +219,7 @@ func TestRest(t *testing.T) {
 
 	counted.begin("rest")
 	w.rest(counted)
-	t.Logf("requests, at rest for %s:\n%s", *restFor, counted.table())
+	t.Logf("requests, including %s at rest:\n%s", *restFor, counted.table())
 	for key, counts := range counted.counts {
 		if strings.HasSuffix(key.what, "(write)") && key.by == gardenletUser && counts["restart"] > 0 {
 			t.Errorf("after a restart, gardenlet sent %s to the %s %d times", key.what, key.to, counts["restart"])
@@ -229,9 +229,9 @@ func TestRest(t *testing.T) {
 	stop()
 	stop = func() {}
 	without, _ := w.touch()
-	t.Logf("%d passes at rest took %s of CPU time each", count, ((with - without) / time.Duration(max(count, 1))).Round(10*time.Microsecond))
+	t.Logf("%d reconciles at rest took %s of CPU time each", count, ((with - without) / time.Duration(max(count, 1))).Round(10*time.Microsecond))
 	if count < passes/2 {
-		t.Errorf("found only %d passes", count)
+		t.Errorf("found only %d reconciles", count)
 	}
 }
 
@@ -246,7 +246,7 @@ func (w *world) rest(counted *counter) {
 		}
 		if *restFor > time.Hour/2 && time.Since(began) > time.Duration(shown)*restReport {
 			shown++
-			w.Logf("requests, after %s at rest:\n%s", time.Since(began).Round(time.Second), counted.table())
+			w.Logf("requests after %s at rest:\n%s", time.Since(began).Round(time.Second), counted.table())
 		}
 		select {
 		case <-w.Context().Done():

@@ -22,7 +22,8 @@ import (
 const (
 	// stopGrace is how long a program may take to stop.
 	stopGrace = 30 * time.Second
-	// followEvery is how often the programs are compared with their Deployments and their files are updated.
+	// followEvery is how often the programs are compared with their Deployments. refreshEvery is how often their files are
+	// updated.
 	followEvery, refreshEvery = 250 * time.Millisecond, time.Second
 )
 
@@ -40,13 +41,13 @@ type rollout struct {
 	refreshed time.Time
 	// port of the running API server.
 	port int
-	// together is called with the ports of two replicas of the API server while both run.
+	// together is called with the ports of two replicas of the API server while both are running.
 	together func(old, latest int)
 	// rolled counts rollouts.
 	rolled map[string]int
 }
 
-// newRollout starts the programs. Afterwards, call [rollout.follow] while something is rolled out.
+// newRollout starts the programs. After that, call [rollout.follow] during rollouts.
 func (w *world) newRollout() *rollout {
 	w.Helper()
 	r := &rollout{
@@ -92,7 +93,8 @@ func (r *rollout) follow() {
 	r.release()
 }
 
-// refresh updates the tokens of a Pod, like kubelet. Mounted objects may have been deleted with the revision of the Deployment.
+// refresh updates the tokens of a Pod, like the kubelet. Mounted objects may have been deleted with the revision of the
+// Deployment.
 func (r *rollout) refresh(p pod) {
 	r.Helper()
 	for _, volume := range p.volumes {
@@ -161,7 +163,7 @@ func (r *rollout) release() {
 		}
 		to := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: r.node}}
 		if err := r.seed.SubResource("binding").Create(r.Context(), pod, to); err != nil {
-			r.Logf("Pod %s is scheduled later: %v", pod.Name, err)
+			r.Logf("Pod %s is not scheduled yet: %v", pod.Name, err)
 		}
 	}
 }
@@ -175,10 +177,10 @@ func (r *rollout) runs(set appsv1.ReplicaSet) bool {
 	return runs && equality.Semantic.DeepEqual(set.Spec.Template.Spec, running)
 }
 
-// until follows the Deployments until the function returns no objection.
+// until calls follow repeatedly until the function returns no objection.
 func (r *rollout) until(what string, objection func() string) {
 	r.Helper()
-	last, followed := "it was not looked at", time.Time{}
+	last, followed := "not checked yet", time.Time{}
 	kit.EventuallyWithin(r, 8*kit.Patience, what, func() string {
 		if time.Since(followed) > followEvery {
 			r.follow()

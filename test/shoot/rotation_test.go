@@ -26,9 +26,9 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestRotation rotates all credentials of a Shoot that is in use. Old credentials work until the rotation is completed,
-// and not after; a client that uses the old ones and then the new ones sees no failed request. gardenlet is restarted in
-// the middle of each phase, and with -shoot.kills it dies at each second write.
+// TestRotation rotates all credentials of a Shoot that is in use. Old credentials are accepted until the rotation is
+// completed, and rejected afterwards. A client that switches from the old to the new ones sees no failed request. gardenlet
+// is restarted in the middle of each phase. With -shoot.kills, it is killed at every second write.
 func TestRotation(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -37,7 +37,7 @@ func TestRotation(t *testing.T) {
 	if *everyKill {
 		m := &mortal{world: w, attempts: map[string]int{}, decide: atEachWrite["after each second write"]}
 		run = m.run
-		defer func() { t.Logf("gardenlet died %d times", m.killed()) }()
+		defer func() { t.Logf("gardenlet was killed %d times", m.killed()) }()
 	}
 	stop := run()
 	restart := func() {
@@ -53,7 +53,7 @@ func TestRotation(t *testing.T) {
 	robot(old.admin)
 	old.token = tokenOf(w, old.admin)
 	kit.Must(t, old.admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mine"}}))
-	for number := range 600 { // more than a page
+	for number := range 600 { // more than one page of a list
 		kit.Must(t, old.admin.Create(t.Context(), secretOf("rest-"+strconv.Itoa(number), "at rest")))
 	}
 	traffic := startTraffic(w, old)
@@ -79,9 +79,9 @@ func TestRotation(t *testing.T) {
 	traffic.connect(w, latest)
 
 	w.operate(constants.OperationRotateCredentialsComplete)
-	r.until("the completion has begun", func() string {
+	r.until("the completion has started", func() string {
 		if phase := w.get().Status.Credentials.Rotation.CertificateAuthorities.Phase; phase == corev1beta1.RotationPrepared {
-			return "it has not"
+			return "it is still prepared"
 		}
 		return ""
 	})
@@ -96,7 +96,7 @@ func TestRotation(t *testing.T) {
 	w.controllersWork(latest.admin)
 	r.changeEncryption(latest.admin)
 	traffic.stop()
-	t.Logf("requests while all was rotated and the encryption changed: %d, failed: %d", traffic.sent, len(traffic.failed))
+	t.Logf("requests during the rotation and the changes of the encryption: %d, failed: %d", traffic.sent, len(traffic.failed))
 	for _, failed := range traffic.failed {
 		t.Errorf("a request failed: %v", failed)
 	}
@@ -267,7 +267,7 @@ func startTraffic(w *world, c credentials) *traffic {
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond): // leaves the machine to the programs that it is about
+			case <-time.After(100 * time.Millisecond): // leaves CPU time for the tested programs
 			}
 		}
 	}()

@@ -61,7 +61,7 @@ func TestShoot(t *testing.T) {
 		manager.Stop()
 		kit.Must(t, controllers.Stop(0))
 	}, func() { kit.Must(t, server.Stop(0)) })
-	kit.Must(t, w.admin().Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "mine"}, &corev1.ConfigMap{})) // data are kept
+	kit.Must(t, w.admin().Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "mine"}, &corev1.ConfigMap{})) // the data still exist
 	w.deletion()
 	stop()
 }
@@ -129,7 +129,7 @@ func (w *world) checkCluster() {
 	}
 	kit.Must(w, admin.Create(w.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mine"}}))
 	kit.Must(w, admin.Create(w.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "secret"}, Data: map[string][]byte{"a": []byte("b")}}))
-	kit.EventuallyWithin(w, 4*kit.Patience, "the controllers of the shoot work", func() string {
+	kit.EventuallyWithin(w, 4*kit.Patience, "the controllers of the shoot are running", func() string {
 		return kit.TextOf(admin.Get(w.Context(), client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{}))
 	})
 }
@@ -138,13 +138,13 @@ func (w *world) checkCluster() {
 // Each is a Secret and a ManagedResource.
 func (w *world) checkFlagChange(sent []string) {
 	w.Helper()
-	w.Logf("one flag changed: %v", sent)
+	w.Logf("writes after a change of one flag: %v", sent)
 	want := []string{
 		"POST /api/v1/namespaces/garden/secrets", "PATCH /apis/resources.gardener.cloud/v1alpha1/namespaces/garden/managedresources/" + technical,
 		"POST /api/v1/namespaces/" + technical + "/secrets", "PATCH /apis/resources.gardener.cloud/v1alpha1/namespaces/" + technical + "/managedresources/kube-apiserver",
 	}
 	if !slices.Equal(sent, want) {
-		w.Errorf("one flag changed, and gardenlet wrote to the seed %v", sent)
+		w.Errorf("after a change of one flag, gardenlet wrote %v to the seed", sent)
 	}
 }
 
@@ -158,7 +158,7 @@ func (w *world) hibernate(stopOthers, stopServer func()) (*controlplane.Process,
 	w.awaitReplicas("kube-apiserver", 0)
 	stopServer()
 	if shoot := w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished"); !shoot.Status.IsHibernated {
-		w.Error("the status does not say that the Shoot hibernates")
+		w.Error("the status does not report that the Shoot is hibernated")
 	}
 	w.awaitReplicas("gardener-resource-manager", 0)
 	w.awaitReplicas("kube-controller-manager", 0)
@@ -168,7 +168,7 @@ func (w *world) hibernate(stopOthers, stopServer func()) (*controlplane.Process,
 	kit.Change(w, w.garden, shoot, func() { shoot.Spec.Hibernation.Enabled = ptr.To(false) })
 	server, manager := w.startServer(), w.startManager()
 	if shoot := w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished"); shoot.Status.IsHibernated {
-		w.Error("the status says that the Shoot hibernates")
+		w.Error("the status still reports that the Shoot is hibernated")
 	}
 	return server, manager
 }
@@ -181,13 +181,13 @@ func (w *world) deletion() {
 		shoot.Annotations = map[string]string{constants.AnnotationConfirmationDeletion: "true"}
 	})
 	kit.Must(w, w.garden.Delete(w.Context(), shoot))
-	kit.EventuallyWithin(w, 6*kit.Patience, "the Shoot is gone", func() string {
+	kit.EventuallyWithin(w, 6*kit.Patience, "the Shoot is deleted", func() string {
 		if shoot := w.get(); shoot != nil {
 			return shoot.Status.LastOperation.Description + "\n" + w.bundles()
 		}
 		return ""
 	})
 	if left := w.left(); len(left) > 0 {
-		w.Errorf("these are left: %v", left)
+		w.Errorf("these objects still exist: %v", left)
 	}
 }

@@ -53,7 +53,7 @@ func TestState(t *testing.T) {
 	toGarden, _, stopAgain := w.gardenlet()
 	compared := kit.Request{Method: http.MethodGet, Path: "/apis/core.gardener.cloud/v1beta1/namespaces/" + namespace + "/shootstates/" + shootName}
 	kit.EventuallyTrue(t, "gardenlet compares the ShootState after its start", func() bool { return slices.Contains(toGarden.Single(), compared) })
-	kit.EventuallyTrue(t, "gardenlet goes on", func() bool { return len(writes(toGarden)) > 0 })
+	kit.EventuallyTrue(t, "gardenlet continues", func() bool { return len(writes(toGarden)) > 0 })
 	for _, sent := range writes(toGarden) {
 		if strings.Contains(sent, "/shootstates") {
 			t.Errorf("a restart wrote %s", sent)
@@ -61,7 +61,7 @@ func TestState(t *testing.T) {
 	}
 	stopAgain()
 
-	// Secret and ShootState are lost: the Secret is not generated again.
+	// If both the Secret and the ShootState are lost, the Secret is not generated again.
 	state := w.state()
 	w.deleteState()
 	w.deleteSecret("ca-etcd")
@@ -107,7 +107,7 @@ func (w *world) checkStatesOfExtensions() {
 	kit.Must(w, w.seed.Delete(w.Context(), object))
 	stored("the ShootState has no state", func(spec corev1beta1.ShootStateSpec) bool { return len(spec.Extensions)+len(spec.Resources) == 0 })
 	if !equality.Semantic.DeepEqual(w.state().Spec.Gardener, before) {
-		w.Error("the states of extensions have changed what is stored of Secrets")
+		w.Error("the states of extensions have changed the stored Secrets")
 	}
 }
 
@@ -148,7 +148,7 @@ func (w *world) checkState(want map[string]map[string][]byte) {
 		got[secret.Name] = secret.Data
 	}
 	if !equality.Semantic.DeepEqual(got, want) {
-		w.Errorf("the ShootState has the Secrets %v, and those that exist are %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		w.Errorf("the ShootState has the Secrets %v, want the existing ones %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 	}
 }
 
@@ -192,7 +192,7 @@ func (w *world) checkNotShown(secrets map[string]map[string][]byte) {
 	for name, data := range secrets {
 		for key, value := range data {
 			if len(value) > 16 && (strings.Contains(string(text), string(value)) || strings.Contains(string(text), base64.StdEncoding.EncodeToString(value))) {
-				w.Errorf("the Shoot or its Events show %s of Secret %s", key, name)
+				w.Errorf("the Shoot or its Events contain %s of Secret %s", key, name)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ import (
 // latency is the delay of each request to the API server of the seed while it is slow.
 const latency = 2 * time.Second
 
-// lostData is the report of the etcd operator.
+// lostData is the error that the etcd operator reports.
 const lostData = "all members have lost their data"
 
 // tolerate changes the Shoot while one of its dependencies fails and gardenlet is killed. The Shoot reports the problem.
@@ -49,7 +49,7 @@ func (w *world) tolerate(m *mortal) {
 	} {
 		limit := int32(number) + 1
 		killed := m.killed()
-		m.spare(true) // one that has to start first reports nothing
+		m.spare(true) // a gardenlet that is not running cannot report the problem
 		w.setLimit(100 + limit)
 		w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished")
 		each.begin()
@@ -69,7 +69,7 @@ func (w *world) tolerate(m *mortal) {
 				w.Errorf("%s: ManagedResource %s was deleted", each.name, name)
 			}
 		}
-		w.Logf("%s: gardenlet died %d times", each.name, m.killed()-killed)
+		w.Logf("%s: gardenlet was killed %d times", each.name, m.killed()-killed)
 	}
 }
 

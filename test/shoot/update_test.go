@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// nextVersion is the version to which a Shoot is updated.
+// nextVersion is the version that a Shoot is updated to.
 const nextVersion = "1.37.2"
 
 // TestVersionUpdate updates the version of Kubernetes while new API servers cannot start. kube-controller-manager keeps
@@ -40,7 +40,7 @@ func TestVersionUpdate(t *testing.T) {
 	shoot := w.get()
 	kit.Change(t, w.garden, shoot, func() { shoot.Spec.Kubernetes.Version = nextVersion })
 	w.awaitImage("kube-apiserver", nextVersion)
-	kit.EventuallyWithin(t, 4*kit.Patience, "kube-controller-manager waits", func() string {
+	kit.EventuallyWithin(t, 4*kit.Patience, "kube-controller-manager waits for the API servers", func() string {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		kit.Must(t, w.seed.Get(t.Context(), client.ObjectKey{Namespace: technical, Name: "kube-controller-manager"}, mr))
 		applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
@@ -50,7 +50,7 @@ func TestVersionUpdate(t *testing.T) {
 		return ""
 	})
 	if image := w.image("kube-controller-manager"); image != imageOf("kube-controller-manager", version) {
-		t.Errorf("kube-controller-manager runs %s while API servers of the version before run", image)
+		t.Errorf("kube-controller-manager runs %s while API servers of the previous version are running", image)
 	}
 	w.cordon(false)
 	w.awaitImage("kube-controller-manager", nextVersion)
@@ -121,7 +121,7 @@ func (w *world) cordon(cordoned bool) {
 	}
 }
 
-// forget removes the Shoot from the garden, because its seed is deleted with the test.
+// forget removes the Shoot from the garden. Its seed is deleted with the test.
 func (w *world) forget() {
 	shoot := w.get()
 	if shoot == nil {

@@ -132,7 +132,7 @@ func (s *Store) layer(l Layer) (blob, error) {
 	if err := os.Rename(f.Name(), s.blobPath(digest)); err != nil {
 		return blob{}, err
 	}
-	if err := os.WriteFile(stamp, []byte(digest), 0o644); err != nil { //nolint:gosec // no secret
+	if err := os.WriteFile(stamp, []byte(digest), 0o644); err != nil { //nolint:gosec // not secret
 		return blob{}, err
 	}
 	return s.blob(digest)

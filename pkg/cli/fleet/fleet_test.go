@@ -59,7 +59,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestSteps: what waits for others comes after them, also if it only is deleted before them.
+// TestSteps checks that an object comes after the objects that it waits for, also if it is only deleted before them.
 func TestSteps(t *testing.T) {
 	var items []resourcesv1alpha1.ManagedResource
 	add := func(name string, after ...string) {
@@ -96,11 +96,11 @@ func TestSteps(t *testing.T) {
 		}
 	}
 	if count := strings.Count(text, " ") + strings.Count(text, "|") + 1; count != len(items) {
-		t.Errorf("%d of %d are in %q", count, len(items), got)
+		t.Errorf("%d of %d items are in %q", count, len(items), got)
 	}
 }
 
-// TestFlows: the names of flows are those of the flows.
+// TestFlows checks that the names of flows are those of package flow.
 func TestFlows(t *testing.T) {
 	if flows[Shoot] != shoot.FlowName || flows[Seed] != seed.FlowName {
 		t.Errorf("the flows are %v", flows)

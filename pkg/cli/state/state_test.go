@@ -91,7 +91,7 @@ func TestHeadline(t *testing.T) {
 func TestRank(t *testing.T) {
 	for i, word := range Words {
 		if word.Rank() != i || word.IsWell() != (i >= Suspended.Rank()) {
-			t.Errorf("%s has rank %d; those that are well are to be the last", word, word.Rank())
+			t.Errorf("%s has rank %d; healthy states must be last", word, word.Rank())
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestIsWell(t *testing.T) {
 	}
 	for _, word := range []Word{Failed, Unhealthy, Deleting, Pending, Waiting, Applying, Progressing, Unknown} {
 		if word.IsWell() {
-			t.Errorf("%s needs no attention", word)
+			t.Errorf("%s does not need attention", word)
 		}
 	}
 }

@@ -40,7 +40,7 @@ type action int
 const (
 	nothing action = iota
 	quit
-	// askReconcile checks the permission to reconcile a ManagedResource and asks for confirmation. reconcile executes
+	// askReconcile checks the permission to reconcile a ManagedResource and prompts for confirmation. reconcile executes
 	// it.
 	askReconcile
 	reconcile

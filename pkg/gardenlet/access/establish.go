@@ -118,7 +118,7 @@ func (g Garden) deleteBootstrapSecret(ctx context.Context) error {
 }
 
 // endBootstrap deletes the credentials of a bootstrap, so that they cannot be used again. It continues if an earlier
-// process was stopped in between.
+// process was stopped before the end.
 func (g Garden) endBootstrap(ctx context.Context, connection *Connection) error {
 	own, err := readSecret(ctx, g.Seed, g.Config.KubeconfigSecret)
 	if err != nil || own.secret == nil || own.secret.Annotations[annotationBootstrapRequest] == "" {

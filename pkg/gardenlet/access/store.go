@@ -20,7 +20,7 @@ const (
 	// keyKubeconfig is the key of Secrets with a kubeconfig.
 	keyKubeconfig = "kubeconfig"
 	// annotationBootstrapRequest on the kubeconfig Secret is the name of the bootstrap's CertificateSigningRequest until the
-	// bootstrap credentials are deleted. A gardenlet that was stopped in between continues from there.
+	// bootstrap credentials are deleted. A gardenlet that was stopped before that continues from there.
 	annotationBootstrapRequest = "gardenlet.gardener.cloud/bootstrap-certificate-signing-request"
 	fieldManager               = "gardenlet"
 )

@@ -12,7 +12,7 @@ import (
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// operated returns an extension object whose last operation ended a while ago.
+// operated returns an extension object whose last operation ended some time ago.
 func operated(state corev1beta1.LastOperationState, ago time.Duration) *Extension {
 	live := &Extension{Generation: 1, Annotations: map[string]string{}}
 	live.Status.ObservedGeneration = 1
@@ -87,7 +87,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestAskedTwiceInASecond: what was finished for the first time is not taken for the second one.
+// TestAskedTwiceInASecond checks that the result of the first operation does not count as that of the second one.
 func TestAskedTwiceInASecond(t *testing.T) {
 	first, _ := Ask(Asked{}, "reconcile", nil, 0, now)
 	live := operated(corev1beta1.LastOperationStateSucceeded, 0)

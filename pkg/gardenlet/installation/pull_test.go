@@ -27,12 +27,12 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 )
 
-// host is a registry that asks for a password over TLS.
+// host is a registry with TLS that requires a password.
 type host struct {
 	*httptest.Server
 	name     string
 	requests atomic.Int32
-	// credentials and authority are Secrets for it.
+	// credentials and authority are Secrets with the password and the certificate authority of the registry.
 	credentials, authority *corev1.Secret
 }
 
@@ -89,7 +89,7 @@ func (h *host) push(t *testing.T, content []byte, mediaType types.MediaType) str
 	return digest.String()
 }
 
-// TestPull: a chart is pulled once for a digest, and again when a tag has another one.
+// TestPull checks that a chart is pulled once for a digest, and again when its tag moves to another digest.
 func TestPull(t *testing.T) {
 	h, r := newHost(t), newRegistries()
 	first := h.push(t, []byte("first"), chartMediaType)
@@ -107,7 +107,7 @@ func TestPull(t *testing.T) {
 		t.Error("the chart was not pulled")
 	}
 	if sent := pull(gardencorev1.OCIRepository{Repository: repository, Tag: ptr.To("2.0.0"), Digest: &first}, "first"); sent != 0 {
-		t.Errorf("a digest that is known was asked for: %d requests", sent)
+		t.Errorf("a known digest was requested again: %d requests", sent)
 	}
 	tag := gardencorev1.OCIRepository{Ref: ptr.To(h.name + "/charts/example:1.0.0")}
 	pull(tag, "first")
@@ -115,7 +115,7 @@ func TestPull(t *testing.T) {
 	pull(tag, "second")
 }
 
-// TestPullFails: errors say what to correct, and have nothing of the credentials.
+// TestPullFails checks that errors name what to correct, and contain no credentials.
 func TestPullFails(t *testing.T) {
 	h := newHost(t)
 	h.push(t, []byte("first"), chartMediaType)
@@ -146,11 +146,11 @@ func TestPullFails(t *testing.T) {
 	}
 	h.push(t, []byte("first"), types.OCILayer)
 	if _, err := newRegistries().pull(t.Context(), tag, h.credentials, h.authority); err == nil || !strings.Contains(err.Error(), "not a Helm chart") {
-		t.Errorf("an image: %v", err)
+		t.Errorf("for an image: %v", err)
 	}
 }
 
-// TestPullWhileTheRegistryIsDown: the error names the registry, and what is wrong.
+// TestPullWhileTheRegistryIsDown checks that the error names the registry and the cause.
 func TestPullWhileTheRegistryIsDown(t *testing.T) {
 	h := newHost(t)
 	h.Close()
@@ -160,8 +160,8 @@ func TestPullWhileTheRegistryIsDown(t *testing.T) {
 	}
 }
 
-// TestProblemIsStable: the text in the condition is the same each time for the same cause, though each connection comes from another port. Otherwise
-// each attempt would be a write.
+// TestProblemIsStable checks that the text in the condition is the same every time for the same cause, although each connection
+// has another local port. Otherwise each attempt would cause a write.
 func TestProblemIsStable(t *testing.T) {
 	said := map[string]bool{}
 	for _, port := range []string{"40001", "40002"} {

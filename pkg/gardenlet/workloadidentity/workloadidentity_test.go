@@ -21,7 +21,7 @@ import (
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 )
 
-// TestReconcile: when a token is requested, and when it is next.
+// TestReconcile checks when a token is requested, and when the next one is due.
 func TestReconcile(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	const renewal = "workloadidentity.security.gardener.cloud/token-renew-timestamp"

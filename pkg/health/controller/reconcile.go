@@ -135,7 +135,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // shouldCheck reports whether to check the objects of a ManagedResource. They are not checked before the first ones
-// were applied, while they are being deleted, or if the ManagedResource is to be ignored (as in
+// were applied, while they are being deleted, or if the ManagedResource has the ignore annotation (as in
 // gardener-resource-manager).
 func (r *Reconciler) shouldCheck(mr *resourcesv1alpha1.ManagedResource) bool {
 	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)

@@ -167,12 +167,12 @@ func TestEvaluateStopsWhatRunsTooLong(t *testing.T) {
 func TestEvaluateIsInterrupted(t *testing.T) {
 	check := theCheck(t, healthCheck("Widget", "", "spec.items.all(a, a >= 0)", "", ""))
 	if got := check.Evaluate(t.Context(), bigObject(200)); got != (Verdict{}) {
-		t.Errorf("in time: %+v", got)
+		t.Errorf("before the limit: %+v", got)
 	}
 	late, cancel := context.WithTimeoutCause(t.Context(), 0, errTimeLimit)
 	defer cancel()
 	if got := check.Evaluate(late, bigObject(200)); got.Err != "healthy: runs too long: it takes longer than 100ms" {
-		t.Errorf("late: %+v", got)
+		t.Errorf("after the limit: %+v", got)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -227,7 +227,7 @@ func FuzzCompile(f *testing.F) {
 			}
 			if err != nil {
 				if !strings.HasPrefix(err.Error(), "healthChecks[0]") {
-					t.Fatalf("the error does not say where: %v", err)
+					t.Fatalf("the error does not name the field: %v", err)
 				}
 				continue
 			}
@@ -248,7 +248,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// BenchmarkEvaluate measures a check like those of the documentation.
+// BenchmarkEvaluate measures a check similar to those in the documentation.
 func BenchmarkEvaluate(b *testing.B) {
 	check := theCheck(b, healthCheck("Widget", "status.conditions.exists(c, c.type == 'Stalled' && c.status == 'True')",
 		"metadata.generation == status.observedGeneration && status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')",

@@ -13,8 +13,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
 )
 
-// TestDifferences: missing and different EnvoyFilters are written, superfluous ones are deleted unless they are already
-// being deleted, and all others are unchanged.
+// TestDifferences checks that missing and different EnvoyFilters are written, that superfluous ones are deleted unless they are
+// already being deleted, and that all others are unchanged.
 func TestDifferences(t *testing.T) {
 	desired := func(namespace string) *unstructured.Unstructured {
 		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"in": namespace}}}
@@ -49,7 +49,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestReduce: irrelevant fields are removed.
+// TestReduce checks that irrelevant fields are removed.
 func TestReduce(t *testing.T) {
 	service := reduceService(&corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{

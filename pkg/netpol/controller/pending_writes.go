@@ -41,7 +41,7 @@ func newWrites(apart bool) *writes {
 
 // record remembers a written, reduced policy, unless it is outdated. The response to a write may arrive after the watch
 // has shown the policy or its later deletion, or after a later write for another Service. Shown returns the policy in
-// the cache, or nil. It is called with the lock held. Events need the lock too, so none is missed in between.
+// the cache, or nil. It is called with the lock held. Events need the lock too, so no event is missed meanwhile.
 func (w *writes) record(policy *networkingv1.NetworkPolicy, now time.Time, shown func() *networkingv1.NetworkPolicy) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +100,7 @@ func (w *writes) seen(policy *networkingv1.NetworkPolicy) (own bool) {
 }
 
 // of returns the written policies of a Service that the watch has not shown yet. Call it before reading the cache, so
-// that policies that are shown in between are found in the cache.
+// that policies that are shown between the two calls are found in the cache.
 func (w *writes) of(service types.NamespacedName, now time.Time) []*networkingv1.NetworkPolicy {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -24,7 +24,7 @@ const (
 	authorityRenewal  = 180 * 24 * time.Hour
 	serverValidity    = 90 * 24 * time.Hour
 	serverRenewal     = 30 * 24 * time.Hour
-	// spread is how long the next CA is part of the configurations before it signs. API servers learn of a new CA through
+	// spread is how long the next CA is part of the configurations before it signs. API servers receive a new CA through
 	// watches, usually within seconds.
 	spread = 10 * time.Minute
 	// clockSkew is how far the clocks of API servers may lag behind.

@@ -16,7 +16,7 @@ const (
 
 // state is the content of the Secret.
 type state struct {
-	// authority has signed server. next will sign the next server certificate. API servers learn of next before it signs.
+	// authority has signed server. next will sign the next server certificate. API servers trust next before it signs.
 	authority, next, server *pair
 	// previous are CAs whose keys are deleted, but whose server certificates a slow replica might still present to an API
 	// server.

@@ -27,7 +27,7 @@ func Requests(tb testing.TB, file, user string, skip int) (found []auditv1.Event
 		lines++
 		var event auditv1.Event
 		if err := json.Unmarshal(scanner.Bytes(), &event); err != nil {
-			continue // the last line is being written
+			continue // the last line is incomplete
 		}
 		if lines > skip && userOf(event) == user && event.Stage == auditv1.StageResponseComplete {
 			found = append(found, event)

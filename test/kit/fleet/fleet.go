@@ -34,7 +34,8 @@ type Fleet struct {
 	Seeds   *controlplane.ControlPlane
 }
 
-// Start starts the cluster of a Seed, until the test ends, next to the garden that the tests of the package share.
+// Start starts the cluster of a Seed next to the garden that the tests of the package share. The cluster stops at the
+// end of the test.
 func Start(t *testing.T, gardens *garden.Shared, options controlplane.Options) *Fleet {
 	t.Helper()
 	f := &Fleet{Gardens: gardens.Get(t), Scheme: runtime.NewScheme()}

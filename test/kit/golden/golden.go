@@ -42,7 +42,7 @@ func CheckText(t *testing.T, name, got string) {
 		t.Fatalf("%v: write it with -update", err)
 	}
 	if got != string(want) {
-		t.Errorf("it differs from %s: see git diff after -update; got\n%s", path, got)
+		t.Errorf("the text differs from %s: run with -update and see git diff; got\n%s", path, got)
 	}
 }
 

@@ -49,7 +49,7 @@ func (k *extensionKinds) answers() {
 	if string(access.Data["bucketName"]) != k.bucket.Name || len(access.Data["hostPath"]) == 0 {
 		k.t.Errorf("the access to backups has the data %q", access.Data)
 	}
-	must(k.t, os.MkdirAll(filepath.Join(k.bucketDirectory(), k.entry.Name, "etcd-main"), 0o750)) // a backup
+	must(k.t, os.MkdirAll(filepath.Join(k.bucketDirectory(), k.entry.Name, "etcd-main"), 0o750)) // simulates a backup
 }
 
 // unserved waits for the status of the Network. It has the address families and an error, because a Shoot without nodes
@@ -174,11 +174,11 @@ func (k *extensionKinds) removeAll() {
 	k.gone(slices.DeleteFunc(k.all(), func(object extensionsv1alpha1.Object) bool { return object == k.infrastructure })...)
 	k.gone(k.infrastructure)
 	if entries, err := os.ReadDir(k.fleet.Buckets()); err != nil || len(entries) > 0 {
-		k.t.Errorf("buckets are left: %v, %v", entries, err)
+		k.t.Errorf("buckets still exist: %v, %v", entries, err)
 	}
 	for _, object := range k.objectsInShoot() {
 		if output, err := k.inShoot("get", object); err == nil || !strings.Contains(output, "NotFound") {
-			k.t.Errorf("the Shoot has %s: %v", output, err)
+			k.t.Errorf("the Shoot still has %s: %v", output, err)
 		}
 	}
 	zones, credentials := &corev1.ConfigMap{}, &corev1.Secret{}
@@ -194,12 +194,12 @@ func (k *extensionKinds) removeAll() {
 	for _, object := range k.all() {
 		for _, mr := range bundles.Items {
 			if mr.Labels[flow.LabelOwner] == string(object.GetUID()) {
-				k.t.Errorf("%T: ManagedResource %s/%s is left", object, mr.Namespace, mr.Name)
+				k.t.Errorf("%T: ManagedResource %s/%s still exists", object, mr.Namespace, mr.Name)
 			}
 		}
 	}
 	if len(pods.Items) > 0 || len(namespaces.Items) > 0 {
-		k.t.Errorf("%d Pods and %d namespaces of machines are left", len(pods.Items), len(namespaces.Items))
+		k.t.Errorf("%d Pods and %d namespaces of machines still exist", len(pods.Items), len(namespaces.Items))
 	}
 }
 

@@ -43,17 +43,17 @@ func TestServices(t *testing.T) {
 	c.create(c.deployment("web", 3, c.server()), service("web", corev1.ServiceTypeLoadBalancer))
 	pods := c.available("web")
 	if len(pods) != 3 {
-		t.Fatalf("there are the Pods %v, want 3", pods)
+		t.Fatalf("the Deployment has the Pods %v, want 3", pods)
 	}
 	answered := map[string]bool{}
-	c.eventually("all Pods answer", func() error {
+	c.eventually("all Pods respond", func() error {
 		answer, err := c.probe(pods[0], "get", "http://web/")
 		if err != nil {
 			return err
 		}
 		answered[strings.Fields(answer)[2]] = true
 		if len(answered) < 3 {
-			return fmt.Errorf("only %v answered", answered)
+			return fmt.Errorf("only %v responded", answered)
 		}
 		return nil
 	})
@@ -74,7 +74,7 @@ func TestServices(t *testing.T) {
 		c.eventually("the host reaches "+address, func() error {
 			answer, err := fetch(c.ctx, "http://"+address)
 			if err == nil && !strings.HasPrefix(answer, "hello from web-") {
-				err = fmt.Errorf("the answer is %q", answer)
+				err = fmt.Errorf("the response is %q", answer)
 			}
 			return err
 		})
@@ -99,7 +99,7 @@ func forward(t *testing.T, c *cluster, pod string) {
 	must(t, err)
 	answer, err := fetch(c.ctx, "http://"+strings.Fields(line)[2])
 	if err != nil || !strings.HasPrefix(answer, "hello from "+pod) {
-		t.Errorf("the answer over port-forward is %q: %v", answer, err)
+		t.Errorf("the response over port-forward is %q: %v", answer, err)
 	}
 }
 
@@ -145,6 +145,6 @@ func TestStorage(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is there: %w", err)
+		return fmt.Errorf("the volume still exists: %w", err)
 	})
 }

@@ -50,12 +50,12 @@ func TestDistribution(t *testing.T) {
 		t.Errorf("the container runtime is %s, which is the one that is built", runtime)
 	}
 
-	// Commands without the option use the existing landscape.
+	// Commands without the option apply to the existing landscape.
 	options.Distribution = false
 	l, err = landscape.New(options)
 	must(t, err)
 	if !l.Distribution {
-		t.Error("the choice of the programs is forgotten")
+		t.Error("the choice of programs was not kept")
 	}
 	if _, err := l.Push(ctx, "probe"); err != nil {
 		t.Error(err)

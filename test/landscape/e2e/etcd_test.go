@@ -72,7 +72,7 @@ func TestEtcd(t *testing.T) {
 	must(t, c.Create(c.ctx, e))
 	t.Cleanup(func() {
 		must(t, client.IgnoreNotFound(c.Delete(context.Background(), e)))
-		c.within(etcdTimeout, "the Etcd is gone", func() error {
+		c.within(etcdTimeout, "the Etcd is deleted", func() error {
 			if err := c.Get(context.Background(), client.ObjectKeyFromObject(e), e); client.IgnoreNotFound(err) != nil || err == nil {
 				return fmt.Errorf("%w: %+v", err, e.Status.LastOperation)
 			}
@@ -95,7 +95,7 @@ func TestEtcd(t *testing.T) {
 	l.goesOn()
 	c.within(etcdTimeout, "the member has joined again", func() error {
 		if c.memberID(1) == before {
-			return fmt.Errorf("it has the identifier %s", before)
+			return fmt.Errorf("it still has the identifier %s", before)
 		}
 		return nil
 	})
@@ -203,7 +203,7 @@ func (c *cluster) writeTo(trust *tls.Config) *etcdLoad {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"https://" + net.JoinHostPort(s.Spec.ClusterIP, "2379")}, TLS: trust, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
 		DialOptions:       []grpc.DialOption{grpc.WithAuthority(etcd.ClientServiceName(etcdMain))}, // the certificate has no addresses of Services
-		DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: 2 * time.Second,                  // a connection with a Pod that is gone ends
+		DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: 2 * time.Second,                  // closes a connection to a deleted Pod
 	})
 	must(c.t, err)
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -241,7 +241,7 @@ func (l *etcdLoad) count() int {
 	return len(l.acknowledged)
 }
 
-// failure is the last error.
+// failure returns the last error.
 func (l *etcdLoad) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -253,7 +253,7 @@ func (l *etcdLoad) goesOn() {
 	before := l.count()
 	l.c.eventually("writes are acknowledged", func() error {
 		if now := l.count(); now < before+20 {
-			return fmt.Errorf("%d, before %d: %w", now, before, l.failure())
+			return fmt.Errorf("%d writes, previously %d: %w", now, before, l.failure())
 		}
 		return nil
 	})

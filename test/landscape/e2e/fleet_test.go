@@ -37,7 +37,7 @@ func TestFleet(t *testing.T) {
 	must(t, f.Up(c.ctx))
 	lines, err := f.Timeline(c.ctx, shootOfFleet)
 	must(t, err)
-	t.Logf("The Shoot came up:\n%s", strings.Join(lines, "\n"))
+	t.Logf("The Shoot started:\n%s", strings.Join(lines, "\n"))
 	c.installed(f)
 	c.inShoot(f)
 	c.extensionsOfShoot(f)
@@ -47,7 +47,7 @@ func TestFleet(t *testing.T) {
 
 	began := time.Now()
 	must(t, f.Up(c.ctx))
-	t.Logf("All of it once more, with nothing changed: %s", time.Since(began).Round(time.Second))
+	t.Logf("Second call of Up without changes: %s", time.Since(began).Round(time.Second))
 
 	shoot := c.shoot(f)
 	must(t, f.DeleteShoot(c.ctx))
@@ -70,7 +70,7 @@ func (c *cluster) inShoot(f *fleet.Fleet) {
 	}
 	kubectl("create", "namespace", "shop")
 	kubectl("create", "configmap", "settings", "--namespace=shop", "--from-literal=color=green")
-	c.eventually("the controllers of the Shoot work", func() error {
+	c.eventually("the controllers of the Shoot are running", func() error {
 		if found := kubectl("get", "serviceaccounts,configmaps", "--namespace=shop", "--output=name"); !strings.Contains(found, "serviceaccount/default") ||
 			!strings.Contains(found, "kube-root-ca.crt") {
 			return fmt.Errorf("the namespace has %q", found)
@@ -90,7 +90,7 @@ func (c *cluster) extensionsOfShoot(f *fleet.Fleet) {
 	output, err := exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", "kubectl"), "--kubeconfig", f.ShootKubeconfig(),
 		"get", "serviceaccount", "--namespace=kube-system", "extension-local-ext-shoot").CombinedOutput()
 	if err != nil {
-		c.t.Fatalf("the extension has not answered in the Shoot: %v\n%s", err, output)
+		c.t.Fatalf("the objects of the extension are missing in the Shoot: %v\n%s", err, output)
 	}
 	must(c.t, c.Get(c.ctx, client.ObjectKey{Namespace: namespace, Name: "kube-apiserver"}, service))
 	host := strings.TrimPrefix(shoot.Status.AdvertisedAddresses[0].URL, "https://")
@@ -115,11 +115,11 @@ func (c *cluster) resolves(host, want string) {
 	c.eventually("the DNS server of the landscape resolves "+host, func() error {
 		addresses, err := resolver.LookupHost(c.ctx, host)
 		if err == nil && (len(addresses) != 1 || addresses[0] != want) {
-			err = fmt.Errorf("it has the addresses %v, want %s", addresses, want)
+			err = fmt.Errorf("the name has the addresses %v, want %s", addresses, want)
 		}
 		return err
 	})
-	c.t.Logf("%s is resolved after %s", host, time.Since(began).Round(100*time.Millisecond))
+	c.t.Logf("resolved %s after %s", host, time.Since(began).Round(100*time.Millisecond))
 }
 
 // nothingIsLeft checks that the objects of the Seed are deleted, except for shared ones and the resource-manager.
@@ -128,13 +128,13 @@ func (c *cluster) nothingIsLeft() {
 	left := &resourcesv1alpha1.ManagedResourceList{}
 	must(c.t, c.List(c.ctx, left))
 	for _, mr := range left.Items {
-		c.t.Errorf("ManagedResource %s/%s is left", mr.Namespace, mr.Name)
+		c.t.Errorf("ManagedResource %s/%s still exists", mr.Namespace, mr.Name)
 	}
 	deployments := &appsv1.DeploymentList{}
 	must(c.t, c.List(c.ctx, deployments, client.InNamespace(constants.GardenNamespace)))
 	for _, d := range deployments.Items {
 		if d.Name != "gardenlet" && d.Name != resourceManager {
-			c.t.Errorf("Deployment %s is left", d.Name)
+			c.t.Errorf("Deployment %s still exists", d.Name)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (c *cluster) logInstallations(f *fleet.Fleet) (stop func()) {
 func (c *cluster) logChanges(f *fleet.Fleet, seen map[string]string, since map[string]time.Time) {
 	all := &corev1beta1.ControllerInstallationList{}
 	if f.List(c.ctx, all) != nil {
-		return // the API server of the garden does not answer
+		return // the API server of the garden does not respond
 	}
 	is := map[string]string{}
 	for i := range all.Items {
@@ -56,7 +56,7 @@ func (c *cluster) logChanges(f *fleet.Fleet, seen map[string]string, since map[s
 	}
 	for name := range seen {
 		if _, exists := is[name]; !exists {
-			c.t.Logf("ControllerInstallation %s after %.1f s: it is gone", name, time.Since(since[name]).Seconds())
+			c.t.Logf("ControllerInstallation %s after %.1f s: deleted", name, time.Since(since[name]).Seconds())
 			delete(seen, name)
 			delete(since, name)
 		}
@@ -106,6 +106,6 @@ func (c *cluster) installed(f *fleet.Fleet) {
 	namespace, pods := "extension-"+all.Items[0].Name, &corev1.PodList{}
 	must(c.t, c.List(c.ctx, pods, client.InNamespace(namespace)))
 	if len(pods.Items) != 1 || pods.Items[0].Status.Phase != corev1.PodRunning {
-		c.t.Errorf("in %s are the Pods %+v, want one that runs", namespace, pods.Items)
+		c.t.Errorf("the namespace %s has the Pods %+v, want a running one", namespace, pods.Items)
 	}
 }

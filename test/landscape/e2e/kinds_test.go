@@ -123,7 +123,7 @@ func (k *extensionKinds) ask(object client.Object, operation string) {
 // change changes an object, and requests an operation.
 func (k *extensionKinds) change(object extensionsv1alpha1.Object, operation string, change func()) {
 	k.t.Helper()
-	k.eventually(fmt.Sprintf("%T is changed", object), func() error { // the extension writes to it, too
+	k.eventually(fmt.Sprintf("%T is changed", object), func() error { // the extension updates it concurrently
 		if err := k.Get(k.ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (k *extensionKinds) succeeded(operation corev1beta1.LastOperationType, obje
 		status := object.GetExtensionStatus()
 		last, asked := status.LastOperation, object.GetAnnotations()[constants.AnnotationGardenerOperation]
 		if last == nil || last.State != corev1beta1.LastOperationStateSucceeded || last.Type != operation || asked != "" || status.ObservedGeneration != object.GetGeneration() {
-			return fmt.Errorf("asked %q, last operation %+v, last error %+v", asked, last, status.LastError)
+			return fmt.Errorf("operation requested at %q, last operation %+v, last error %+v", asked, last, status.LastError)
 		}
 		return nil
 	})
@@ -189,7 +189,7 @@ func (k *extensionKinds) gone(objects ...extensionsv1alpha1.Object) {
 			return apierrors.IsNotFound(k.Get(k.ctx, client.ObjectKeyFromObject(object), object))
 		})
 		if len(left) > 0 {
-			return fmt.Errorf("%T %s is left: %+v", left[0], left[0].GetName(), left[0].GetExtensionStatus())
+			return fmt.Errorf("%T %s still exists: %+v", left[0], left[0].GetName(), left[0].GetExtensionStatus())
 		}
 		return nil
 	})

@@ -130,11 +130,11 @@ func (c *cluster) operate(f *fleet.Fleet, operation string, phase corev1beta1.Cr
 	c.within(rotationTimeout, operation, func() error {
 		shoot := c.shoot(f)
 		if shoot.Status.Credentials == nil || shoot.Status.Credentials.Rotation == nil {
-			return errors.New("no rotation has begun")
+			return errors.New("no rotation has started")
 		}
 		rotation := shoot.Status.Credentials.Rotation
 		if rotation.CertificateAuthorities.Phase != phase || rotation.ServiceAccountKey.Phase != phase || rotation.ETCDEncryptionKey.Phase != corev1beta1.RotationCompleted {
-			return fmt.Errorf("authorities %s, key of accounts %s, key of etcd %s: %+v", rotation.CertificateAuthorities.Phase, rotation.ServiceAccountKey.Phase,
+			return fmt.Errorf("authorities %s, service account key %s, etcd encryption key %s: %+v", rotation.CertificateAuthorities.Phase, rotation.ServiceAccountKey.Phase,
 				rotation.ETCDEncryptionKey.Phase, shoot.Status.LastOperation)
 		}
 		return f.ShootIsReady(c.ctx, shootOfFleet)
@@ -152,7 +152,7 @@ func (c *cluster) refused(old, latest credentials) {
 		trusting := rest.CopyConfig(config)
 		trusting.CAData = latest.user.CAData
 		if err := get(trusting); !apierrors.IsUnauthorized(err) {
-			c.t.Errorf("old credentials are not refused (with a token: %t): %v", config.BearerToken != "", err)
+			c.t.Errorf("old credentials are not rejected (with a token: %t): %v", config.BearerToken != "", err)
 		}
 	}
 	if err := get(old.user); err == nil || !strings.Contains(err.Error(), "x509") {
@@ -168,15 +168,15 @@ func (c *cluster) hibernate(f *fleet.Fleet, latest credentials) {
 		shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)}
 	})
 	namespace := c.technicalID(f)
-	c.eventually("the Pods of the Shoot are gone", func() error {
+	c.eventually("the Pods of the Shoot are deleted", func() error {
 		pods := &corev1.PodList{}
 		if err := c.List(c.ctx, pods, client.InNamespace(namespace)); err != nil || len(pods.Items) == 0 {
 			return err
 		}
-		return fmt.Errorf("%d Pods are left, one of them is %s", len(pods.Items), pods.Items[0].Name)
+		return fmt.Errorf("%d Pods still exist, one of them is %s", len(pods.Items), pods.Items[0].Name)
 	})
 	if !c.shoot(f).Status.IsHibernated {
-		c.t.Error("the status says that the Shoot does not hibernate")
+		c.t.Error("the status does not report that the Shoot is hibernated")
 	}
 }
 
@@ -197,7 +197,7 @@ func (c *cluster) wakeUp(f *fleet.Fleet, latest credentials) {
 	for _, u := range users {
 		u.stop()
 	}
-	c.noneFailed(users, "the time after it woke up")
+	c.noneFailed(users, "the time after the wake-up")
 }
 
 // writeMarker writes an object that must still exist after changes of the Shoot.
@@ -213,7 +213,7 @@ func (c *cluster) readsMarker(credentials credentials) {
 	kept := &corev1.Secret{}
 	must(c.t, c.connection(credentials.user, true).Get(c.ctx, marker, kept))
 	if string(kept.Data["color"]) != "green" {
-		c.t.Errorf("what was written before is %v", kept.Data)
+		c.t.Errorf("the object written before has the data %v", kept.Data)
 	}
 }
 
@@ -227,12 +227,12 @@ func (c *cluster) deleteInUse(f *fleet.Fleet, latest credentials) {
 		bundle := &resourcesv1alpha1.ManagedResource{}
 		err := c.Get(c.ctx, client.ObjectKey{Namespace: shoot.Status.TechnicalID, Name: "kube-apiserver"}, bundle)
 		if err == nil && bundle.DeletionTimestamp == nil {
-			return errors.New("it is not")
+			return errors.New("it still exists")
 		}
 		return client.IgnoreNotFound(err)
 	})
 	program.stop()
-	c.noneFailed([]*user{program}, "the deletion, before kube-apiserver went")
+	c.noneFailed([]*user{program}, "the deletion, before kube-apiserver was deleted")
 	must(c.t, <-gone)
 	c.nothingOfShootIsLeft(f, shoot)
 }
@@ -245,14 +245,14 @@ func (c *cluster) nothingOfShootIsLeft(f *fleet.Fleet, shoot *corev1beta1.Shoot)
 	secrets, states := &corev1beta1.InternalSecretList{}, &corev1beta1.ShootStateList{}
 	must(c.t, c.List(c.ctx, bundles, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{flow.LabelOwner: string(shoot.UID)}))
 	for _, mr := range bundles.Items {
-		c.t.Errorf("ManagedResource %s/%s is left", mr.Namespace, mr.Name)
+		c.t.Errorf("ManagedResource %s/%s still exists", mr.Namespace, mr.Name)
 	}
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shoot.Status.TechnicalID}},
 		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: shoot.Status.TechnicalID}},
 	} {
 		if err := c.Get(c.ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
-			c.t.Errorf("%T %s is left: %v", object, shoot.Status.TechnicalID, err)
+			c.t.Errorf("%T %s still exists: %v", object, shoot.Status.TechnicalID, err)
 		}
 	}
 	for _, list := range []client.ObjectList{configMaps, secrets, states} {
@@ -260,11 +260,11 @@ func (c *cluster) nothingOfShootIsLeft(f *fleet.Fleet, shoot *corev1beta1.Shoot)
 	}
 	for _, object := range configMaps.Items {
 		if strings.HasPrefix(object.Name, shoot.Name+".") {
-			c.t.Errorf("ConfigMap %s is left in the garden", object.Name)
+			c.t.Errorf("ConfigMap %s still exists in the garden", object.Name)
 		}
 	}
 	if len(secrets.Items) > 0 || len(states.Items) > 0 {
-		c.t.Errorf("%d InternalSecrets and %d ShootStates are left in the garden", len(secrets.Items), len(states.Items))
+		c.t.Errorf("%d InternalSecrets and %d ShootStates still exist in the garden", len(secrets.Items), len(states.Items))
 	}
 	c.eventually("the volumes of the Shoot are removed", func() error {
 		volumes := &corev1.PersistentVolumeList{}
@@ -273,7 +273,7 @@ func (c *cluster) nothingOfShootIsLeft(f *fleet.Fleet, shoot *corev1beta1.Shoot)
 		}
 		for _, volume := range volumes.Items {
 			if claim := volume.Spec.ClaimRef; claim != nil && claim.Namespace == shoot.Status.TechnicalID {
-				return fmt.Errorf("PersistentVolume %s of %s is left", volume.Name, claim.Name)
+				return fmt.Errorf("PersistentVolume %s of %s still exists", volume.Name, claim.Name)
 			}
 		}
 		return nil

@@ -36,7 +36,7 @@ type nodesValues struct {
 	TokenID, TokenSecret string
 	// Pods is the network of all Pods.
 	Pods string
-	// Except is a node that has its own agents; Provisioner makes volumes on the others.
+	// Except is a node that has its own agents. Provisioner creates volumes on the others.
 	Except      string
 	Provisioner bool
 }
@@ -114,19 +114,20 @@ func TestMachines(t *testing.T) {
 	c.throughInner(kubeconfig, "on-machine-2", "get", "http://"+servers["machine-1"]+":8080")
 
 	must(t, inner.Delete(c.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "on-machine-1", Namespace: "default"}}))
-	c.eventually("the Pod is gone", func() error {
+	c.eventually("the Pod is deleted", func() error {
 		err := inner.Get(c.ctx, client.ObjectKey{Namespace: "default", Name: "on-machine-1"}, &corev1.Pod{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return errors.Join(err, errors.New("it is there"))
+		return errors.Join(err, errors.New("it still exists"))
 	})
 	began = time.Now()
 	c.kubectl("delete", "pod", "machine-1", "--timeout=60s")
-	t.Logf("the machine is gone after %s", time.Since(began).Round(100*time.Millisecond))
+	t.Logf("the machine is deleted after %s", time.Since(began).Round(100*time.Millisecond))
 }
 
-// nodes prepares a cluster for nodes: they can join it, and each runs kube-proxy and the agents. The test removes that at its end.
+// nodes prepares a cluster for nodes: they can join it, and each runs kube-proxy and the agents. The test removes these
+// objects at its end.
 func (c *cluster) nodes(in client.Client, kubeconfig []byte, values nodesValues) {
 	c.t.Helper()
 	objects := []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: "kube-system"}, Data: map[string][]byte{
@@ -141,8 +142,9 @@ func (c *cluster) nodes(in client.Client, kubeconfig []byte, values nodesValues)
 	}
 }
 
-// nodeFiles creates the Secret with what a machine needs to join a cluster: the kubeconfig for its first connection, without credentials but the token,
-// the authority of kubelets' clients, and the configuration of the kubelet.
+// nodeFiles creates the Secret that a machine needs to join a cluster. It contains the kubeconfig for its first connection
+// with the bootstrap token as the only credential, the authority of kubelets' clients, and the configuration of the
+// kubelet.
 func (c *cluster) nodeFiles(kubeconfig, authority []byte, token, configuration string) {
 	c.t.Helper()
 	bootstrap, err := clientcmd.Load(kubeconfig)
@@ -225,13 +227,13 @@ func (c *cluster) controlPlane() (client.Client, []byte) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	must(c.t, err)
 	var inner client.Client
-	c.eventually("the control plane answers", func() error {
+	c.eventually("the control plane responds", func() error {
 		if inner, err = client.New(config, client.Options{}); err != nil {
 			return err
 		}
 		return inner.Get(c.ctx, client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{})
 	})
-	c.t.Logf("the control plane answers after %s", time.Since(began).Round(100*time.Millisecond))
+	c.t.Logf("the control plane responds after %s", time.Since(began).Round(100*time.Millisecond))
 	return inner, kubeconfig
 }
 

@@ -43,7 +43,7 @@ func TestRealMachine(t *testing.T) {
 	console := boot(t, c.ctx, directory, archive, files)
 
 	began := time.Now()
-	c.within(bootTimeout, "the machine joins", func() error {
+	c.within(bootTimeout, "the machine joins the cluster", func() error {
 		if err := ready(c, inner, "real"); err != nil {
 			return fmt.Errorf("%w; the console:\n%s", err, tail(console()))
 		}
@@ -54,7 +54,7 @@ func TestRealMachine(t *testing.T) {
 	spec.NodeName = "real"
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "on-real", Namespace: "default"}, Spec: spec}
 	c.eventually("a Pod is created", func() error { return inner.Create(c.ctx, p) })
-	c.within(bootTimeout, "the Pod is ready", func() error { // its kubelet asks it
+	c.within(bootTimeout, "the Pod is ready", func() error { // its kubelet probes it
 		if err := inner.Get(c.ctx, client.ObjectKeyFromObject(p), p); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func TestRealMachine(t *testing.T) {
 	must(t, inner.Get(c.ctx, client.ObjectKey{Name: "real"}, joined))
 	t.Logf("kernel %s, %s", joined.Status.NodeInfo.KernelVersion, joined.Status.NodeInfo.OSImage)
 	if !strings.Contains(console(), "default-hierarchy=unified") {
-		t.Error("systemd does not run with cgroups v2 only")
+		t.Error("systemd is not running with cgroups v2 only")
 	}
 	for line := range strings.Lines(console()) {
 		if strings.Contains(line, "Failed") {

@@ -51,7 +51,7 @@ type counts struct {
 }
 
 func (n counts) String() string {
-	text := fmt.Sprintf("%d requests, %d failed, %d of them refused, %d lost by etcd; longest time without an answer %s", n.requests, n.failed, n.refused, n.lost, n.gap.Round(time.Millisecond))
+	text := fmt.Sprintf("%d requests, %d failed, %d of them refused, %d lost by etcd; longest time without a response %s", n.requests, n.failed, n.refused, n.lost, n.gap.Round(time.Millisecond))
 	return strings.Join(append([]string{text}, n.errors...), "\n  ")
 }
 
@@ -60,7 +60,7 @@ func (c *cluster) connection(config *rest.Config, alone bool) client.Client {
 	c.t.Helper()
 	tls, err := rest.TLSConfigFor(config)
 	must(c.t, err)
-	mapper := meta.NewDefaultRESTMapper(nil) // the server is asked for nothing but what is counted
+	mapper := meta.NewDefaultRESTMapper(nil) // avoids discovery requests, which would not be counted
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
 	mapper.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), meta.RESTScopeRoot)
@@ -132,7 +132,7 @@ func (u *user) run(ctx context.Context, object *corev1.Secret) {
 			return
 		}
 		if found := string(read.Data["number"]); err == nil && found != text {
-			err = fmt.Errorf("it reads %s after it has written %s", found, text)
+			err = fmt.Errorf("the user reads %s after writing %s", found, text)
 		}
 		u.note(err)
 	}

@@ -139,7 +139,7 @@ func (c *cluster) makeHighlyAvailable(f *fleet.Fleet) {
 		etcd := &druidv1alpha1.Etcd{}
 		must(c.t, c.Get(c.ctx, client.ObjectKey{Namespace: c.technicalID(f), Name: name}, etcd))
 		if etcd.Status.ReadyReplicas != 3 {
-			c.t.Errorf("the operation has succeeded, and %d of 3 members of %s are ready", etcd.Status.ReadyReplicas, name)
+			c.t.Errorf("the operation has succeeded, but %d of 3 members of %s are ready", etcd.Status.ReadyReplicas, name)
 		}
 	}
 }

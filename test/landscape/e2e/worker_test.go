@@ -43,7 +43,7 @@ func (k *extensionKinds) machines(version string, count int) map[types.UID]*core
 		}
 	}
 	if len(found) != count || len(reported.Machines) != count || reported.Simulated {
-		k.t.Errorf("%d machines run, want %d; the Worker reports %+v", len(found), count, reported)
+		k.t.Errorf("%d machines are running, want %d; the Worker reports %+v", len(found), count, reported)
 	}
 	return found
 }
@@ -64,7 +64,7 @@ func (k *extensionKinds) machineRuns() *corev1.Pod {
 		"cat /etc/e2e": "written by the user data", "systemctl is-active e2e.service": "active", "cat /proc/1/comm": "systemd", "systemctl is-active containerd": "active",
 	} {
 		if got, err := inside.tryKubectl("exec", machine.Name, "--", "/bin/sh", "-c", command); err != nil || got != want {
-			k.t.Errorf("in the machine, %q writes %q, want %q: %v", command, got, want, err)
+			k.t.Errorf("in the machine, %q prints %q, want %q: %v", command, got, want, err)
 		}
 	}
 	k.eventually("the Worker reports that its machines are ready", func() error {
@@ -99,16 +99,16 @@ func newSSHKey(t *testing.T) sshKey {
 func (k *extensionKinds) connect(key sshKey) (*ssh.Client, error) {
 	return ssh.Dial("tcp", net.JoinHostPort(k.bastion.Status.Ingress.IP, "22"), &ssh.ClientConfig{
 		User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(key.signer)}, Timeout: 3 * time.Second,
-		HostKeyCallback: ssh.InsecureIgnoreHostKey(), // a bastion makes its key when it starts
+		HostKeyCallback: ssh.InsecureIgnoreHostKey(), // a bastion creates its key when it starts
 	})
 }
 
-// throughBastion checks that the machine responds through the bastion with the user's key, but not with another key.
-// Users on other addresses do not reach the bastion: refused later allows others.
+// throughBastion checks that the machine responds through the bastion with the user's key, but not with another key. Only
+// the addresses in spec.ingress can reach the bastion. The step refused changes these addresses later.
 func (k *extensionKinds) throughBastion(machine *corev1.Pod) {
 	k.t.Helper()
 	var user *ssh.Client
-	k.eventually("the bastion answers", func() (err error) {
+	k.eventually("the bastion responds", func() (err error) {
 		user, err = k.connect(k.key)
 		return err
 	})
@@ -124,10 +124,10 @@ func (k *extensionKinds) throughBastion(machine *corev1.Pod) {
 	must(k.t, err)
 	answer, err := io.ReadAll(io.LimitReader(connection, 1<<10))
 	if err != nil || strings.TrimSpace(string(answer)) != machine.Name {
-		k.t.Errorf("the machine %s answers %q: %v", machine.Name, answer, err)
+		k.t.Errorf("the machine %s responds %q: %v", machine.Name, answer, err)
 	}
 	if other, err := k.connect(newSSHKey(k.t)); err == nil {
-		k.t.Error("the bastion lets another key in")
+		k.t.Error("the bastion accepts another key")
 		_ = other.Close()
 	}
 }
@@ -141,7 +141,7 @@ func (k *extensionKinds) scaleAndRoll() {
 	k.eventually("the bastion is closed", func() error {
 		if user, err := k.connect(k.key); err == nil {
 			_ = user.Close()
-			return errors.New("it lets addresses in that spec.ingress does not name")
+			return errors.New("it accepts connections from addresses that spec.ingress does not contain")
 		}
 		return nil
 	})
@@ -174,7 +174,7 @@ func (k *extensionKinds) moveMachines() {
 	k.succeeded(corev1beta1.LastOperationTypeRestore, k.worker)
 	for uid, pod := range k.machines(fleet.MachineVersions[1], 2) {
 		if before[uid] == nil {
-			k.t.Errorf("the machine %s was made again", pod.Name)
+			k.t.Errorf("the machine %s was created again", pod.Name)
 		}
 	}
 }

@@ -60,7 +60,8 @@ func TestZone(t *testing.T) {
 	}
 }
 
-// TestReplace: a set of records is replaced and removed, others stay, and the serial number says whether anything changed.
+// TestReplace checks that a set of records is replaced and removed, that other records remain, and that the serial number
+// changes only with the zone.
 func TestReplace(t *testing.T) {
 	record := func(name, kind string, values ...string) Record {
 		return Record{Name: name, Type: kind, Values: values, TTL: 60}
@@ -72,7 +73,7 @@ func TestReplace(t *testing.T) {
 		t.Fatalf("the zone is %s", first)
 	}
 	if again := replace("a.example", first, record("b.a.example.", "A", "10.0.0.2", "10.0.0.1")); again != first {
-		t.Errorf("the same record gives %s", again)
+		t.Errorf("the same record results in %s", again)
 	}
 	second := replace("a.example", first, record("b.a.example.", "TXT", `"x y z"`))
 	third := replace("a.example", second, record("b.a.example.", "A", "10.0.0.3"))

@@ -38,7 +38,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestNodes: where the range of nodes comes from.
+// TestNodes checks which field determines the network range of nodes.
 func TestNodes(t *testing.T) {
 	declared := newCluster()
 	declared.Shoot.Spec.Networking.Nodes = ptr.To("10.250.0.0/16")
