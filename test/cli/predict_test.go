@@ -36,8 +36,8 @@ var (
 )
 
 // TestDiffPredictsWhatIsWritten edits objects of real manifests at random. It checks against the API server's audit log that the
-// resource-manager then writes exactly the objects that diff predicted, with exactly the predicted result: `go test ./test/cli -run
-// TestDiffPredictsWhatIsWritten -manifests PATH -v`.
+// resource-manager then writes exactly the objects that diff predicted, with exactly the predicted result:
+// `go test ./test/cli -run TestDiffPredictsWhatIsWritten -manifests PATH -v`.
 func TestDiffPredictsWhatIsWritten(t *testing.T) {
 	if *manifests == "" {
 		t.Skip("needs real manifests: -manifests PATH")
@@ -239,7 +239,7 @@ func entriesSince(t *testing.T, file string, skip int) []auditEntry {
 	return entries[min(skip, len(entries)):]
 }
 
-// writtenSince returns the objects that the resource-manager wrote after the first skip lines of the audit log.
+// writtenSince returns the objects that the resource-manager wrote after the first skip entries of the audit log.
 func writtenSince(t *testing.T, file string, skip int) []string {
 	t.Helper()
 	var names []string

@@ -69,7 +69,7 @@ func TestImmutableOrNot(t *testing.T) {
 	f.wantLeft("used-true-false", "used-false-true", "used-false-false", "used-true-false", "used-false-true", "used-false-false")
 }
 
-// referrer creates objects of a kind whose annotations count. For kinds with a template, template contains the annotations of the Pods.
+// referrer creates objects of a kind whose annotations count. For kinds with a template, template contains the annotations of its Pods.
 type referrer struct {
 	kind string
 	make func(meta metav1.ObjectMeta, template map[string]string) client.Object

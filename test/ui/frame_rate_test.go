@@ -93,7 +93,7 @@ func (p *tab) tasks() (end func() []float64) {
 	}
 }
 
-// tasksOfPages returns the durations of the tasks of page threads.
+// tasksOfPages returns the CPU times of the tasks of page threads in milliseconds, in ascending order.
 func tasksOfPages(events []traced) []float64 {
 	type thread struct{ process, thread int }
 	pages := map[thread]bool{}
