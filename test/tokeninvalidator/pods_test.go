@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -177,6 +178,6 @@ func TestPodsAndRequests(t *testing.T) {
 
 	kit.Must(t, f.client.Delete(f.ctx, account)) // Kubernetes deletes the Secret with it
 	kit.EventuallyTrue(t, "the Secret no longer exists", func() bool {
-		return client.IgnoreNotFound(f.client.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: "a-1"}, &corev1.Secret{})) == nil
+		return apierrors.IsNotFound(f.client.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: "a-1"}, &corev1.Secret{}))
 	})
 }
