@@ -62,10 +62,10 @@ leaderElection: {resourceNamespace: %s}
 		}
 		p := replicas[i]
 		if status, body := p.Get(p.Metrics, "/metrics"); status != http.StatusOK || !strings.Contains(body, `resource_manager_ui_logins_total{result="accepted"} 1`) || strings.Contains(body, token) {
-			t.Errorf("metrics do not tell of the viewer, or tell the token: %d", status)
+			t.Errorf("the metrics do not contain the viewer, or contain the token: %d", status)
 		}
-		if log := p.Written.String(); !strings.Contains(log, "Serving the page about ManagedResources") || strings.Contains(log, token) || strings.Contains(log, token[strings.LastIndex(token, "."):]) {
-			t.Error("the log does not tell that the page is served, or tells the token")
+		if log := p.Written.String(); !strings.Contains(log, "Serving the page with ManagedResources") || strings.Contains(log, token) || strings.Contains(log, token[strings.LastIndex(token, "."):]) {
+			t.Error("the log does not report that the page is served, or contains the token")
 		}
 	}
 	for _, p := range replicas {
