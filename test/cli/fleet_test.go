@@ -167,7 +167,7 @@ func TestFleet(t *testing.T) {
 	f.of("get", "shoot/garden-dev/ones").says(t, 2, "!Shoot garden-dev/ones not found in the garden", "!did you mean one?")
 	f.of("get", "shoot/default/one").says(t, 2, "!namespace default has no Shoots")
 	f.of("why", "seed/nothing").says(t, 2, "!Seed nothing not found in the garden")
-	f.of("get", "shoot/one").says(t, 2, "!write shoot/NAMESPACE/NAME")
+	f.of("get", "shoot/one").says(t, 2, "!use shoot/NAMESPACE/NAME")
 	f.of("get", "shoot/garden-dev/one", "-w").says(t, 2, "!kubectl mr top shoot/garden-dev/one")
 	f.of("get", "shoot/garden-dev/two").says(t, 0, "Shoot garden-dev/two: no operation has begun", "!is not scheduled yet: spec.seedName is empty")
 	f.of("why", "shoot/garden-dev/three").says(t, 0, "Shoot garden-dev/three on Seed "+f.seed.Name+": no operation has begun",

@@ -58,7 +58,7 @@ var predecessors = map[string]predecessor{
 	"gardener-resource-manager": {
 		manager: "gardener-resource-manager", labels: map[string]string{"resources.gardener.cloud/managed-by": "gardener"},
 		annotations: map[string]string{"resources.gardener.cloud/origin": "$NS/shop", "resources.gardener.cloud/description": resourcesv1alpha1.Description},
-		says: []string{"1 to change, 2 unchanged; 3 of them currently applied by another tool", "It is suspended", "of gardener-resource-manager (ManagedResource $NS/shop)",
+		says: []string{"1 to change, 2 unchanged; 3 of them currently applied by another tool", "It is suspended", "applied by gardener-resource-manager (ManagedResource $NS/shop)",
 			"kubectl scale deployment gardener-resource-manager -n $NS --replicas 0"},
 	},
 	"Flux": {
@@ -74,14 +74,14 @@ var predecessors = map[string]predecessor{
 			"helm.toolkit.fluxcd.io/name": "shop", "helm.toolkit.fluxcd.io/namespace": "$NS", "app.kubernetes.io/managed-by": "Helm",
 		},
 		annotations: map[string]string{"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": "$NS"},
-		says:        []string{"of Flux (HelmRelease $NS/shop)", "it uninstalls the release"},
+		says:        []string{"applied by Flux (HelmRelease $NS/shop)", "it uninstalls the release"},
 	},
 	"Argo CD": {
 		manager: "argocd-controller",
 		annotations: map[string]string{
 			"argocd.argoproj.io/tracking-id": "shop:v1/ConfigMap:$NS/settings", "kubectl.kubernetes.io/last-applied-configuration": "{}",
 		},
-		says: []string{"of Argo CD (Application shop)", ".metadata.annotations.argocd.argoproj.io/tracking-id",
+		says: []string{"applied by Argo CD (Application shop)", ".metadata.annotations.argocd.argoproj.io/tracking-id",
 			"kubectl patch applications.argoproj.io shop -n argocd --type merge -p '{\"metadata\":{\"finalizers\":null}}'"},
 	},
 }

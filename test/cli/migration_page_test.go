@@ -133,7 +133,7 @@ func (w *world) fromKustomization(t *testing.T, page *pages.Page) {
 	w.finalize(t, object, left, func(spec map[string]any) bool { return spec["suspend"] == true || spec["prune"] == false })
 	m := w.look(t, "shop")
 	page.Next(section)
-	says(t, page.Next(section), "of Flux (Kustomization flux-system/shop)", "managedresource garden/shop", "ready")
+	says(t, page.Next(section), "applied by Flux (Kustomization flux-system/shop)", "managedresource garden/shop", "ready")
 	m.taken(t, before.manager)
 	says(t, page.Next(section), "Deployment shop/web", "deleted")
 	m.unchanged(t)
@@ -192,7 +192,7 @@ func (w *world) fromApplication(t *testing.T, page *pages.Page) {
 	if _, automated, err := unstructured.NestedMap(object.Object, "spec", "syncPolicy", "automated"); automated || err != nil {
 		t.Errorf("the Application is %v, %v", object.Object["spec"], err)
 	}
-	says(t, page.Next(section), "of Argo CD (Application shop)", "managedresource garden/forum", "ready")
+	says(t, page.Next(section), "applied by Argo CD (Application shop)", "managedresource garden/forum", "ready")
 	m.taken(t, before.manager)
 	says(t, page.Next(section), "Deployment forum/web", "deleted")
 	m.unchanged(t)

@@ -177,7 +177,7 @@ func TestKilledWhileItJoins(t *testing.T) {
 	}
 	for name, reached := range map[string]func() func() bool{
 		"before it is removed": func() func() bool { return func() bool { return p.ready() != "" } },
-		"after it is removed":  func() func() bool { return logged("Removing the member") },
+		"after it is removed":  func() func() bool { return logged("Removing the previous instance of this member") },
 		"after it is added":    func() func() bool { return logged("Starting etcd") },
 		"as a learner with data": func() func() bool {
 			return func() bool {
@@ -319,7 +319,7 @@ func TestWithoutAPIServer(t *testing.T) {
 	// Until the Lease records that the cluster was formed, a loss of its data would not be detected.
 	kit.Must(t, os.Remove(filepath.Join(p.directory, "member.json")))
 	p.startWith(file)
-	kit.EventuallyTrue(t, "the member is not ready", func() bool { return strings.Contains(p.ready(), "the Lease does not say yet") })
+	kit.EventuallyTrue(t, "the member is not ready", func() bool { return strings.Contains(p.ready(), "the Lease does not record the creation of the cluster yet") })
 }
 
 func hostOf(w *world) string { return w.cp.Config().Host }

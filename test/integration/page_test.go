@@ -64,7 +64,7 @@ leaderElection: {resourceNamespace: %s}
 		if status, body := p.Get(p.Metrics, "/metrics"); status != http.StatusOK || !strings.Contains(body, `resource_manager_ui_logins_total{result="accepted"} 1`) || strings.Contains(body, token) {
 			t.Errorf("the metrics do not count the viewer, or disclose the token: %d", status)
 		}
-		if log := p.Written.String(); !strings.Contains(log, "Serving the page about ManagedResources") || strings.Contains(log, token) || strings.Contains(log, token[strings.LastIndex(token, "."):]) {
+		if log := p.Written.String(); !strings.Contains(log, "Serving the page with ManagedResources") || strings.Contains(log, token) || strings.Contains(log, token[strings.LastIndex(token, "."):]) {
 			t.Error("the log does not report that the page is served, or discloses the token")
 		}
 	}

@@ -219,7 +219,7 @@ func (w *world) dnsRecord() {
 		w.Errorf("the zone is %s", text)
 	}
 	w.change(object, constants.OperationReconcile, func() { object.Spec.Values = []string{"nowhere"} })
-	w.failed(object, problem, "needs an address of its family")
+	w.failed(object, problem, "an address of its family is required")
 	w.change(object, constants.OperationReconcile, func() { object.Spec.Values = []string{"192.0.2.1"} })
 	w.succeeded(object, reconciled)
 	object = migrated(w, object, fresh)

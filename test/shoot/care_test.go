@@ -214,7 +214,7 @@ func (c *caring) contribute() {
 		kit.Must(c, c.seed.Status().Update(c.Context(), extension))
 	}
 	report("True")
-	c.eventuallyIs("SystemComponentsHealthy", "Unknown", "ExtensionOutdatedHealthCheckReport", "it has never renewed its heartbeat", "unknown")
+	c.eventuallyIs("SystemComponentsHealthy", "Unknown", "ExtensionOutdatedHealthCheckReport", "the extension has never renewed its heartbeat", "unknown")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: constants.PrefixExtensionNamespace + name, Name: heartbeat.LeaseName}}
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(c.clock.Now()))
 	c.create(c.seed, lease)
@@ -224,7 +224,7 @@ func (c *caring) contribute() {
 	report("True")
 	c.checkHealthy()
 	c.clock.step(careStale)
-	c.eventuallyIs("SystemComponentsHealthy", "Unknown", "ExtensionOutdatedHealthCheckReport", "it has not renewed its heartbeat since", "unknown")
+	c.eventuallyIs("SystemComponentsHealthy", "Unknown", "ExtensionOutdatedHealthCheckReport", "the extension has not renewed its heartbeat since", "unknown")
 	kit.Change(c, c.seed, lease, func() { lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(c.clock.Now())) })
 	c.checkHealthy()
 	kit.Must(c, c.seed.Delete(c.Context(), extension))

@@ -274,7 +274,7 @@ func TestAnotherClusterWithTheObjects(t *testing.T) {
 	if !strings.Contains(string(findings), "Corrected something") {
 		t.Errorf("the findings from the ManagedResource are left out: %s", findings)
 	}
-	if status, _, body := without.get(t, resourcePath(namespace, "shop", "diff")); status != http.StatusForbidden || !strings.Contains(body, "no token for that") {
+	if status, _, body := without.get(t, resourcePath(namespace, "shop", "diff")); status != http.StatusForbidden || !strings.Contains(body, "no token for it") {
 		t.Errorf("diff: %d %s", status, body)
 	}
 	if _, _, body := without.get(t, resourcePath(namespace, "shop", "events")); !strings.Contains(body, "Corrected something") {
@@ -309,7 +309,7 @@ func TestNamespacesOfTheResourceManager(t *testing.T) {
 		t.Errorf("about: %s", about)
 	}
 	for _, part := range []string{"summary", "inventory", "objects", "why", "history"} {
-		if status, _, body := s.get(t, resourcePath(other, "theirs", part)); status != http.StatusForbidden || !strings.Contains(body, "nothing to do with") {
+		if status, _, body := s.get(t, resourcePath(other, "theirs", part)); status != http.StatusForbidden || !strings.Contains(body, "does not watch namespace") {
 			t.Errorf("%s: %d %s", part, status, body)
 		}
 	}
