@@ -13,8 +13,8 @@ import (
 
 // fleetUp starts the base cluster and installs a garden and a seed on it.
 func fleetUp(o *landscape.Options) *cobra.Command {
-	return &cobra.Command{Use: "fleet", Short: "Start the base cluster, and install a garden and a seed on it", Args: cobra.NoArgs,
-		Long: "Start the base cluster, and install a garden and a seed on it, with their charts.\n\n" +
+	return &cobra.Command{Use: "fleet", Short: "Start the base cluster, and install a garden, a seed and a Shoot on it", Args: cobra.NoArgs,
+		Long: "Start the base cluster, install a garden and a seed on it with their charts, and create a Shoot.\n\n" +
 			"It continues an interrupted installation, and updates an existing one to the current source.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := landscape.New(*o)
@@ -33,13 +33,13 @@ func fleetUp(o *landscape.Options) *cobra.Command {
 			if err := f.Up(c.Context()); err != nil {
 				return err
 			}
-			return explain(l, say)
+			return explain(l, f, say)
 		}}
 }
 
 // explain writes the kubeconfigs of the fleet, and prints commands to inspect it. The garden and the seed are the base
 // cluster.
-func explain(l *landscape.Landscape, say func(string, ...any)) error {
+func explain(l *landscape.Landscape, f *fleet.Fleet, say func(string, ...any)) error {
 	content, err := os.ReadFile(l.Kubeconfig())
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the base cluster: %w", err)
@@ -50,8 +50,17 @@ func explain(l *landscape.Landscape, say func(string, ...any)) error {
 			return fmt.Errorf("writing the kubeconfig of the %s: %w", name, err)
 		}
 	}
-	say("\n  export KUBECONFIG=%s\n  bin/kubectl get seeds\n  bin/kubectl-mr get seed/local\n"+
-		"  bin/kubectl-mr get shoot/garden-dev/registry\n\nRemove it with: make landscape-down",
-		filepath.Join(l.Directory, "garden.kubeconfig"))
+	say(nextSteps, filepath.Join(l.Directory, "garden.kubeconfig"), f.ShootKubeconfig())
 	return nil
 }
+
+// nextSteps are commands for users. The arguments are the paths of the kubeconfigs of the garden and of the Shoot.
+const nextSteps = `
+  export KUBECONFIG=%s
+  bin/kubectl get seeds,shoots --all-namespaces
+  bin/kubectl-mr get shoot/garden-dev/registry   # the ManagedResources of its control plane
+  bin/kubectl-mr top seed/local                  # those of the seed, live
+  bin/kubectl-mr ui                              # all of them, in the browser
+  bin/kubectl --kubeconfig %s get namespaces
+
+Remove the fleet with: make landscape-down`
