@@ -97,7 +97,10 @@ type debianPackage struct {
 
 func neededPackages(distribution bool) []debianPackage {
 	program := func(name string) func(host) bool { return func(h host) bool { return h.program(name) } }
-	packages := []debianPackage{{"nftables", program("nft")}}
+	packages := []debianPackage{
+		{"nftables", program("nft")},
+		{"netbase", func(h host) bool { return h.exists("/etc/protocols") }}, // for the nft of kube-proxy, as in the image of kube-proxy
+	}
 	if distribution {
 		// Debian's runc needs the library.
 		return append(packages, debianPackage{"libseccomp2", func(h host) bool { return h.exists("/usr/lib/*/libseccomp.so.2") }})

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -112,6 +113,7 @@ func TestMachines(t *testing.T) {
 	t.Logf("Pods run after %s", time.Since(began).Round(100*time.Millisecond))
 	c.throughInner(kubeconfig, "on-machine-1", "get", "http://"+servers["machine-2"]+":8080")
 	c.throughInner(kubeconfig, "on-machine-2", "get", "http://"+servers["machine-1"]+":8080")
+	c.servicesSurviveZone(inner, kubeconfig)
 
 	must(t, inner.Delete(c.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "on-machine-1", Namespace: "default"}}))
 	c.eventually("the Pod is deleted", func() error {
@@ -140,6 +142,25 @@ func (c *cluster) nodes(in client.Client, kubeconfig []byte, values nodesValues)
 		must(c.t, in.Create(c.ctx, object))
 		c.t.Cleanup(func() { _ = in.Delete(context.Background(), object) })
 	}
+}
+
+// servicesSurviveZone checks that a Service is reached from a machine after its Node has got a zone, which
+// makes kube-proxy compare all its rules with those of the machine. A second Service shows that it has done so.
+func (c *cluster) servicesSurviveZone(inner client.Client, kubeconfig []byte) {
+	c.t.Helper()
+	serve := func(name string) (url string) {
+		s := service(name, corev1.ServiceTypeClusterIP)
+		s.Namespace, s.Spec.Selector = "default", map[string]string{"app": "machine-2"}
+		must(c.t, inner.Create(c.ctx, s))
+		url = "http://" + s.Spec.ClusterIP + ":" + strconv.Itoa(int(s.Spec.Ports[0].Port))
+		c.throughInner(kubeconfig, "on-machine-1", "get", url)
+		return url
+	}
+	first := serve("before-zone")
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "machine-1"}}
+	must(c.t, inner.Patch(c.ctx, node, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"topology.kubernetes.io/zone":"a"}}}`))))
+	serve("after-zone")
+	c.throughInner(kubeconfig, "on-machine-1", "get", first)
 }
 
 // nodeFiles creates the Secret that a machine needs to join a cluster. It contains the kubeconfig for its first connection
