@@ -53,6 +53,7 @@ func TestShootZones(t *testing.T) {
 	}
 	c, f := onFleet(t)
 	makeMachineImages(t)
+	f.AllowMachines()
 	must(t, f.Up(c.ctx))
 	before := c.serverPods(f)
 	c.joinMachines()

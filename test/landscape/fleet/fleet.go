@@ -42,7 +42,9 @@ type Fleet struct {
 	version, shootVersion string
 	// zones are the zones of the Seed.
 	zones []string
-	say   func(format string, arguments ...any)
+	// machines is set if machines can become nodes of the base cluster.
+	machines bool
+	say      func(format string, arguments ...any)
 }
 
 // New returns the fleet of a running base cluster. The fleet may be installed or not. say prints a line of progress.
@@ -72,6 +74,10 @@ func New(l *landscape.Landscape, say func(format string, arguments ...any)) (*Fl
 // BeginWith makes Up create the Shoot with another version of Kubernetes. The landscape must have its images. The
 // CloudProfile offers both versions.
 func (f *Fleet) BeginWith(version string) { f.shootVersion = strings.TrimPrefix(version, "v") }
+
+// AllowMachines makes Up leave the network of nodes out of the configuration of the Seed, so that machines can become nodes
+// of the base cluster: they are Pods, and gardenlet refuses to run with nodes that have addresses of another network.
+func (f *Fleet) AllowMachines() { f.machines = true }
 
 // SetZones makes Up set the zones of the Seed. Nodes of the base cluster are in these zones.
 func (f *Fleet) SetZones(zones ...string) { f.zones = zones }

@@ -79,10 +79,14 @@ func (f *Fleet) gardenletValues(ctx context.Context) (string, error) {
 		return "", err
 	}
 	network := f.landscape.Network
+	nodes := network.Machine().Masked().String()
+	if f.machines {
+		nodes = ""
+	}
 	return render("gardenlet.yaml", map[string]any{
 		"Repository": repository, "Tag": tag, "ImageVector": string(overwrites), "BootstrapKubeconfig": kubeconfig,
 		"Seed": SeedName, "Zones": strings.Join(f.zones, ", "),
-		"Nodes": network.Machine().Masked(), "Pods": network.Pods(), "Services": network.Services(),
+		"Nodes": nodes, "Pods": network.Pods(), "Services": network.Services(),
 	})
 }
 
