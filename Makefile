@@ -192,7 +192,7 @@ lint: bin/golangci-lint prose ## Vet, lint and check the language.
 
 .PHONY: prose
 prose: ## Check the English of docs, comments and messages against hack/prose/rules.yaml.
-	@$(GO) run ./hack/prose README.md CONTRIBUTING.md SECURITY.md docs cmd hack pkg
+	@$(GO) run ./hack/prose README.md CONTRIBUTING.md SECURITY.md docs cmd hack pkg test examples
 
 .PHONY: vuln
 vuln: bin/govulncheck ## Look for known vulnerabilities (needs the network).

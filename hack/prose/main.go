@@ -1,5 +1,5 @@
 // Command prose checks the English of documentation, of Go comments and of texts in Go strings against
-// hack/prose/rules.yaml.
+// hack/prose/rules.yaml. Strings of tests are not checked.
 //
 // \tprose [-count] PATH...
 //

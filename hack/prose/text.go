@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,7 +33,12 @@ func textsOf(file string, content []byte) ([]text, error) {
 	if filepath.Ext(file) == ".md" {
 		return []text{{kind: inDocs, line: 1, content: withoutCode(string(content))}}, nil
 	}
-	return textsOfGo(file, content)
+	texts, err := textsOfGo(file, content)
+	if strings.HasSuffix(file, "_test.go") {
+		// Strings of tests are names of rows, fixtures and expected texts.
+		texts = slices.DeleteFunc(texts, func(t text) bool { return t.kind == inStrings })
+	}
+	return texts, err
 }
 
 var (

@@ -703,7 +703,7 @@ func schema_pkg_apis_authentication_v1alpha1_AdminKubeconfigRequest(ref common.R
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AdminKubeconfigRequest asks for a kubeconfig with which its user administrates a Shoot. It is the body of the subresource adminkubeconfig.",
+				Description: "AdminKubeconfigRequest requests a kubeconfig for administrators of a Shoot. It is the body of the subresource adminkubeconfig.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -729,7 +729,7 @@ func schema_pkg_apis_authentication_v1alpha1_AdminKubeconfigRequest(ref common.R
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what is asked for.",
+							Description: "Spec is the request.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.KubeconfigRequestSpec{}.OpenAPIModelName()),
 						},
@@ -754,7 +754,7 @@ func schema_pkg_apis_authentication_v1alpha1_KubeconfigRequestSpec(ref common.Re
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "KubeconfigRequestSpec is what is asked for.",
+				Description: "KubeconfigRequestSpec describes the requested kubeconfig.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"expirationSeconds": {
@@ -803,7 +803,7 @@ func schema_pkg_apis_authentication_v1alpha1_ViewerKubeconfigRequest(ref common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ViewerKubeconfigRequest asks for a kubeconfig with which its user reads a Shoot. It is the body of the subresource viewerkubeconfig.",
+				Description: "ViewerKubeconfigRequest requests a kubeconfig for viewers of a Shoot. It is the body of the subresource viewerkubeconfig.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -829,7 +829,7 @@ func schema_pkg_apis_authentication_v1alpha1_ViewerKubeconfigRequest(ref common.
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what is asked for.",
+							Description: "Spec is the request.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.KubeconfigRequestSpec{}.OpenAPIModelName()),
 						},
@@ -1500,7 +1500,7 @@ func schema_pkg_apis_core_v1beta1_Backup(ref common.ReferenceCallback) common.Op
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Backup says where backups of etcd are kept.",
+				Description: "Backup configures where backups of etcd are stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"provider": {
@@ -1732,7 +1732,7 @@ func schema_pkg_apis_core_v1beta1_BackupBucketStatus(ref common.ReferenceCallbac
 					},
 					"lastOperation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastOperation is the operation that was carried out last.",
+							Description: "LastOperation is the last operation.",
 							Ref:         ref(v1beta1.LastOperation{}.OpenAPIModelName()),
 						},
 					},
@@ -1909,7 +1909,7 @@ func schema_pkg_apis_core_v1beta1_BackupEntryStatus(ref common.ReferenceCallback
 				Properties: map[string]spec.Schema{
 					"lastOperation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastOperation is the operation that was carried out last.",
+							Description: "LastOperation is the last operation.",
 							Ref:         ref(v1beta1.LastOperation{}.OpenAPIModelName()),
 						},
 					},
@@ -2033,7 +2033,7 @@ func schema_pkg_apis_core_v1beta1_CARotation(ref common.ReferenceCallback) commo
 					},
 					"lastCompletionTriggeredTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTriggeredTime is the time at which a completion was asked for last.",
+							Description: "LastCompletionTriggeredTime is the time of the last request for a completion.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -2592,7 +2592,7 @@ func schema_pkg_apis_core_v1beta1_ClusterAutoscaler(ref common.ReferenceCallback
 					},
 					"scanInterval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ScanInterval is the time between two looks at the cluster. Default: 10s.",
+							Description: "ScanInterval is the interval between two evaluations of the cluster. Default: 10s.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -3571,7 +3571,7 @@ func schema_pkg_apis_core_v1beta1_ControllerResource(ref common.ReferenceCallbac
 					},
 					"continuousEndpointUpdate": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ContinuousEndpointUpdate defines whether the extension learns of each change of endpoints. Only for kind SelfHostedShootExposure. Default: true.",
+							Description: "ContinuousEndpointUpdate defines whether the extension is reconciled on each change of endpoints. Only for kind SelfHostedShootExposure. Default: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3930,7 +3930,7 @@ func schema_pkg_apis_core_v1beta1_DualApprovalForDeletion(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DualApprovalForDeletion says for which objects two persons have to confirm a deletion.",
+				Description: "DualApprovalForDeletion lists the objects whose deletion two persons have to confirm.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"resource": {
@@ -4047,7 +4047,7 @@ func schema_pkg_apis_core_v1beta1_ETCDEncryptionKeyRotation(ref common.Reference
 					},
 					"lastCompletionTriggeredTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTriggeredTime is the time at which a completion was asked for last.",
+							Description: "LastCompletionTriggeredTime is the time of the last request for a completion.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -4081,7 +4081,7 @@ func schema_pkg_apis_core_v1beta1_EncryptionAtRest(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources are the resources that are encrypted beside Secrets.",
+							Description: "Resources are the resources that are encrypted in addition to Secrets.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4123,7 +4123,7 @@ func schema_pkg_apis_core_v1beta1_EncryptionConfig(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources are the resources that are encrypted beside Secrets, as resource or resource.group.",
+							Description: "Resources are the resources that are encrypted in addition to Secrets, as resource or resource.group.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4460,7 +4460,7 @@ func schema_pkg_apis_core_v1beta1_Extension(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Extension asks for an extension.",
+				Description: "Extension requests an extension.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -4826,7 +4826,7 @@ func schema_pkg_apis_core_v1beta1_HorizontalPodAutoscalerConfig(ref common.Refer
 					},
 					"syncPeriod": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SyncPeriod is the time between two looks at the metrics. In effect without a value: 30s.",
+							Description: "SyncPeriod is the interval between two evaluations of the metrics. In effect without a value: 30s.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -5598,7 +5598,7 @@ func schema_pkg_apis_core_v1beta1_KubeletConfig(ref common.ReferenceCallback) co
 					},
 					"imageMaximumGCAge": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ImageMaximumGCAge is the age at which unused images are deleted whatever the use of the disk. Default: 0s, which means never.",
+							Description: "ImageMaximumGCAge is the age at which unused images are deleted regardless of the disk usage. Default: 0s, which means never.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -6129,7 +6129,7 @@ func schema_pkg_apis_core_v1beta1_LastOperation(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "LastOperation describes the operation that a controller carried out last, or carries out now.",
+				Description: "LastOperation describes the current or last operation of a controller.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"description": {
@@ -6997,7 +6997,7 @@ func schema_pkg_apis_core_v1beta1_ManualWorkerPoolRollout(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ManualWorkerPoolRollout is the state of roll-outs that a user asked for.",
+				Description: "ManualWorkerPoolRollout is the state of roll-outs that a user requested.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"pendingWorkersRollouts": {
@@ -7705,7 +7705,7 @@ func schema_pkg_apis_core_v1beta1_PendingWorkersRollout(ref common.ReferenceCall
 					},
 					"lastInitiationTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastInitiationTime is the time at which the roll-out was asked for last.",
+							Description: "LastInitiationTime is the time of the last request for the roll-out.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -9611,7 +9611,7 @@ func schema_pkg_apis_core_v1beta1_SeedSpec(ref common.ReferenceCallback) common.
 				Properties: map[string]spec.Schema{
 					"backup": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Backup says where backups of control planes are kept. It cannot be removed once set.",
+							Description: "Backup configures where backups of control planes are stored. It cannot be removed once set.",
 							Ref:         ref(v1beta1.Backup{}.OpenAPIModelName()),
 						},
 					},
@@ -9845,7 +9845,7 @@ func schema_pkg_apis_core_v1beta1_SeedStatus(ref common.ReferenceCallback) commo
 					},
 					"lastOperation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastOperation is the operation that was carried out last.",
+							Description: "LastOperation is the last operation.",
 							Ref:         ref(v1beta1.LastOperation{}.OpenAPIModelName()),
 						},
 					},
@@ -10073,7 +10073,7 @@ func schema_pkg_apis_core_v1beta1_ServiceAccountKeyRotation(ref common.Reference
 					},
 					"lastCompletionTriggeredTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTriggeredTime is the time at which a completion was asked for last.",
+							Description: "LastCompletionTriggeredTime is the time of the last request for a completion.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -10878,7 +10878,7 @@ func schema_pkg_apis_core_v1beta1_ShootStatus(ref common.ReferenceCallback) comm
 					},
 					"lastOperation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastOperation is the operation that was carried out last.",
+							Description: "LastOperation is the last operation.",
 							Ref:         ref(v1beta1.LastOperation{}.OpenAPIModelName()),
 						},
 					},
@@ -10980,13 +10980,13 @@ func schema_pkg_apis_core_v1beta1_ShootStatus(ref common.ReferenceCallback) comm
 					},
 					"lastHibernationTriggerTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastHibernationTriggerTime is the time up to which the hibernation schedules have been carried out.",
+							Description: "LastHibernationTriggerTime is the time up to which the hibernation schedules have been executed.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"lastMaintenance": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastMaintenance describes the maintenance that was carried out last.",
+							Description: "LastMaintenance describes the last maintenance.",
 							Ref:         ref(v1beta1.LastMaintenance{}.OpenAPIModelName()),
 						},
 					},
@@ -11698,7 +11698,7 @@ func schema_pkg_apis_core_v1beta1_Worker(ref common.ReferenceCallback) common.Op
 					},
 					"updateStrategy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UpdateStrategy is how its nodes are updated. Default: AutoRollingUpdate.\n\nPossible enum values:\n - `\"AutoInPlaceUpdate\"` updates nodes without replacing them.\n - `\"AutoRollingUpdate\"` replaces nodes one after the other.\n - `\"ManualInPlaceUpdate\"` updates nodes without replacing them when the user asks for it.",
+							Description: "UpdateStrategy is how its nodes are updated. Default: AutoRollingUpdate.\n\nPossible enum values:\n - `\"AutoInPlaceUpdate\"` updates nodes without replacing them.\n - `\"AutoRollingUpdate\"` replaces nodes one after the other.\n - `\"ManualInPlaceUpdate\"` updates nodes without replacing them when the user requests it.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"AutoInPlaceUpdate", "AutoRollingUpdate", "ManualInPlaceUpdate"},
@@ -11728,7 +11728,7 @@ func schema_pkg_apis_core_v1beta1_WorkerControlPlane(ref common.ReferenceCallbac
 				Properties: map[string]spec.Schema{
 					"backup": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Backup says where backups of etcd are kept.",
+							Description: "Backup configures where backups of etcd are stored.",
 							Ref:         ref(v1beta1.Backup{}.OpenAPIModelName()),
 						},
 					},
@@ -12041,7 +12041,7 @@ func schema_pkg_apis_operations_v1alpha1_BastionStatus(ref common.ReferenceCallb
 					},
 					"lastHeartbeatTimestamp": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastHeartbeatTimestamp is the time at which the user asked for the host last.",
+							Description: "LastHeartbeatTimestamp is the time of the last request of the user for the host.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -12294,7 +12294,7 @@ func schema_pkg_apis_security_v1alpha1_TokenRequest(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TokenRequest asks for a token of a WorkloadIdentity. It is the body of the subresource token.",
+				Description: "TokenRequest requests a token of a WorkloadIdentity. It is the body of the subresource token.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -12320,7 +12320,7 @@ func schema_pkg_apis_security_v1alpha1_TokenRequest(ref common.ReferenceCallback
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what is asked for.",
+							Description: "Spec is the request.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(securityv1alpha1.TokenRequestSpec{}.OpenAPIModelName()),
 						},
@@ -12345,7 +12345,7 @@ func schema_pkg_apis_security_v1alpha1_TokenRequestSpec(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TokenRequestSpec is what is asked for.",
+				Description: "TokenRequestSpec describes the requested token.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"contextObject": {

@@ -116,7 +116,7 @@ func actions(tb testing.TB, namespace string) *action.Configuration {
 func (h *helm) install(name, values string, tune ...func(*action.Install)) error {
 	h.Helper()
 	command := action.NewInstall(h.config)
-	command.ReleaseName, command.Namespace, command.WaitStrategy, command.Timeout = name, h.namespace, kube.HookOnlyStrategy, kit.Patience
+	command.ReleaseName, command.Namespace, command.WaitStrategy, command.Timeout = name, h.namespace, kube.HookOnlyStrategy, kit.WaitTimeout
 	for _, change := range tune {
 		change(command)
 	}
@@ -132,7 +132,7 @@ func takeOver(command *action.Install) { command.TakeOwnership, command.ForceCon
 func (h *helm) upgrade(name, values string) error {
 	h.Helper()
 	command := action.NewUpgrade(h.config)
-	command.Namespace, command.WaitStrategy, command.Timeout = h.namespace, kube.HookOnlyStrategy, kit.Patience
+	command.Namespace, command.WaitStrategy, command.Timeout = h.namespace, kube.HookOnlyStrategy, kit.WaitTimeout
 	_, err := command.Run(name, h.chart, valuesOf(h, values))
 	return err
 }
@@ -140,14 +140,14 @@ func (h *helm) upgrade(name, values string) error {
 // rollback runs helm rollback to a revision.
 func (h *helm) rollback(name string, revision int) error {
 	command := action.NewRollback(h.config)
-	command.Version, command.WaitStrategy, command.Timeout = revision, kube.HookOnlyStrategy, kit.Patience
+	command.Version, command.WaitStrategy, command.Timeout = revision, kube.HookOnlyStrategy, kit.WaitTimeout
 	return command.Run(name)
 }
 
 // uninstall runs helm uninstall.
 func (h *helm) uninstall(name string) error {
 	command := action.NewUninstall(h.config)
-	command.WaitStrategy, command.Timeout = kube.HookOnlyStrategy, kit.Patience
+	command.WaitStrategy, command.Timeout = kube.HookOnlyStrategy, kit.WaitTimeout
 	_, err := command.Run(name)
 	return err
 }

@@ -75,7 +75,7 @@ var suspending = regexp.MustCompile(`^kubectl mr suspend (\S+) -n (\S+)$`)
 func (w *world) settled(t *testing.T, each transcript) string {
 	t.Helper()
 	says := w.shell(t, each.command)
-	for deadline := time.Now().Add(kit.Patience / 4); !*update && normal(says) != normal(each.says) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(kit.WaitTimeout / 4); !*update && normal(says) != normal(each.says) && time.Now().Before(deadline); {
 		if changing.MatchString(each.command) {
 			break
 		}

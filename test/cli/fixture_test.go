@@ -169,7 +169,7 @@ server:
 }
 
 func awaitReady(process *controlplane.Process, url string) error {
-	deadline := time.Now().Add(kit.Patience)
+	deadline := time.Now().Add(kit.WaitTimeout)
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for range ticker.C {

@@ -161,7 +161,7 @@ func (w *world) fromHelmRelease(t *testing.T, page *pages.Page) {
 	formerly := kube.ManagedFieldsManager
 	kube.ManagedFieldsManager = "helm-controller"
 	install := action.NewInstall(config)
-	install.ReleaseName, install.Namespace, install.WaitStrategy, install.Timeout = "blog", "blog", kube.StatusWatcherStrategy, kit.Patience
+	install.ReleaseName, install.Namespace, install.WaitStrategy, install.Timeout = "blog", "blog", kube.StatusWatcherStrategy, kit.WaitTimeout
 	_, err = install.Run(loaded, map[string]any{"colour": "blue"})
 	kube.ManagedFieldsManager = formerly
 	kit.Must(t, err)

@@ -243,11 +243,11 @@ func TestTopInTmux(t *testing.T) {
 			run("send-keys", key)
 		}
 		var last string
-		patience := kit.Patience / 4
+		timeout := kit.WaitTimeout / 4
 		if *update {
-			patience = kit.Patience / 12
+			timeout = kit.WaitTimeout / 12
 		}
-		for deadline := time.Now().Add(patience); ; <-time.After(200 * time.Millisecond) {
+		for deadline := time.Now().Add(timeout); ; <-time.After(200 * time.Millisecond) {
 			last = screen()
 			if !*update && normalScreen(last) == normalScreen(block[2]) || time.Now().After(deadline) {
 				break

@@ -69,7 +69,7 @@ func connectTo(t *testing.T, config *rest.Config) client.Client {
 		text.Write(content)
 	}
 	kit.Must(t, os.WriteFile(path, text.Bytes(), 0o600))
-	_, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{path}, ErrorIfPathMissing: true, MaxTime: kit.Patience})
+	_, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{path}, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout})
 	kit.Must(t, err)
 	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
 	kit.Must(t, err)

@@ -284,7 +284,7 @@ func (f *fixture) rests() {
 
 // restarts checks that the program writes nothing after a restart if nothing has changed.
 func (f *fixture) restarts() {
-	kit.Must(f, f.process.Stop(kit.Patience))
+	kit.Must(f, f.process.Stop(kit.WaitTimeout))
 	_, lines := f.requests(0)
 	before := f.renewed()
 	f.start()

@@ -36,7 +36,7 @@ func connect(t *testing.T) (client.Client, *discovery.DiscoveryClient) {
 	for _, directory := range directories {
 		paths = append(paths, filepath.Join(root, "config", "crd", directory))
 	}
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: kit.Patience})
+	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout})
 	kit.Must(t, err)
 	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
 	kit.Must(t, err)

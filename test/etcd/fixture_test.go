@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	kit.DefineManagedResources(t, w.cp.Config())
 	root, err := controlplane.RepositoryRoot()
 	kit.Must(t, err)
-	_, err = envtest.InstallCRDs(w.cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.Patience, Paths: []string{filepath.Join(root, "config", "crd", "druid")}})
+	_, err = envtest.InstallCRDs(w.cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.WaitTimeout, Paths: []string{filepath.Join(root, "config", "crd", "druid")}})
 	kit.Must(t, err)
 	w.client, err = client.New(w.cp.Config(), client.Options{Scheme: w.scheme})
 	kit.Must(t, err)

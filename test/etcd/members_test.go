@@ -319,7 +319,9 @@ func TestWithoutAPIServer(t *testing.T) {
 	// Until the Lease records that the cluster was formed, a loss of its data would not be detected.
 	kit.Must(t, os.Remove(filepath.Join(p.directory, "member.json")))
 	p.startWith(file)
-	kit.EventuallyTrue(t, "the member is not ready", func() bool { return strings.Contains(p.ready(), "the Lease does not record the creation of the cluster yet") })
+	kit.EventuallyTrue(t, "the member is not ready", func() bool {
+		return strings.Contains(p.ready(), "the Lease does not record the creation of the cluster yet")
+	})
 }
 
 func hostOf(w *world) string { return w.cp.Config().Host }

@@ -66,7 +66,7 @@ func newWorld(t *testing.T) *world {
 	w.root, err = controlplane.RepositoryRoot()
 	kit.Must(t, err)
 	_, err = envtest.InstallCRDs(w.cp.Config(), envtest.CRDInstallOptions{
-		MaxTime: kit.Patience, Paths: []string{filepath.Join(w.root, "config", "crd", "extensions")}, ErrorIfPathMissing: true,
+		MaxTime: kit.WaitTimeout, Paths: []string{filepath.Join(w.root, "config", "crd", "extensions")}, ErrorIfPathMissing: true,
 	})
 	kit.Must(t, err)
 	w.client, err = client.New(w.cp.Config(), client.Options{Scheme: w.scheme})

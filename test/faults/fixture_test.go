@@ -50,7 +50,7 @@ func newGround(t *testing.T) *ground {
 	config.QPS = -1
 	prepared.Do(func() {
 		_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-			Paths: []string{"../../config/crd", "testdata/machines.yaml"}, ErrorIfPathMissing: true, MaxTime: kit.Patience,
+			Paths: []string{"../../config/crd", "testdata/machines.yaml"}, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout,
 		})
 		kit.Must(t, err)
 		admin, err := client.New(config, client.Options{Scheme: scheme})
@@ -134,7 +134,7 @@ func (g *ground) keepRunning(l *line, by string, run func(context.Context, *life
 			if err != nil {
 				g.Error(err)
 			}
-		case <-time.After(kit.Patience):
+		case <-time.After(kit.WaitTimeout):
 			g.Error("the resource-manager does not stop")
 		}
 	})

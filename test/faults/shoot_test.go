@@ -37,7 +37,7 @@ const (
 	shootVersion   = "1.37.1"
 	// shootPatience is the time limit of a step in the life of a Shoot. Several operations are retried one after the
 	// other after a fault.
-	shootPatience = 2 * kit.Patience
+	shootPatience = 2 * kit.WaitTimeout
 	// healthEvery is how often the health of the Shoot's API server is checked. A failed check is repeated after this
 	// time.
 	healthEvery = time.Second

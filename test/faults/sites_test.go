@@ -50,7 +50,7 @@ func newSites(beginning, ending bool) func(*ground) errand {
 	return func(g *ground) errand {
 		networksDefined.Do(func() {
 			_, err := envtest.InstallCRDs(g.controlPlane.Config(), envtest.CRDInstallOptions{
-				Paths: []string{"../../config/crd/extensions/extensions.gardener.cloud_infrastructures.yaml"}, ErrorIfPathMissing: true, MaxTime: kit.Patience,
+				Paths: []string{"../../config/crd/extensions/extensions.gardener.cloud_infrastructures.yaml"}, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout,
 			})
 			kit.Must(g, err)
 		})

@@ -66,7 +66,7 @@ func newWorld(t *testing.T) *world {
 	kit.DefineManagedResources(t, cp.Config())
 	root, err := controlplane.RepositoryRoot()
 	kit.Must(t, err)
-	_, err = envtest.InstallCRDs(cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.Patience, Paths: []string{
+	_, err = envtest.InstallCRDs(cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.WaitTimeout, Paths: []string{
 		filepath.Join(root, "config", "crd", "extensions", "extensions.gardener.cloud_infrastructures.yaml"),
 	}})
 	kit.Must(t, err)

@@ -279,7 +279,7 @@ func (f *fleet) declare() {
 // eventuallyAll waits until a version of the program has written all ManagedResources and all are rolled out.
 func (f *fleet) eventuallyAll(version string) {
 	f.Helper()
-	kit.EventuallyWithin(f, 5*kit.Patience, "all sites have changed to "+version, func() string {
+	kit.EventuallyWithin(f, 5*kit.WaitTimeout, "all sites have changed to "+version, func() string {
 		if done, all := f.rolledOut(version), fleetOwners*fleetBundles; done < all {
 			return fmt.Sprintf("%d of %d ManagedResources are rolled out", done, all)
 		}

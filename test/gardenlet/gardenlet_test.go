@@ -297,7 +297,7 @@ func (f *fixture) rests() {
 
 // restarts checks that gardenlet writes only its leases after a restart.
 func (f *fixture) restarts() {
-	kit.Must(f, f.process.Stop(kit.Patience))
+	kit.Must(f, f.process.Stop(kit.WaitTimeout))
 	_, gardenLines := audit.Requests(f.T, f.gardenAudit, gardenUser, 0)
 	_, seedLines := audit.Requests(f.T, f.seedAudit, seedUser, 0)
 	f.start()

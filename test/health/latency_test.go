@@ -88,7 +88,7 @@ func (f *fixture) flip(h *history, name string, stalled bool, number int) time.D
 	seen := len(h.all())
 	f.setStatus(widget, name, fmt.Sprintf(`{"conditions": [{"type": "Stalled", "status": %q, "reason": "Test", "message": %q}]}`, status, text))
 	answered := time.Now()
-	timeout := time.NewTimer(kit.Patience)
+	timeout := time.NewTimer(kit.WaitTimeout)
 	defer timeout.Stop()
 	for {
 		for _, version := range h.all()[seen:] {

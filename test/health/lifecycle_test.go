@@ -166,7 +166,7 @@ func (f *fixture) waitWithKubectl() {
 	}
 	conditions := []string{"ResourcesApplied", "ResourcesHealthy", "ResourcesProgressing=False", "Ready"}
 	results := make(chan result, len(conditions))
-	ctx, cancel := context.WithTimeout(f.ctx, kit.Patience)
+	ctx, cancel := context.WithTimeout(f.ctx, kit.WaitTimeout)
 	defer cancel()
 	for _, condition := range conditions {
 		command := exec.CommandContext(ctx, filepath.Join(root, "bin", "kubectl"), "--kubeconfig", filepath.Join(f.controlPlane.Dir(), "kubeconfig"),

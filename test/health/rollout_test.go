@@ -51,7 +51,7 @@ func TestRollingUpdateDoesNotFlap(t *testing.T) {
 // impatient reports whether objects were reported as unhealthy before the grace period of the rollout (docs/health-checks.md) was over.
 // On a busy machine, Pods may be missing for longer, which has to be reported.
 func (h *history) impatient() bool {
-	const patience = 29 * time.Second // of 30, because times of conditions are whole seconds
+	const timeout = 29 * time.Second // of 30, because times of conditions are whole seconds
 	var began time.Time
 	for _, condition := range h.changes(resourcesv1alpha1.ResourcesProgressing) {
 		if condition.Status == resourcesv1alpha1.ConditionTrue {
@@ -59,7 +59,7 @@ func (h *history) impatient() bool {
 		}
 	}
 	for _, condition := range h.changes(resourcesv1alpha1.ResourcesHealthy) {
-		if condition.Status != resourcesv1alpha1.ConditionTrue && condition.LastTransitionTime.Sub(began) < patience {
+		if condition.Status != resourcesv1alpha1.ConditionTrue && condition.LastTransitionTime.Sub(began) < timeout {
 			return true
 		}
 	}

@@ -37,7 +37,7 @@ func TestStates(t *testing.T) {
 			for _, story := range group {
 				t.Run(strings.ReplaceAll(story.kind+" "+story.steps[0].state, " ", "_"), func(t *testing.T) {
 					t.Parallel()
-					table.add(f.in(t).tell(story))
+					table.add(f.in(t).runStory(story))
 				})
 			}
 		}
@@ -48,8 +48,8 @@ func TestStates(t *testing.T) {
 // managed is the name of the ManagedResource in a story.
 const managed = "story"
 
-// tell runs through the states of a story and returns lines for the table.
-func (f *fixture) tell(story story) []string {
+// runStory runs through the states of a story and returns lines for the table.
+func (f *fixture) runStory(story story) []string {
 	f.Helper()
 	var lines []string
 	f.follow(managed)

@@ -41,7 +41,7 @@ func (f *fixture) refused(config string, tune ...func(*exec.Cmd)) string {
 	}
 	must(f, command.Start())
 	f.Cleanup(func() { _ = command.Process.Kill() })
-	end := time.AfterFunc(kit.Patience, func() { _ = command.Process.Kill() }) // if it accepts the configuration
+	end := time.AfterFunc(kit.WaitTimeout, func() { _ = command.Process.Kill() }) // if it accepts the configuration
 	defer end.Stop()
 	err := command.Wait()
 	var exit *exec.ExitError

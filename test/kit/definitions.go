@@ -14,7 +14,7 @@ import (
 // Define creates CustomResourceDefinitions and waits until their kinds are served.
 func Define(tb testing.TB, config *rest.Config, definitions ...*apiextensionsv1.CustomResourceDefinition) {
 	tb.Helper()
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: Patience})
+	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: WaitTimeout})
 	Must(tb, err)
 }
 
@@ -25,7 +25,7 @@ func DefineManagedResources(tb testing.TB, config *rest.Config) {
 	root, err := controlplane.RepositoryRoot()
 	Must(tb, err)
 	_, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		Paths: []string{filepath.Join(root, "config", "crd")}, ErrorIfPathMissing: true, MaxTime: Patience,
+		Paths: []string{filepath.Join(root, "config", "crd")}, ErrorIfPathMissing: true, MaxTime: WaitTimeout,
 	})
 	Must(tb, err)
 }

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// Patience is how long tests wait for a condition. It is long because machines may be slow, and it costs time only if a
+	// WaitTimeout is how long tests wait for a condition. It is long because machines may be slow, and it costs time only if a
 	// test fails.
-	Patience = 2 * time.Minute
+	WaitTimeout = 2 * time.Minute
 	// interval is the initial polling interval. It grows up to longestInterval, because polling costs CPU time that the
 	// tested programs need.
 	interval        = 50 * time.Millisecond
@@ -37,18 +37,18 @@ func TextOf(err error) string {
 	return err.Error()
 }
 
-// Eventually polls until objection returns an empty string. It fails the test with the last objection after Patience, or
+// Eventually polls until objection returns an empty string. It fails the test with the last objection after WaitTimeout, or
 // when the context of the test ends.
 func Eventually(tb testing.TB, reason string, objection func() string) {
 	tb.Helper()
-	EventuallyWithin(tb, Patience, reason, objection)
+	EventuallyWithin(tb, WaitTimeout, reason, objection)
 }
 
 // EventuallyWithin is like Eventually with a longer timeout.
-func EventuallyWithin(tb testing.TB, patience time.Duration, reason string, objection func() string) {
+func EventuallyWithin(tb testing.TB, timeout time.Duration, reason string, objection func() string) {
 	tb.Helper()
 	began := time.Now()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
 	for {
 		last := objection()
@@ -57,7 +57,7 @@ func EventuallyWithin(tb testing.TB, patience time.Duration, reason string, obje
 		}
 		select {
 		case <-deadline.C:
-			tb.Fatalf("not within %s: %s; seen last: %s", patience, reason, last)
+			tb.Fatalf("not within %s: %s; seen last: %s", timeout, reason, last)
 		case <-tb.Context().Done():
 			tb.Fatalf("%s: %v; seen last: %s", reason, tb.Context().Err(), last)
 		case <-time.After(min(max(time.Since(began)/20, interval), longestInterval)):

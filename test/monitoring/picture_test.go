@@ -58,7 +58,7 @@ func draw(t *testing.T, all []*panel, directory string) {
 	for _, l := range looks {
 		page := filepath.Join(directory, "dashboard-"+l.name+".html")
 		kit.Must(t, os.WriteFile(page, []byte(l.page(all, height)), 0o600))
-		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 		picture := strings.TrimSuffix(page, ".html") + ".png"
 		output, err := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir="+t.TempDir(),
 			fmt.Sprintf("--window-size=%d,%d", 24*columnWidth, height), "--screenshot="+picture, "file://"+page).CombinedOutput()

@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	kit.DefineManagedResources(t, w.cp.Config())
 	root, err := controlplane.RepositoryRoot()
 	kit.Must(t, err)
-	_, err = envtest.InstallCRDs(w.cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.Patience, Paths: []string{filepath.Join(root, "config", "crd", "extensions")}})
+	_, err = envtest.InstallCRDs(w.cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.WaitTimeout, Paths: []string{filepath.Join(root, "config", "crd", "extensions")}})
 	kit.Must(t, err)
 	w.Client, err = client.New(w.cp.Config(), client.Options{Scheme: w.scheme})
 	kit.Must(t, err)
@@ -190,7 +190,7 @@ func (w *world) change(object client.Object, operation string, change func()) {
 // answered waits until the last requested operation has a type and a state.
 func (w *world) answered(object extensionsv1alpha1.Object, kind gardencorev1beta1.LastOperationType, state gardencorev1beta1.LastOperationState) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, fmt.Sprintf("%s %T is %s", kind, object, state), func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, fmt.Sprintf("%s %T is %s", kind, object, state), func() string {
 		if err := w.Get(w.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			return err.Error()
 		}
@@ -232,7 +232,7 @@ func (w *world) succeeded(object extensionsv1alpha1.Object, kind gardencorev1bet
 // failed waits until an operation has failed with a code and a text.
 func (w *world) failed(object extensionsv1alpha1.Object, code gardencorev1beta1.ErrorCode, text string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, fmt.Sprintf("%T fails", object), func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, fmt.Sprintf("%T fails", object), func() string {
 		kit.Must(w, w.Get(w.Context(), client.ObjectKeyFromObject(object), object))
 		status := object.GetExtensionStatus()
 		if status.LastError == nil || status.LastOperation.State != gardencorev1beta1.LastOperationStateError {
@@ -261,7 +261,7 @@ func (w *world) gone(object client.Object) {
 // missing waits until an object does not exist.
 func (w *world) missing(object client.Object) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, fmt.Sprintf("%T %s is deleted", object, object.GetName()), func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, fmt.Sprintf("%T %s is deleted", object, object.GetName()), func() string {
 		if err := w.Get(w.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("%v, %v", object.GetFinalizers(), err)
 		}
@@ -272,7 +272,7 @@ func (w *world) missing(object client.Object) {
 // found waits until an object exists.
 func (w *world) found(object client.Object, namespace, name string) {
 	w.Helper()
-	kit.EventuallyWithin(w, kit.Patience, fmt.Sprintf("%T %s exists", object, name), func() string {
+	kit.EventuallyWithin(w, kit.WaitTimeout, fmt.Sprintf("%T %s exists", object, name), func() string {
 		return kit.TextOf(w.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object))
 	})
 }

@@ -66,7 +66,7 @@ func (w *world) reported(object *extensionsv1alpha1.Worker) (phases map[string]s
 func (w *world) ready(object *extensionsv1alpha1.Worker, count int, version string) []string {
 	w.Helper()
 	var names []string
-	kit.EventuallyWithin(w, 2*kit.Patience, fmt.Sprintf("%d machines of version %s are ready", count, version), func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, fmt.Sprintf("%d machines of version %s are ready", count, version), func() string {
 		kit.Must(w, w.Get(w.Context(), client.ObjectKeyFromObject(object), object))
 		phases, simulated := w.reported(object)
 		names = slices.Sorted(maps.Keys(w.machines()))
@@ -183,7 +183,7 @@ func (w *world) rollOut(object *extensionsv1alpha1.Worker, old string) {
 		return ""
 	})
 	w.change(object, constants.OperationReconcile, func() { object.Spec.Pools[0].MachineImage.Version = "1.1.0" })
-	kit.EventuallyWithin(w, 2*kit.Patience, "the old machine is drained, and a new one is ready", func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, "the old machine is drained, and a new one is ready", func() string {
 		kit.Must(w, w.Get(w.Context(), client.ObjectKeyFromObject(object), object))
 		phases, _ := w.reported(object)
 		machines := w.machines()
@@ -208,7 +208,7 @@ func (w *world) repair(object *extensionsv1alpha1.Worker) {
 	machines := w.machines()
 	for name, node := range machines {
 		kit.Must(w, w.Delete(w.Context(), node))
-		kit.EventuallyWithin(w, 2*kit.Patience, "the machine is created again", func() string {
+		kit.EventuallyWithin(w, 2*kit.WaitTimeout, "the machine is created again", func() string {
 			again := w.machines()[name]
 			if again == nil || again.UID == node.UID {
 				return "it does not exist"

@@ -58,7 +58,7 @@ func TestRenderedSeedIsApplied(t *testing.T) {
 	stop()
 
 	w.shell("seed", `kubectl apply -f $DIR/secrets.yaml && kubectl apply --server-side -f $DIR/rendered.yaml`)
-	kit.EventuallyWithin(t, 2*kit.Patience, "everything is applied, healthy and rolled out", func() string {
+	kit.EventuallyWithin(t, 2*kit.WaitTimeout, "everything is applied, healthy and rolled out", func() string {
 		says := w.shell("seed", "kubectl get managedresources --namespace garden --output json")
 		list := &unstructured.UnstructuredList{}
 		kit.Must(t, json.Unmarshal([]byte(says), list))

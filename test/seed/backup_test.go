@@ -84,7 +84,7 @@ func (w *world) backups(seed string) {
 
 func (w *world) eventuallyOperated(object client.Object, last func() *corev1beta1.LastOperation, want string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, fmt.Sprintf("%s reports %s", object.GetName(), want), func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, fmt.Sprintf("%s reports %s", object.GetName(), want), func() string {
 		kit.Must(w, w.garden.Get(w.Context(), client.ObjectKeyFromObject(object), object))
 		operation := last()
 		if operation == nil || string(operation.Type)+" "+string(operation.State) != want || object.GetAnnotations()[constants.AnnotationGardenerOperation] != "" {
@@ -96,7 +96,7 @@ func (w *world) eventuallyOperated(object client.Object, last func() *corev1beta
 
 func (w *world) eventuallyGone(object client.Object) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, object.GetName()+" is deleted", func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, object.GetName()+" is deleted", func() string {
 		err := w.garden.Get(w.Context(), client.ObjectKeyFromObject(object), object)
 		if apierrors.IsNotFound(err) {
 			return ""

@@ -212,7 +212,7 @@ func (w *world) get(name string) *corev1beta1.Seed {
 // status.
 func (w *world) eventually(name string, state corev1beta1.LastOperationState, text string, healthy corev1beta1.ConditionStatus) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, fmt.Sprintf("the Seed reports %s %q", state, text), func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, fmt.Sprintf("the Seed reports %s %q", state, text), func() string {
 		seed := w.get(name)
 		last := seed.Status.LastOperation
 		at := slices.IndexFunc(seed.Status.Conditions, func(condition corev1beta1.Condition) bool {

@@ -222,7 +222,7 @@ func (p *program) settled() {
 	kit.EventuallyTrue(p, "the Seed is registered", func() bool { return p.get(p.name) != nil })
 	p.eventually(p.name, corev1beta1.LastOperationStateSucceeded, "", corev1beta1.ConditionTrue)
 	steady, notReady := kit.Steady(3*time.Second), 0
-	kit.EventuallyWithin(p, 2*kit.Patience, "the gardenlet is ready and has nothing to write", func() string {
+	kit.EventuallyWithin(p, 2*kit.WaitTimeout, "the gardenlet is ready and has nothing to write", func() string {
 		p.mu.Lock()
 		writes := p.writes
 		p.mu.Unlock()
@@ -323,7 +323,7 @@ func TestProgram(t *testing.T) {
 func (p *program) rest() {
 	p.Helper()
 	began := time.Now()
-	kit.EventuallyWithin(p, kit.Patience+*restFor, "the gardenlet is at rest", func() string {
+	kit.EventuallyWithin(p, kit.WaitTimeout+*restFor, "the gardenlet is at rest", func() string {
 		renewed := 0
 		for _, request := range p.toGarden.Single() {
 			if request.Method == http.MethodPut && strings.Contains(request.Path, "/leases") {

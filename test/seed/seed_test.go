@@ -105,7 +105,7 @@ func (w *world) deleteSeed(name string) {
 
 func (w *world) eventuallySeedGone(name string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, "the Seed is deleted", func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the Seed is deleted", func() string {
 		if seed := w.get(name); seed != nil {
 			return fmt.Sprintf("%+v\n%s", seed.Status.LastOperation, w.bundles())
 		}
@@ -116,7 +116,7 @@ func (w *world) eventuallySeedGone(name string) {
 // eventuallyWaits waits until the last operation contains a text.
 func (w *world) eventuallyWaits(name, text string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, "the Seed waits for "+text, func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the Seed waits for "+text, func() string {
 		if description := w.get(name).Status.LastOperation.Description; !strings.Contains(description, text) {
 			return description + "\n" + w.bundles()
 		}
@@ -127,7 +127,7 @@ func (w *world) eventuallyWaits(name, text string) {
 // same compares the objects of the seed with those that existed before the Seed.
 func (w *world) same(before map[string]bool) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, "the seed has the same objects as before", func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, "the seed has the same objects as before", func() string {
 		var differences []string
 		now := w.objects()
 		for object := range now {

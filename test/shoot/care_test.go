@@ -104,7 +104,7 @@ func (c *caring) runLabels() {
 // label.
 func (c *caring) eventuallyIs(kind corev1beta1.ConditionType, status corev1beta1.ConditionStatus, reason, text, label string) {
 	c.Helper()
-	kit.EventuallyWithin(c, 2*kit.Patience, fmt.Sprintf("%s is %s %s, and the label is %s", kind, status, reason, label), func() string {
+	kit.EventuallyWithin(c, 2*kit.WaitTimeout, fmt.Sprintf("%s is %s %s, and the label is %s", kind, status, reason, label), func() string {
 		shoot := c.get()
 		for _, condition := range slices.Concat(shoot.Status.Conditions, shoot.Status.Constraints) {
 			if condition.Type == kind && condition.Status == status && condition.Reason == reason && strings.Contains(condition.Message, text) &&
@@ -119,7 +119,7 @@ func (c *caring) eventuallyIs(kind corev1beta1.ConditionType, status corev1beta1
 // checkHealthy waits until everything is healthy and there are no other conditions and constraints.
 func (c *caring) checkHealthy() {
 	c.Helper()
-	kit.EventuallyWithin(c, 2*kit.Patience, "the Shoot is healthy", func() string {
+	kit.EventuallyWithin(c, 2*kit.WaitTimeout, "the Shoot is healthy", func() string {
 		shoot := c.get()
 		all := slices.Concat(shoot.Status.Conditions, shoot.Status.Constraints)
 		if len(all) != 6 || shoot.Labels[constants.LabelShootStatus] != "healthy" ||

@@ -113,7 +113,7 @@ func (w *world) use(admin client.Client) *unstructured.Unstructured {
 	thing.SetNamespace("default")
 	thing.SetName("guarded")
 	thing.SetFinalizers([]string{example + "/controller"})
-	kit.EventuallyWithin(w, 2*kit.Patience, "the custom resource can be created", func() string { return kit.TextOf(admin.Create(w.Context(), thing)) })
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, "the custom resource can be created", func() string { return kit.TextOf(admin.Create(w.Context(), thing)) })
 	service := func(name string, labels map[string]string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	}
@@ -152,7 +152,7 @@ func (w *world) delete(times ...string) {
 // failsWith waits until the Shoot reports an error with a code.
 func (w *world) failsWith(code corev1beta1.ErrorCode) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, "the Shoot reports "+string(code), func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the Shoot reports "+string(code), func() string {
 		errs := w.get().Status.LastErrors
 		if slices.ContainsFunc(errs, func(err corev1beta1.LastError) bool { return slices.Contains(err.Codes, code) }) {
 			return ""
@@ -164,7 +164,7 @@ func (w *world) failsWith(code corev1beta1.ErrorCode) {
 // awaitGone waits until the Shoot and its ShootState no longer exist.
 func (w *world) awaitGone() {
 	w.Helper()
-	kit.EventuallyWithin(w, 6*kit.Patience, "the Shoot is deleted", func() string {
+	kit.EventuallyWithin(w, 6*kit.WaitTimeout, "the Shoot is deleted", func() string {
 		if shoot := w.get(); shoot != nil {
 			return shoot.Status.LastOperation.Description + "\n" + w.bundles()
 		}

@@ -112,7 +112,7 @@ func newWorld(t *testing.T) *world {
 	for _, directory := range []string{"", "extensions", "druid", "autoscaling"} {
 		paths = append(paths, filepath.Join(root, "config", "crd", directory))
 	}
-	_, err = envtest.InstallCRDs(w.seeds.Config(), envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: kit.Patience})
+	_, err = envtest.InstallCRDs(w.seeds.Config(), envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout})
 	kit.Must(t, err)
 	w.prepareSeed()
 	w.prepareGarden()
@@ -262,7 +262,7 @@ func (w *world) get() *corev1beta1.Shoot {
 func (w *world) eventually(kind corev1beta1.LastOperationType, state corev1beta1.LastOperationState, text string) *corev1beta1.Shoot {
 	w.Helper()
 	var shoot *corev1beta1.Shoot
-	kit.EventuallyWithin(w, 6*kit.Patience, fmt.Sprintf("the Shoot reports %s %s %q", kind, state, text), func() string {
+	kit.EventuallyWithin(w, 6*kit.WaitTimeout, fmt.Sprintf("the Shoot reports %s %s %q", kind, state, text), func() string {
 		shoot = w.get()
 		last := shoot.Status.LastOperation
 		if last == nil || last.Type != kind || last.State != state || !strings.Contains(last.Description, text) || shoot.Status.ObservedGeneration != shoot.Generation {
@@ -333,7 +333,7 @@ func (w *world) left() []string {
 // deleted.
 func (w *world) awaitReplicas(name string, replicas int32) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, fmt.Sprintf("Deployment %s has %d replicas", name, replicas), func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, fmt.Sprintf("Deployment %s has %d replicas", name, replicas), func() string {
 		deployment := &appsv1.Deployment{}
 		if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, deployment); err != nil {
 			return err.Error()

@@ -71,7 +71,7 @@ func TestRolloutOfGardenlet(t *testing.T) {
 		return !failing[shoot]
 	})
 	toGarden, toSeed, stop = p.start("v3")
-	kit.EventuallyWithin(t, 2*kit.Patience, "Shoots fail", func() string {
+	kit.EventuallyWithin(t, 2*kit.WaitTimeout, "Shoots fail", func() string {
 		if changed := p.changed("v3"); len(changed) < pacedFailed {
 			return fmt.Sprintf("the Shoots %v have changed", changed)
 		}
@@ -211,7 +211,7 @@ func (p *paced) declareAll(names ...string) {
 			_ = p.garden.Delete(ctx, shoot)
 		})
 	}
-	kit.EventuallyWithin(p, 4*kit.Patience, "the Shoots have succeeded", func() string {
+	kit.EventuallyWithin(p, 4*kit.WaitTimeout, "the Shoots have succeeded", func() string {
 		for _, name := range names {
 			if last := p.shoot(name).Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
 				return fmt.Sprintf("%s: %+v", name, last)
@@ -269,7 +269,7 @@ func (p *paced) heldBy(changed []string) string {
 // awaitVersion waits until a version has changed all Shoots except the one outside its window, and all changes are rolled out.
 func (p *paced) awaitVersion(version string) {
 	p.Helper()
-	kit.EventuallyWithin(p, 4*kit.Patience, "the Shoots are updated to "+version, func() string {
+	kit.EventuallyWithin(p, 4*kit.WaitTimeout, "the Shoots are updated to "+version, func() string {
 		p.mu.Lock()
 		rolling := 0
 		for _, mr := range p.mrs {

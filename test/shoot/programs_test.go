@@ -42,7 +42,7 @@ type pod struct {
 func (w *world) pod(name string) pod {
 	w.Helper()
 	deployment := &appsv1.Deployment{}
-	kit.EventuallyWithin(w, 4*kit.Patience, "Deployment "+name+" has replicas", func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "Deployment "+name+" has replicas", func() string {
 		if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, deployment); err != nil {
 			return err.Error() + "\n" + w.bundles()
 		}
@@ -105,7 +105,7 @@ func (w *world) files(volume corev1.Volume) map[string][]byte {
 func (w *world) secret(name, key string) *corev1.Secret {
 	w.Helper()
 	secret := &corev1.Secret{}
-	kit.EventuallyWithin(w, 4*kit.Patience, "Secret "+name+" has the key "+key, func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "Secret "+name+" has the key "+key, func() string {
 		if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, secret); err != nil {
 			return err.Error()
 		}
@@ -158,7 +158,7 @@ func (w *world) startReplica(p pod, port int) *controlplane.Process {
 	config := &rest.Config{Host: "https://127.0.0.1:" + strconv.Itoa(port), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	probe, err := discovery.NewDiscoveryClientForConfig(config)
 	kit.Must(w, err)
-	kit.EventuallyWithin(w, 6*kit.Patience, "the shoot's API server is ready", func() string {
+	kit.EventuallyWithin(w, 6*kit.WaitTimeout, "the shoot's API server is ready", func() string {
 		if err := process.Err(); err != nil {
 			w.Fatal(err)
 		}

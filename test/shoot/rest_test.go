@@ -144,7 +144,7 @@ func (s sent) isUpkeep() bool { return !strings.Contains(s.what, " ") }
 func (c *counter) settle() {
 	c.Helper()
 	steady := kit.Steady(steadyFor)
-	kit.EventuallyWithin(c, 4*kit.Patience, "the programs are at rest", func() string {
+	kit.EventuallyWithin(c, 4*kit.WaitTimeout, "the programs are at rest", func() string {
 		if total := c.read(); !steady(total) {
 			return fmt.Sprintf("%d requests in this phase", total)
 		}

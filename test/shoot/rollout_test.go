@@ -181,7 +181,7 @@ func (r *rollout) runs(set appsv1.ReplicaSet) bool {
 func (r *rollout) until(what string, objection func() string) {
 	r.Helper()
 	last, followed := "not checked yet", time.Time{}
-	kit.EventuallyWithin(r, 8*kit.Patience, what, func() string {
+	kit.EventuallyWithin(r, 8*kit.WaitTimeout, what, func() string {
 		if time.Since(followed) > followEvery {
 			r.follow()
 			last, followed = objection(), time.Now()

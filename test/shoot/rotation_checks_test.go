@@ -208,7 +208,7 @@ func (r *rollout) changeEncryption(admin client.Client) {
 func (w *world) controllersWork(admin client.Client) {
 	w.Helper()
 	kit.Must(w, admin.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "after"}}))
-	kit.EventuallyWithin(w, 4*kit.Patience, "the controllers of the shoot are running", func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the controllers of the shoot are running", func() string {
 		return kit.TextOf(admin.Get(w.Context(), client.ObjectKey{Namespace: "after", Name: "default"}, &corev1.ServiceAccount{}))
 	})
 }

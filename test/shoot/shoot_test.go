@@ -103,7 +103,7 @@ func (w *world) checkStatus(shoot *corev1beta1.Shoot) {
 // checkConditions waits until all conditions have a status, and that of the API server has a reason.
 func (w *world) checkConditions(status corev1beta1.ConditionStatus, reason string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, "the conditions are "+string(status)+", "+reason, func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the conditions are "+string(status)+", "+reason, func() string {
 		conditions := w.get().Status.Conditions
 		if len(conditions) != 4 || conditions[0].Type != corev1beta1.ShootAPIServerAvailable || conditions[0].Reason != reason ||
 			slices.ContainsFunc(conditions, func(condition corev1beta1.Condition) bool { return condition.Status != status }) {
@@ -129,7 +129,7 @@ func (w *world) checkCluster() {
 	}
 	kit.Must(w, admin.Create(w.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mine"}}))
 	kit.Must(w, admin.Create(w.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "secret"}, Data: map[string][]byte{"a": []byte("b")}}))
-	kit.EventuallyWithin(w, 4*kit.Patience, "the controllers of the shoot are running", func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the controllers of the shoot are running", func() string {
 		return kit.TextOf(admin.Get(w.Context(), client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{}))
 	})
 }
@@ -181,7 +181,7 @@ func (w *world) deletion() {
 		shoot.Annotations = map[string]string{constants.AnnotationConfirmationDeletion: "true"}
 	})
 	kit.Must(w, w.garden.Delete(w.Context(), shoot))
-	kit.EventuallyWithin(w, 6*kit.Patience, "the Shoot is deleted", func() string {
+	kit.EventuallyWithin(w, 6*kit.WaitTimeout, "the Shoot is deleted", func() string {
 		if shoot := w.get(); shoot != nil {
 			return shoot.Status.LastOperation.Description + "\n" + w.bundles()
 		}

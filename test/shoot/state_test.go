@@ -114,7 +114,7 @@ func (w *world) checkStatesOfExtensions() {
 // awaitBundle waits until a ManagedResource of the control plane exists.
 func (w *world) awaitBundle(name string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 6*kit.Patience, "ManagedResource "+name+" exists", func() string {
+	kit.EventuallyWithin(w, 6*kit.WaitTimeout, "ManagedResource "+name+" exists", func() string {
 		return kit.TextOf(w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, &resourcesv1alpha1.ManagedResource{}))
 	})
 }
@@ -161,7 +161,7 @@ func (w *world) deleteSecret(name string) {
 func (w *world) awaitSecret(name string, data map[string][]byte) {
 	w.Helper()
 	secret := &corev1.Secret{}
-	kit.EventuallyWithin(w, 4*kit.Patience, "Secret "+name+" is restored", func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "Secret "+name+" is restored", func() string {
 		err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, secret)
 		if apierrors.IsNotFound(err) {
 			return fmt.Sprintf("%v; %+v", err, w.get().Status.LastOperation)

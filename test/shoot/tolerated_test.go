@@ -153,7 +153,7 @@ func (w *world) setLimit(limit int32) {
 func (w *world) awaitLimit(limit int32) {
 	w.Helper()
 	want := fmt.Sprintf("--max-requests-inflight=%d", limit)
-	kit.EventuallyWithin(w, 12*kit.Patience, "kube-apiserver has "+want, func() string {
+	kit.EventuallyWithin(w, 12*kit.WaitTimeout, "kube-apiserver has "+want, func() string {
 		deployment := &appsv1.Deployment{}
 		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: "kube-apiserver"}, deployment))
 		if slices.Contains(deployment.Spec.Template.Spec.Containers[0].Args, want) {
@@ -166,7 +166,7 @@ func (w *world) awaitLimit(limit int32) {
 // reports waits until the last operation has an error with a text.
 func (w *world) reports(text string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, "the Shoot reports "+text, func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, "the Shoot reports "+text, func() string {
 		last := w.get().Status.LastOperation
 		if last.State != corev1beta1.LastOperationStateError || !strings.Contains(last.Description, text) {
 			return fmt.Sprintf("%+v", last)
@@ -194,7 +194,7 @@ func (w *world) loseEtcd(lost string) {
 // reportsLoss waits until the Shoot reports the loss of data in a condition and in the pending operation.
 func (w *world) reportsLoss() {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, "the Shoot reports the loss", func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the Shoot reports the loss", func() string {
 		shoot := w.get()
 		for _, condition := range shoot.Status.Conditions {
 			if condition.Type == corev1beta1.ShootControlPlaneHealthy && condition.Status == corev1beta1.ConditionFalse && strings.Contains(condition.Message, lostData) {

@@ -40,7 +40,7 @@ func TestVersionUpdate(t *testing.T) {
 	shoot := w.get()
 	kit.Change(t, w.garden, shoot, func() { shoot.Spec.Kubernetes.Version = nextVersion })
 	w.awaitImage("kube-apiserver", nextVersion)
-	kit.EventuallyWithin(t, 4*kit.Patience, "kube-controller-manager waits for the API servers", func() string {
+	kit.EventuallyWithin(t, 4*kit.WaitTimeout, "kube-controller-manager waits for the API servers", func() string {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		kit.Must(t, w.seed.Get(t.Context(), client.ObjectKey{Namespace: technical, Name: "kube-controller-manager"}, mr))
 		applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
@@ -103,7 +103,7 @@ func (w *world) image(name string) string {
 
 func (w *world) awaitImage(name, version string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, "Deployment "+name+" has the version "+version, func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "Deployment "+name+" has the version "+version, func() string {
 		if image := w.image(name); image != imageOf(name, version) {
 			return image + "\n" + w.bundles()
 		}

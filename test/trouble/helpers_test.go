@@ -36,8 +36,8 @@ func ignore(mr *resourcesv1alpha1.ManagedResource) {
 	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
 }
 
-// heed removes this mark.
-func heed(mr *resourcesv1alpha1.ManagedResource) { mr.Annotations = nil }
+// removeAnnotations removes this mark.
+func removeAnnotations(mr *resourcesv1alpha1.ManagedResource) { mr.Annotations = nil }
 
 func withoutFinalizers(mr *resourcesv1alpha1.ManagedResource) { mr.Finalizers = nil }
 

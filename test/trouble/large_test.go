@@ -22,7 +22,7 @@ func TestTenThousandObjects(t *testing.T) {
 	weather.over(source, target)
 	p := w.startBinary(w.kubeconfigOf(source.config()), w.kubeconfigOf(target.config()), noElection)
 	s := w.newStorm(5, 100, 100)
-	s.patience = 20 * time.Minute
+	s.timeout = 20 * time.Minute
 	s.begin()
 	s.rage(600, 50*time.Millisecond)
 	weather.clear()
@@ -42,7 +42,7 @@ func TestLittleMemory(t *testing.T) {
 	limited := func(command *exec.Cmd) { command.Env = append(os.Environ(), fmt.Sprint("GOMEMLIMIT=", limit*9/10)) }
 	p := w.startBinary(admin, admin, noElection, limited)
 	s := w.newStorm(6, 300, 10)
-	s.patience = 10 * time.Minute
+	s.timeout = 10 * time.Minute
 	s.begin()
 	s.rage(300, 50*time.Millisecond)
 	s.calm()

@@ -81,7 +81,7 @@ func TestSoak(t *testing.T) {
 		world: w, storm: w.newStorm(uint64(time.Now().UnixNano()), soakSets, soakSize), weather: newWeather(7, soakShare),
 		source: source, target: target, started: time.Now(),
 	}
-	d.storm.patience = 15 * time.Minute
+	d.storm.timeout = 15 * time.Minute
 	d.live()
 	d.storm.begin()
 	d.weather.over(source, target)
@@ -94,7 +94,7 @@ func TestSoak(t *testing.T) {
 	}
 	d.weather.clear()
 	cleared := time.Now()
-	kit.EventuallyWithin(t, d.storm.patience, "after the faults, the declared state is established", func() string {
+	kit.EventuallyWithin(t, d.storm.timeout, "after the faults, the declared state is established", func() string {
 		d.result.Objections = w.objections()
 		return strings.Join(d.result.Objections[:min(10, len(d.result.Objections))], "; ")
 	})

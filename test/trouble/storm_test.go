@@ -28,14 +28,14 @@ type storm struct {
 	disturbed map[string][]time.Time
 	// done counts the changes by kind.
 	done map[string]int
-	// patience is how long the storm waits until the declared state is established.
-	patience time.Duration
+	// timeout is how long the storm waits until the declared state is established.
+	timeout time.Duration
 }
 
 func (w *world) newStorm(seed uint64, sets, size int) *storm {
 	s := &storm{
 		world: w, random: rand.New(rand.NewPCG(seed, 1)), sets: sets, size: size, revisions: make([]int, sets),
-		anchors: map[string]string{}, disturbed: map[string][]time.Time{}, done: map[string]int{}, patience: kit.Patience,
+		anchors: map[string]string{}, disturbed: map[string][]time.Time{}, done: map[string]int{}, timeout: kit.WaitTimeout,
 	}
 	for range sets {
 		s.out = append(s.out, map[int]bool{})
@@ -72,7 +72,7 @@ func (s *storm) manifests(i int) []string {
 func (s *storm) begin() {
 	s.Helper()
 	each(s.sets, func(i int) { s.declare(s.set(i), s.manifests(i)...) })
-	kit.EventuallyWithin(s, s.patience, "at first, the declared state is established", s.objectionsAtMost(10))
+	kit.EventuallyWithin(s, s.timeout, "at first, the declared state is established", s.objectionsAtMost(10))
 	_, kinds, _ := s.wanted()
 	ours, err := s.ours(kinds)
 	kit.Must(s, err)
@@ -164,7 +164,7 @@ func (s *storm) rage(steps int, pause time.Duration) {
 // calm waits until the declared state is established, and checks that no anchor was deleted.
 func (s *storm) calm() {
 	s.Helper()
-	kit.EventuallyWithin(s, s.patience, "after the storm, the declared state is established", s.objectionsAtMost(10))
+	kit.EventuallyWithin(s, s.timeout, "after the storm, the declared state is established", s.objectionsAtMost(10))
 	for _, text := range s.lostAnchors() {
 		s.Error(text)
 	}

@@ -80,7 +80,11 @@ func TestDeletionIsNotDecidedByAStaleView(t *testing.T) {
 			said: resourcesv1alpha1.AnnotationIgnore,
 			say:  func(w *world) { kit.Must(w, w.change("set", ignore)) },
 			// The order matters: otherwise the deletion is requested again.
-			mend: func(w *world) { w.note("set", in); w.refer("set", "first"); kit.Must(w, w.change("set", heed)) },
+			mend: func(w *world) {
+				w.note("set", in)
+				w.refer("set", "first")
+				kit.Must(w, w.change("set", removeAnnotations))
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

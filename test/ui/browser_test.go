@@ -70,7 +70,7 @@ func (s *site) open(t *testing.T, place string) *tab {
 	needBrowser(t)
 	allocator, free := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(browser.path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(kit.Patience))...)
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(kit.WaitTimeout))...)
 	ctx, end := chromedp.NewContext(allocator)
 	t.Cleanup(func() { end(); free() })
 	return s.openIn(ctx, t, place)

@@ -150,8 +150,8 @@ func (w *world) everywhere(t *testing.T, namespace, name string, rules []rbacv1.
 	})
 }
 
-// tell creates an Event about a ManagedResource that drifted.
-func (w *world) tell(t *testing.T, mr *resourcesv1alpha1.ManagedResource, message string) {
+// recordDrift creates an Event about a ManagedResource that drifted.
+func (w *world) recordDrift(t *testing.T, mr *resourcesv1alpha1.ManagedResource, message string) {
 	t.Helper()
 	kit.Must(t, w.client.Create(t.Context(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name + ".1"}, Reason: "Corrected", Message: message, Type: "Normal", LastTimestamp: metav1.Now(),

@@ -52,7 +52,7 @@ type ResourceManager struct {
 	// OtherKinds defines the health check of kinds that have no rule of their own. By default, they must not report
 	// failures.
 	OtherKinds health.OtherKinds
-	// ProgressingThreshold is how long an object may progress. The default is no limit.
+	// ProgressingThreshold is how long an object may progress. By default, it is not limited.
 	ProgressingThreshold time.Duration
 	// Clock is the clock. The default is the real time.
 	Clock clock.WithTicker

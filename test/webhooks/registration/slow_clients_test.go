@@ -71,7 +71,7 @@ func TestSlowClients(t *testing.T) {
 			defer connection.Close()
 			_, err = io.WriteString(connection, test.sends)
 			kit.Must(t, err)
-			kit.Must(t, connection.SetReadDeadline(time.Now().Add(kit.Patience)))
+			kit.Must(t, connection.SetReadDeadline(time.Now().Add(kit.WaitTimeout)))
 			if _, err := io.ReadAll(connection); errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Error("the connection is still open")
 			}

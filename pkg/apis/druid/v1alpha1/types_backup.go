@@ -130,7 +130,7 @@ const (
 
 // LeaderElectionSpec holds the settings for finding the member that makes backups.
 type LeaderElectionSpec struct {
-	// ReelectionPeriod is the interval between two checks of which member leads.
+	// ReelectionPeriod is the interval between two checks of the leader.
 	// +optional
 	ReelectionPeriod *metav1.Duration `json:"reelectionPeriod,omitempty"`
 	// ETCDConnectionTimeout is the time in which a connection with etcd must be made.
