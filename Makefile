@@ -79,7 +79,7 @@ machine-image: controlplane bin/landscape/landscape ## Build the image of machin
 	@bin/landscape/landscape --install-packages $(LANDSCAPEFLAGS) machine-image --export bin/landscape/machine.tar.gz
 
 .PHONY: test-landscape
-test-landscape: controlplane bin/landscape/landscape ## Test with real containers on a base cluster (LANDSCAPE selects tests, TESTFLAGS; docs/landscape.md).
+test-landscape: controlplane build bin/landscape/landscape ## Test with real containers on a base cluster (LANDSCAPE selects tests, TESTFLAGS; docs/landscape.md).
 	@bin/landscape/landscape --install-packages check
 	$(GO) test ./test/landscape/e2e -count 1 -timeout 30m -v -run '$(or $(LANDSCAPE),.)' -landscape $(TESTFLAGS)
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -39,6 +40,7 @@ func TestFleet(t *testing.T) {
 	must(t, err)
 	t.Logf("The Shoot started:\n%s", strings.Join(lines, "\n"))
 	c.installed(f)
+	c.inspect()
 	c.inShoot(f)
 	c.extensionsOfShoot(f)
 	if *extensions {
@@ -55,6 +57,21 @@ func TestFleet(t *testing.T) {
 	must(t, f.DeleteSeed(c.ctx))
 	c.nothingIsLeft()
 	must(t, f.Uninstall(c.ctx))
+}
+
+// inspect runs the commands of docs/landscape.md with which operators inspect the fleet.
+func (c *cluster) inspect() {
+	c.t.Helper()
+	for _, inspection := range []struct{ program, arguments, want string }{
+		{"kubectl", "get seeds,shoots --all-namespaces", "shoot.core.gardener.cloud/registry"},
+		{"kubectl-mr", "get shoot/garden-dev/registry", "kube-controller-manager"},
+	} {
+		command := exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", inspection.program), strings.Fields(inspection.arguments)...)
+		command.Env = append(os.Environ(), "KUBECONFIG="+base.Kubeconfig())
+		if output, err := command.CombinedOutput(); err != nil || !strings.Contains(string(output), inspection.want) {
+			c.t.Errorf("%s %s: %v\n%s", inspection.program, inspection.arguments, err, output)
+		}
+	}
 }
 
 // inShoot uses the cluster as its users do.
